@@ -81,21 +81,6 @@ func (srv *Server) FinishTurns(ctx context.Context) {
 	}
 }
 
-// standbyPoll is how often WaitFor looks how far a standby is.
-const standbyPoll = 2 * time.Millisecond
-
-// waitForStandby returns when a standby has applied a fact, and at once where the realm is owned.
-func (srv *Server) waitForStandby(ctx context.Context, r *realmHandle, seq realm.Seq) error {
-	for srv.cluster != nil && !r.owned.Load() && realm.Seq(r.durable.Load()) < seq {
-		select {
-		case <-time.After(standbyPoll):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	return nil
-}
-
 // openNewRealms opens the organizations of the disk that are not open yet: those that another leader has created.
 func (srv *Server) openNewRealms() error {
 	srv.creating.Lock()
@@ -133,8 +118,8 @@ func (srv *Server) openStandby(id realm.ID) error {
 		return nil // not complete yet; openNewRealms tries again
 	}
 	a := &realmActor{
-		replica: replica{srv: srv, realm: l.realm, durable: l.realm.Seq()}, lastSnapshot: srv.now(), rowsSeq: l.rowsSeq,
-		standby: true, room: make(chan struct{}, replicaAhead),
+		replicaClients: replicaClients{replica: replica{srv: srv, realm: l.realm, durable: l.realm.Seq()}},
+		lastSnapshot:   srv.now(), rowsSeq: l.rowsSeq, standby: true, room: make(chan struct{}, replicaAhead),
 	}
 	a.keepLoadedUnacked(l)
 	a.journalBytes = int64(l.realm.Seq()-l.rowsSeq) * replayedBytes

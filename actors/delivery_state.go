@@ -18,12 +18,31 @@ func (srv *Server) DeliveryState(id realm.ID, u realm.UserID, fact realm.Seq) (o
 	m := &deliveryCheck{realm: id, user: u, seq: fact, reply: make(chan deliveryState, 1)}
 	srv.runtime.send(r.shards[shardOf(u)], m)
 	x := <-m.reply
+	if srv.edgeCount.Load() > 0 {
+		srv.runtime.send(r.pid, m)
+		y := <-m.reply
+		x.polling, x.received = x.polling || y.polling, x.received || y.received
+	}
 	row := srv.PresenceOf(id, u)
 	active := row != nil && srv.now().Unix()-row.Active < presence.OfflineAfter
 	return x.polling && active, x.received
 }
 
-// checkDelivery answers a delivery check from the user's queues that get messages.
+// checkDelivery answers a delivery check from the user's queues that other nodes keep. These close a queue whose client
+// does not poll. They report the acknowledgements of all queues of a session actor together, so a client may have
+// received more.
+func (a *realmActor) checkDelivery(m *deliveryCheck) {
+	var x deliveryState
+	for _, id := range a.homes.byUser[m.user] {
+		if q := a.realm.FindQueue(id); q != nil && q.WantsEvent("message") {
+			x.polling = true
+			x.received = x.received || a.homes.acks[a.homes.edges[id].edge].acked[shardOf(m.user)] >= m.seq
+		}
+	}
+	m.reply <- x
+}
+
+// checkDelivery answers a delivery check from the user's queues that get messages and are kept here.
 func (s *shard) checkDelivery(m *deliveryCheck) {
 	var x deliveryState
 	if r := s.realms[m.realm]; r != nil && r.session(m.user) != nil {

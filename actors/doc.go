@@ -25,7 +25,8 @@
 //     only one node may do follows the ownership (duties.go).
 //   - On a node that does not own a realm, a replica actor takes the place of the realm actor (replica_follow.go). It
 //     applies the committed batches of a ReplicaSource, serves views and polls, and refuses commands, which are sent to
-//     the owner as requests. Each event queue is kept by one node: the one whose request has opened it.
+//     the owner as requests. Each event queue is kept by one node: the one whose request has opened it. On a core that
+//     does not lead, the realm actor itself does this with the batches of its own journal (realm_standby.go).
 //   - A command whose request has an id is run once (realm_requests.go).
 //   - A turn that panics before its first fact costs one answer. Any other panic in an actor, and a failed write, calls
 //     Options.Fatal: the process ends and the restart recovers.

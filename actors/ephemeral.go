@@ -63,7 +63,7 @@ func (srv *Server) FollowEphemeral(id realm.ID, pass func(realm.Told)) (stop fun
 
 // DeliverEphemeral passes an event without a fact, which the owner has sent, to the queues of a replica.
 func (srv *Server) DeliverEphemeral(id realm.ID, t realm.Told) {
-	if r := srv.find(id); r != nil && r.source != nil {
+	if r := srv.find(id); r != nil && srv.ownerOf(r) != nil {
 		srv.runtime.send(r.pid, ephemeralEvent{t})
 	}
 }
@@ -72,11 +72,14 @@ func (srv *Server) DeliverEphemeral(id realm.ID, t realm.Told) {
 type ephemeralEvent struct{ told realm.Told }
 
 // deliverEphemeral delivers an event without a fact, or keeps it until the facts before it are applied.
-func (a *replicaActor) deliverEphemeral(t realm.Told) {
+func (a *replicaClients) deliverEphemeral(t realm.Told) {
 	if t.Seq > a.durable {
 		if a.ephemeral = append(a.ephemeral, t); len(a.ephemeral) > MaxEphemeralAhead {
 			a.ephemeral = slices.Delete(a.ephemeral, 0, 1)
 		}
+		return
+	}
+	if a.queues.none() {
 		return
 	}
 	t.Ephemeral, t.Seq = true, a.durable
@@ -84,7 +87,7 @@ func (a *replicaActor) deliverEphemeral(t realm.Told) {
 }
 
 // deliverEphemeralAfter delivers the events without a fact whose facts before them are applied now.
-func (a *replicaActor) deliverEphemeralAfter() {
+func (a *replicaClients) deliverEphemeralAfter() {
 	kept := a.ephemeral
 	a.ephemeral = nil
 	for _, t := range kept {

@@ -84,7 +84,7 @@ func (p *presenceActor) Receive(c actor.Context) {
 		before, _ := p.table.Get(m.user)
 		row, announce := presence.Row{}, true
 		switch {
-		case p.realm.owner != nil && !m.hide:
+		case p.srv.ownerOf(p.realm) != nil && !m.hide:
 			row, announce = p.collect(m.user, m.active, now), false // the owner announces it
 		case m.hide:
 			row = p.table.Hide(m.user, now)
@@ -160,10 +160,10 @@ func (p *presenceActor) restore(rows []presence.Row) {
 		before, _ := p.table.Get(r.User)
 		if p.realm.owner != nil { // an edge
 			p.table.Restore(r)
-			p.edge.confirm(before, r)
 		} else {
 			p.table.Copy(r)
 		}
+		p.edge.confirm(before, r)
 		p.seen.record(r.User, max(r.Active, r.Connected))
 	}
 }

@@ -80,7 +80,11 @@ func (p *presenceActor) report() {
 	oldest := p.srv.now().Unix() - ownPresenceSeconds
 	maps.DeleteFunc(e.own, func(_ realm.UserID, x presence.Report) bool { return x.Connected < oldest })
 	e.collected, e.sentAt, e.sent = nil, p.srv.sinceOpen(), true
-	p.realm.owner.ReportPresence(p.realm.id, list)
+	if owner := p.srv.ownerOf(p.realm); owner != nil {
+		owner.ReportPresence(p.realm.id, list)
+	} else { // this node owns the realm now
+		p.merge(list)
+	}
 }
 
 // shown returns a row with the report of the edge's own client, if the owner has not confirmed that yet.
@@ -128,7 +132,7 @@ func (p *presenceActor) addOwn(rows []presence.Row, oldest int64) []presence.Row
 // report had been sent to this node.
 func (srv *Server) MergePresence(id realm.ID, list []presence.Report) {
 	r := srv.find(id)
-	if r == nil || r.owner != nil {
+	if r == nil || srv.ownerOf(r) != nil {
 		return
 	}
 	srv.runSystemAsync(r, func(t *realm.Turn) (any, error) {

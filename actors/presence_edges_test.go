@@ -26,8 +26,8 @@ func TestEdgePresence(t *testing.T) {
 	random := &simRuntime{mailboxes: map[string]*simMailbox{}}
 	srv := &Server{runtime: random, now: func() time.Time { return time.Unix(0, 0).Add(clock) },
 		sinceOpen: func() time.Duration { return clock }}
-	p := &presenceActor{srv: srv, realm: &realmHandle{id: 1, owner: owner}, table: presence.New(),
-		seen: &lastSeenTable{}}
+	p := &presenceActor{srv: srv, realm: &realmHandle{id: 1, owner: &remoteOwner{OwnerLink: owner}},
+		table: presence.New(), seen: &lastSeenTable{}}
 	p.realm.presence = random.spawn(p)
 	tell := func(m any) { p.Receive(simContext{message: m}) }
 	report := func(u realm.UserID) { tell(&presenceReport{user: u, active: true, done: func(presence.Row, bool) {}}) }

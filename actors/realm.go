@@ -62,11 +62,10 @@ type (
 // and holds back their answers and events until the facts that they depend on are on disk. Its fields belong to its
 // mailbox. The turns and the replica of the node share the plain data, so nothing is applied twice.
 type realmActor struct {
-	replica
+	replicaClients
 	epoch uint64
 	env   realm.TurnEnv // what its turns may know; the time is set for each turn
 
-	reloading  bool            // the ownership has ended and the realm is being loaded again
 	pending    []pendingOutput // by seq
 	continuing bool            // continueJobs is in the mailbox
 
@@ -203,6 +202,9 @@ func (a *realmActor) receive(message any) {
 		}
 	case adoptQueue:
 		a.adoptQueue(m)
+	case expectRequest, waitForFact, batchReleased, ephemeralEvent, adoptAgain, *queueAdopted, sendAckReport,
+		ownerConnected, queuesKept, dropQueues, evictQueues, forgetLocalQueues:
+		a.receiveOfClients(m)
 	case *edgeAdopts:
 		a.edgeAdopts(m)
 	case edgeKeeps:
@@ -213,6 +215,8 @@ func (a *realmActor) receive(message any) {
 		a.edgeCloses(m)
 	case edgeLost:
 		a.edgeLost(m.edge)
+	case *deliveryCheck:
+		a.checkDelivery(m)
 	case snapshotStep:
 		a.continueSnapshot()
 	case presenceRows:
@@ -247,7 +251,7 @@ func (a *realmActor) ask(m *ask) {
 	var p pendingOutput
 	if a.standby && !a.reloading {
 		p = pendingOutput{reply: m.reply, async: m.async, admitted: m.admitted, answer: answer{err: realm.ErrNotOwner}}
-		if m.look != nil && m.caller.System { // the comparison of nodes
+		if m.look != nil && (m.caller.System || !a.cannotServe()) { // the server itself compares nodes
 			p.answer = a.view(m)
 		}
 		a.handle.flow.release(&p)
@@ -419,6 +423,8 @@ func (a *realmActor) handleClockTick(now int64) {
 		a.runDueCommand(now)
 		a.limitUnacked()
 		a.journalAcks()
+	} else if a.queues.used && a.srv.elapsed() >= a.queues.keepAt {
+		a.listKeptQueues()
 	}
 	if a.journalBytes > 0 && a.srv.now().Sub(a.lastSnapshot) > snapshotAge {
 		a.beginSnapshot()

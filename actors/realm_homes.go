@@ -37,11 +37,12 @@ type (
 // the realm actor.
 type queueHomes struct {
 	edges   map[realm.QueueID]queueHome // the other queues are kept here
-	acks    map[*Edge]*edgeQueueAcks    // of every edge that has kept a queue
-	local   [Shards]int                 // queues kept here, of each session actor
-	total   int                         // sum of local
-	waiting []*edgeAdopts               // for their facts to be published
-	polled  []adoptQueue                // polls of this node that wait for the same
+	byUser  map[realm.UserID][]realm.QueueID
+	acks    map[*Edge]*edgeQueueAcks // of every edge that has kept a queue
+	local   [Shards]int              // queues kept here, of each session actor
+	total   int                      // sum of local
+	waiting []*edgeAdopts            // for their facts to be published
+	polled  []adoptQueue             // polls of this node that wait for the same
 }
 
 // queueHome is the edge that keeps a queue.
@@ -91,14 +92,30 @@ func (h *queueHomes) setEdge(id realm.QueueID, home queueHome, acked realm.Seq) 
 	}
 	if _, before := h.edges[id]; !before {
 		h.countLocal(home.user, -1)
+		if h.byUser == nil {
+			h.byUser = map[realm.UserID][]realm.QueueID{}
+		}
+		h.byUser[home.user] = append(h.byUser[home.user], id)
 	}
 	h.edges[id] = home
 }
 
 // setLocal records that this node keeps a queue that an edge has kept.
 func (h *queueHomes) setLocal(id realm.QueueID, u realm.UserID) {
-	delete(h.edges, id)
+	h.deleteEdge(id, u)
 	h.countLocal(u, 1)
+}
+
+// deleteEdge forgets that an edge keeps a queue.
+func (h *queueHomes) deleteEdge(id realm.QueueID, u realm.UserID) {
+	if _, remote := h.edges[id]; !remote {
+		return
+	}
+	delete(h.edges, id)
+	rest := slices.DeleteFunc(h.byUser[u], func(x realm.QueueID) bool { return x == id })
+	if h.byUser[u] = rest; len(rest) == 0 {
+		delete(h.byUser, u)
+	}
 }
 
 // countLocal counts a queue that is kept here from now on, or is not any more.
@@ -134,7 +151,7 @@ func (a *realmActor) queueOpened(q *realm.Queue, c *Committed, n realm.Seq) {
 // queueClosed forgets the home of a closed queue.
 func (a *realmActor) queueClosed(id realm.QueueID, u realm.UserID) {
 	if _, remote := a.homes.edges[id]; remote {
-		delete(a.homes.edges, id)
+		a.homes.deleteEdge(id, u)
 	} else {
 		a.homes.countLocal(u, -1)
 	}
@@ -318,7 +335,8 @@ func (a *replica) sendInOrder(shard int, message any) {
 // has seen are published here, too.
 func (a *realmActor) adoptQueue(m adoptQueue) {
 	if a.standby {
-		return // dropRealm answers the poll
+		a.replicaClients.adoptQueue(m)
+		return
 	}
 	q := a.realm.FindQueue(m.queue.ID)
 	found := q != nil && q.User == m.queue.User
@@ -334,7 +352,7 @@ func (a *realmActor) adoptQueue(m adoptQueue) {
 			a.srv.Metrics.QueuesAdopted.Add(1)
 		}
 	}
-	x := &finishAdoption{realm: a.handle.id, queue: m.queue, seq: a.durable}
+	x := &finishAdoption{realm: a.handle.id, queue: m.queue, seq: a.durable, final: !a.reloading}
 	if !found {
 		x.err = realm.ErrBadQueue(m.queue.ID)
 	}

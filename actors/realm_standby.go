@@ -11,9 +11,10 @@ import (
 )
 
 // On a core node that is not the leader, the realm actor is a standby: it applies committed batches of its own disk,
-// writes rows, and stores the events that event queues may not have acknowledged, but it has no queues and refuses
-// commands and views. When the node becomes the leader, it claims the organization, applies the facts before the claim,
-// and then is the owner, with the event queues of the organization: as after a restart, but without loading anything.
+// writes rows, and stores the events that event queues may not have acknowledged. It refuses commands. While the leader
+// allows it, it keeps the event queues whose clients poll this node, as an edge does; see replicaClients. When the node
+// becomes the leader, it claims the organization, applies the facts before the claim, and then is the owner, with all
+// event queues of the organization: as after a restart, but without loading anything.
 // When the node is not the leader any more, or the journal refuses a batch, the owner throws its state away, because
 // other nodes may not have some of its facts, and is a standby again.
 
@@ -90,7 +91,7 @@ func (a *realmActor) becomeOwner() {
 			a.claimed.Last))
 		return
 	}
-	a.stopFollowing()
+	a.endFollowing()
 	a.standby, a.epoch, a.claimed = false, a.claimed.Epoch, nil
 	a.requests = recentRequests{}
 	a.unacked.graceUntil = a.srv.elapsed() + evictionGrace
@@ -107,10 +108,10 @@ func (a *realmActor) becomeOwner() {
 		told[i] = a.unacked.list[i].Told
 		told[i].Notices = slices.Clone(told[i].Notices)
 	}
-	a.srv.openQueues(a, queues, told)
+	a.replaceQueues(queues, told)
 	if seq := a.unacked.evictedBefore; seq > 0 {
-		for _, s := range a.handle.shards {
-			a.srv.runtime.send(s, evictQueues{realm: a.realm.ID(), seq: seq})
+		for k := range a.handle.shards {
+			a.sendInOrder(k, evictQueues{realm: a.realm.ID(), seq: seq})
 		}
 	}
 	a.srv.runtime.send(a.handle.presence, ownPresence{})
@@ -202,12 +203,15 @@ func (a *realmActor) handleStandbyLoaded(m *standbyLoaded) {
 	a.srv.renderer.ForgetRealm(id)
 	a.srv.texts.dropRealm(id)
 	a.unacked.drop(len(a.unacked.list), &a.srv.Metrics)
-	a.unacked = unackedEvents{}
+	a.unacked = unackedEvents{takes: a.unacked.takes}
 	a.keepLoadedUnacked(l)
+	a.replaceQueues(nil, nil) // events are missing here: the clients poll again, and their queues are adopted
+	a.endExpected()
 	a.journalBytes = int64(a.durable-a.rowsSeq) * replayedBytes
 	a.realm.EachUser(func(u *realm.User) { a.srv.updateAccount(a.realm, u.ID) })
 	a.srv.search.Feed(id, a.durable, m.texts)
 	a.publishState()
+	a.setPublished(a.durable)
 	a.srv.log.Info("following an organization", "realm", id, "facts", uint64(a.durable))
 	a.follow()
 	a.claim()
@@ -216,7 +220,6 @@ func (a *realmActor) handleStandbyLoaded(m *standbyLoaded) {
 
 // publishState updates the fields of the handle, for other goroutines.
 func (a *realmActor) publishState() {
-	a.handle.durable.Store(uint64(a.durable))
 	a.handle.markdownConfigSeq.Store(uint64(a.realm.MarkdownConfigVersion()))
 	a.handle.setClosed(a.srv, a.realm.Closed())
 }
@@ -249,12 +252,9 @@ func (a *realmActor) applyFollowed(m *followedBatch) {
 		a.reloadStandby()
 		return
 	}
-	c := &Committed{Batch: m.batch, Facts: m.facts}
+	c := a.replay(m)
 	caughtUp := false
 	for _, f := range m.facts {
-		if t := a.realm.ReplayAt(f, m.batch.Now, m.batch.Level); len(t.Notices) > 0 {
-			c.Told = append(c.Told, t)
-		}
 		if x, is := f.(*realm.QueuesCaughtUp); is && x.Shards == Shards && x.Shard >= 0 && x.Shard < Shards {
 			a.unacked.acked[x.Shard], caughtUp = max(a.unacked.acked[x.Shard], x.Through), true
 		}
@@ -266,6 +266,7 @@ func (a *realmActor) applyFollowed(m *followedBatch) {
 	a.srv.search.Feed(a.realm.ID(), a.durable, m.batch.Texts)
 	a.publish(c)
 	a.publishState()
+	a.deliver(c)
 	if caughtUp {
 		a.dropAcknowledged()
 	}

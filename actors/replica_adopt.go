@@ -58,10 +58,20 @@ type replicaQueues struct {
 	kept     KeptQueues
 	answers  int   // session actors that have answered
 	keepAt   int64 // Server.elapsed; when the next list is due
+	// Queues that were opened here since this node had none; 0: it has none, and events need not be delivered.
+	opened       int
+	openedBefore int  // the same at the beginning of the list
+	used         bool // a queue was opened or asked for since the start: the owner may believe that it is here
 }
 
+// noteOpened records that a queue is being opened here.
+func (q *replicaQueues) noteOpened() { q.opened, q.used = q.opened+1, true }
+
+// none reports whether no queue is kept here.
+func (q *replicaQueues) none() bool { return q.opened == 0 }
+
 // adoptQueue begins to adopt a queue.
-func (a *replicaActor) adoptQueue(m adoptQueue) {
+func (a *replicaClients) adoptQueue(m adoptQueue) {
 	x := &adoption{queue: m.queue, last: m.last, began: a.srv.sinceOpen()}
 	if a.queues.adopting == nil {
 		a.queues.adopting = map[QueueRef]*adoption{}
@@ -73,11 +83,11 @@ func (a *replicaActor) adoptQueue(m adoptQueue) {
 // tryAdoption asks the owner for the queue. If the replica knows the queue, the session actor opens it first: it gets
 // the later events from the replica, and those up to now from the owner. Each try begins anew, because it is not known
 // what became of the last one.
-func (a *replicaActor) tryAdoption(x *adoption) {
+func (a *replicaClients) tryAdoption(x *adoption) {
 	if a.queues.adopting[x.queue] != x {
 		return
 	}
-	if a.failed != nil || a.reloading || a.srv.replicasPaused.Load() {
+	if a.cannotServe() {
 		a.finishAdoption(x, errCannotFollow)
 		return
 	}
@@ -89,6 +99,7 @@ func (a *replicaActor) tryAdoption(x *adoption) {
 			return
 		}
 		a.queues.number++
+		a.queues.noteOpened()
 		x.asked.Through, x.asked.Number = a.durable, a.queues.number
 		a.sendInOrder(shardOf(q.User), &openAdopted{a.handle, *q, a.durable, a.queues.number})
 	}
@@ -96,15 +107,19 @@ func (a *replicaActor) tryAdoption(x *adoption) {
 }
 
 // askForAdoption asks the owner for the queue, or for further events of it.
-func (a *replicaActor) askForAdoption(x *adoption) {
-	pid, asked := a.handle.pid, x.asked
-	a.options.Owner.AdoptQueue(a.realm.ID(), asked, func(answer Adopted, err error) {
+func (a *replicaClients) askForAdoption(x *adoption) {
+	pid, asked, owner := a.handle.pid, x.asked, a.srv.ownerOf(a.handle)
+	if owner == nil {
+		a.finishAdoption(x, errCannotFollow)
+		return
+	}
+	owner.AdoptQueue(a.realm.ID(), asked, func(answer Adopted, err error) {
 		a.srv.runtime.send(pid, &queueAdopted{x, asked, answer, err})
 	})
 }
 
 // handleAdopted goes on with an adoption after the owner has answered.
-func (a *replicaActor) handleAdopted(m *queueAdopted) {
+func (a *replicaClients) handleAdopted(m *queueAdopted) {
 	x := m.adoption
 	if a.queues.adopting[x.queue] != x || m.asked != x.asked {
 		return
@@ -143,7 +158,7 @@ func (a *replicaActor) handleAdopted(m *queueAdopted) {
 }
 
 // continueAdoption goes on if the replica has the facts that the adoption waits for.
-func (a *replicaActor) continueAdoption(x *adoption) {
+func (a *replicaClients) continueAdoption(x *adoption) {
 	switch {
 	case x.finishAt == 0 || x.finishAt > a.durable:
 	case x.complete:
@@ -154,30 +169,31 @@ func (a *replicaActor) continueAdoption(x *adoption) {
 }
 
 // continueAdoptions goes on with the adoptions that wait for facts, after a batch was applied.
-func (a *replicaActor) continueAdoptions() {
+func (a *replicaClients) continueAdoptions() {
 	for _, x := range a.queues.adopting {
 		a.continueAdoption(x)
 	}
 }
 
 // finishAdoption gives the queue to its session actor.
-func (a *replicaActor) finishAdoption(x *adoption, err error) {
+func (a *replicaClients) finishAdoption(x *adoption, err error) {
 	delete(a.queues.adopting, x.queue)
 	if err == nil {
 		a.srv.Metrics.QueuesAdopted.Add(1)
 	}
-	a.sendInOrder(shardOf(x.queue.User), &finishAdoption{a.realm.ID(), x.queue, x.told, a.durable, err})
+	a.sendInOrder(shardOf(x.queue.User), &finishAdoption{realm: a.realm.ID(), queue: x.queue, told: x.told,
+		seq: a.durable, err: err})
 }
 
 // endAdoptions ends all adoptions, because facts are missing here. The clients ask again.
-func (a *replicaActor) endAdoptions() {
+func (a *replicaClients) endAdoptions() {
 	for _, x := range a.queues.adopting {
 		a.finishAdoption(x, errCannotFollow)
 	}
 }
 
 // handleAckReport notes the acknowledgements of a session actor's queues, and reports them to the owner.
-func (a *replicaActor) handleAckReport(m ackReport) {
+func (a *replicaClients) handleAckReport(m ackReport) {
 	q := &a.queues
 	q.acks.Acked[m.shard], q.acks.Seen[m.shard], q.acks.Adopted[m.shard] = m.seq, m.newest, m.taken
 	if q.timed {
@@ -192,26 +208,28 @@ func (a *replicaActor) handleAckReport(m ackReport) {
 	a.srv.runtime.after(wait, func() { a.srv.runtime.send(a.handle.pid, sendAckReport{}) })
 }
 
-func (a *replicaActor) sendAckReport() {
+func (a *replicaClients) sendAckReport() {
 	q := &a.queues
 	q.timed, q.reportAt = false, a.srv.sinceOpen()+ackReportsEvery
-	a.options.Owner.ReportAcks(a.realm.ID(), q.acks)
+	if owner := a.srv.ownerOf(a.handle); owner != nil {
+		owner.ReportAcks(a.realm.ID(), q.acks)
+	}
 }
 
 // OwnerConnected says that the connection to the owner of a realm is new: the replica tells the owner which queues this
 // node keeps.
 func (srv *Server) OwnerConnected(id realm.ID) {
-	if r := srv.find(id); r != nil && r.owner != nil {
+	if r := srv.find(id); r != nil && srv.ownerOf(r) != nil {
 		srv.runtime.send(r.pid, ownerConnected{})
 	}
 }
 
 // listKeptQueues asks the session actors for their queues.
-func (a *replicaActor) listKeptQueues() {
+func (a *replicaClients) listKeptQueues() {
 	q := &a.queues
 	q.round++
 	q.answers, q.keepAt = 0, a.srv.elapsed()+keepQueuesEvery
-	q.kept = KeptQueues{Through: a.durable, Number: q.number}
+	q.kept, q.openedBefore = KeptQueues{Through: a.durable, Number: q.number}, q.opened
 	round, pid := q.round, a.handle.pid
 	for k := range a.handle.shards {
 		a.sendInOrder(k, listQueues{a.realm.ID(), func(list []QueueRef) {
@@ -221,7 +239,7 @@ func (a *replicaActor) listKeptQueues() {
 }
 
 // handleKeptQueues tells the owner which queues this node keeps, when all session actors have answered.
-func (a *replicaActor) handleKeptQueues(m queuesKept) {
+func (a *replicaClients) handleKeptQueues(m queuesKept) {
 	q := &a.queues
 	if m.round != q.round {
 		return
@@ -232,12 +250,19 @@ func (a *replicaActor) handleKeptQueues(m queuesKept) {
 	}
 	k := q.kept
 	q.kept = KeptQueues{}
+	owner := a.srv.ownerOf(a.handle)
+	if owner == nil {
+		return
+	}
+	if len(k.Queues) == 0 && q.opened == q.openedBefore {
+		q.opened = 0
+	}
 	for all := k.Queues; ; all = all[MaxKeptQueues:] {
 		k.Queues, k.More = all, false
 		if len(all) > MaxKeptQueues {
 			k.Queues, k.More = all[:MaxKeptQueues], true
 		}
-		a.options.Owner.KeepQueues(a.realm.ID(), k)
+		owner.KeepQueues(a.realm.ID(), k)
 		if !k.More {
 			break
 		}

@@ -71,7 +71,7 @@ func (a *replicaActor) close() {
 }
 
 // endExpected refuses the views that wait for the facts of a request.
-func (a *replicaActor) endExpected() {
+func (a *replicaClients) endExpected() {
 	for id, x := range a.expected {
 		delete(a.expected, id)
 		x.result <- answer{err: errCannotFollow}

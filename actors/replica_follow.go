@@ -96,18 +96,12 @@ type (
 // replicaActor is the shell around one organization on a node that does not own it. It applies committed batches, and
 // gives views their turns. Commands are refused: they must be sent to the owner.
 type replicaActor struct {
-	replica
-	options   ReplicaOptions
-	run       int // counts the times that it began to follow; messages of earlier times are ignored
-	stop      func()
-	room      chan struct{} // one element for each batch in the mailbox
-	reloading bool
-	closed    bool  // see Server.CloseReplica
-	failed    error // why it cannot follow; requests are refused until it can
-	waiting   []waitForFact
-	ephemeral []realm.Told // by arrival; see MaxEphemeralAhead
-	expected  map[string]*expectedRequest
-	queues    replicaQueues
+	replicaClients
+	options ReplicaOptions
+	run     int // counts the times that it began to follow; messages of earlier times are ignored
+	stop    func()
+	room    chan struct{} // one element for each batch in the mailbox
+	closed  bool          // see Server.CloseReplica
 }
 
 // errCannotFollow is the answer to requests while a replica cannot follow its owner.
@@ -126,12 +120,12 @@ func (srv *Server) OpenReplica(id realm.ID, o ReplicaOptions) error {
 		return err
 	}
 	a := &replicaActor{
-		replica: replica{srv: srv, realm: r, durable: r.Seq()}, options: o, room: make(chan struct{}, replicaAhead),
-		expected: map[string]*expectedRequest{},
+		replicaClients: replicaClients{replica: replica{srv: srv, realm: r, durable: r.Seq()}}, options: o,
+		room: make(chan struct{}, replicaAhead),
 	}
 	table.Continue()
 	srv.search.Attach(id, r.Seq(), r.Seq(), srv.searchTextReader(id))
-	a.start(a, &realmHandle{source: o.Source, owner: o.Owner}, table)
+	a.start(a, &realmHandle{source: o.Source, owner: &remoteOwner{o.Owner, o.Home}}, table)
 	a.handle.setClosed(srv, r.Closed())
 	srv.accounts.addRealm(r)
 	for _, k := range a.handle.shards {
@@ -216,33 +210,6 @@ func (a *replicaActor) Receive(c actor.Context) {
 		}
 	case *replicaLoaded:
 		a.handleLoaded(m)
-	case ephemeralEvent:
-		a.deliverEphemeral(m.told)
-	case batchReleased:
-		a.handle.durable.Store(max(a.handle.durable.Load(), uint64(m.seq)))
-		a.answerWaiting()
-	case waitForFact:
-		a.waitForFact(m)
-	case expectRequest:
-		if m.forget {
-			delete(a.expected, m.expected.id)
-		} else {
-			a.expected[m.expected.id] = m.expected
-		}
-	case adoptQueue:
-		a.adoptQueue(m)
-	case adoptAgain:
-		a.tryAdoption(m.adoption)
-	case *queueAdopted:
-		a.handleAdopted(m)
-	case ackReport:
-		a.handleAckReport(m)
-	case sendAckReport:
-		a.sendAckReport()
-	case ownerConnected:
-		a.listKeptQueues()
-	case queuesKept:
-		a.handleKeptQueues(m)
 	case clockTick:
 		if a.srv.elapsed() >= a.queues.keepAt {
 			a.listKeptQueues()
@@ -255,6 +222,8 @@ func (a *replicaActor) Receive(c actor.Context) {
 		m.done <- nil
 	case setFrozen:
 		m.done <- nil
+	default:
+		a.receive(m)
 	}
 }
 
@@ -262,7 +231,7 @@ func (a *replicaActor) Receive(c actor.Context) {
 func (a *replicaActor) ask(m *ask) {
 	p := pendingOutput{reply: m.reply, async: m.async, admitted: m.admitted}
 	switch {
-	case a.failed != nil || a.reloading || a.srv.replicasPaused.Load():
+	case a.cannotServe():
 		p.answer = answer{err: errCannotFollow}
 	case m.look == nil:
 		p.answer = answer{err: realm.ErrNotOwner}
@@ -324,36 +293,14 @@ func (a *replicaActor) apply(m *followedBatch) {
 		a.fail(err)
 		return
 	}
-	c := &Committed{Batch: m.batch, Facts: m.facts}
-	requests := m.batch.Requests
-	for _, f := range m.facts {
-		t := a.realm.ReplayAt(f, m.batch.Now, m.batch.Level)
-		id := ""
-		if len(requests) > 0 && requests[0].Seq == t.Seq {
-			id, requests = requests[0].ID, requests[1:]
-		}
-		opened, _ := f.(*realm.QueueOpened)
-		if len(t.Notices) > 0 && (opened == nil || a.isHome(id)) {
-			c.Told = append(c.Told, t)
-		}
-		a.runExpected(id, opened)
-	}
+	c := a.replay(m)
 	a.durable = a.realm.Seq()
 	a.handle.markdownConfigSeq.Store(uint64(a.realm.MarkdownConfigVersion()))
 	a.srv.search.Feed(a.realm.ID(), a.durable, m.batch.Texts)
 	a.handle.setClosed(a.srv, a.realm.Closed())
 	a.failed = nil
 	a.replica.publish(c)
-	released := batchReleased{a.durable}
-	a.handle.flow.release(
-		&pendingOutput{
-			told:     c.Told,
-			weight:   c.weight(),
-			released: func() { a.srv.runtime.send(a.handle.pid, released) },
-		},
-	)
-	a.deliverEphemeralAfter()
-	a.continueAdoptions()
+	a.deliver(c)
 }
 
 // withoutOpened removes the notices of new queues. A request with an id comes from another node, which keeps its queue.
@@ -363,49 +310,6 @@ func withoutOpened(told []realm.Told) []realm.Told {
 			_, opened := n.Event.(*realm.QueueOpened)
 			return opened
 		})
-	})
-}
-
-// isHome reports whether the queue that a request opens is kept on this node. The fact of a registration is the only
-// one of its turn.
-func (a *replicaActor) isHome(request string) bool {
-	return request != "" && a.options.Home != nil && a.options.Home(request)
-}
-
-// runExpected runs the view that waits for a request whose facts have just been applied.
-func (a *replicaActor) runExpected(request string, opened *realm.QueueOpened) {
-	x := a.expected[request]
-	if x == nil {
-		return
-	}
-	delete(a.expected, request)
-	x.result <- a.view(&ask{caller: x.caller, look: func(v realm.View) (any, error) {
-		if opened == nil {
-			return x.look(v, nil)
-		}
-		q := opened.Queue
-		return x.look(v, &q)
-	}})
-}
-
-// waitForFact adds a caller of WaitFor, or forgets it.
-func (a *replicaActor) waitForFact(m waitForFact) {
-	if m.forget {
-		a.waiting = slices.DeleteFunc(a.waiting, func(w waitForFact) bool { return w.done == m.done })
-		return
-	}
-	a.waiting = append(a.waiting, m)
-	a.answerWaiting()
-}
-
-// answerWaiting answers the callers of WaitFor whose facts have been applied.
-func (a *replicaActor) answerWaiting() {
-	a.waiting = slices.DeleteFunc(a.waiting, func(w waitForFact) bool {
-		if w.seq > realm.Seq(a.handle.durable.Load()) {
-			return false
-		}
-		close(w.done)
-		return true
 	})
 }
 
@@ -479,63 +383,6 @@ func (a *replicaActor) handleLoaded(m *replicaLoaded) {
 
 // loadReplicaAgain asks an actor whose rows could not be loaded to try again.
 type loadReplicaAgain struct{}
-
-// PauseReplicas makes every replica refuse requests, or ends that: the node does not know whether its state is old.
-func (srv *Server) PauseReplicas(on bool) { srv.replicasPaused.Store(on) }
-
-// WaitFor returns when a replica has applied a fact and passed its events to the session actors, so that a client that
-// reads or polls after it finds the fact. Events without a fact that were delivered before are with them, too. Where
-// the realm is owned it returns at once.
-func (srv *Server) WaitFor(ctx context.Context, id realm.ID, seq realm.Seq) error {
-	r := srv.waitUntilOpen(ctx, id)
-	if r == nil {
-		return errUnknownRealm
-	}
-	if r.source == nil {
-		return srv.waitForStandby(ctx, r, seq)
-	}
-	done := make(chan struct{})
-	srv.runtime.send(r.pid, waitForFact{seq: seq, done: done})
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
-		srv.runtime.send(r.pid, waitForFact{done: done, forget: true})
-		return ctx.Err()
-	}
-}
-
-// expectedRequest is a view that runs on a replica right after the facts of a request, before later facts.
-type expectedRequest struct {
-	id     string
-	caller realm.Caller
-	look   func(v realm.View, opened *realm.Queue) (any, error)
-	result chan answer // has room for the result
-}
-
-// ExpectRequest registers a view before a request with an id is sent to the owner. A registration builds its state in
-// it: each change is either in the state or an event of the queue that the request has opened. wait returns the result
-// of the view, or an error if the context ends before; one of wait and cancel must be called.
-func (srv *Server) ExpectRequest(
-	id realm.ID, c realm.Caller, request string, look func(v realm.View, opened *realm.Queue) (any, error),
-) (wait func(context.Context) (any, error), cancel func()) {
-	r := srv.find(id)
-	if r == nil || r.source == nil {
-		return func(context.Context) (any, error) { return nil, errUnknownRealm }, func() {}
-	}
-	x := &expectedRequest{id: request, caller: c, look: look, result: make(chan answer, 1)}
-	srv.runtime.send(r.pid, expectRequest{x, false})
-	cancel = func() { srv.runtime.send(r.pid, expectRequest{x, true}) }
-	return func(ctx context.Context) (any, error) {
-		select {
-		case a := <-x.result:
-			return a.result, a.err
-		case <-ctx.Done():
-			cancel()
-			return nil, ctx.Err()
-		}
-	}, cancel
-}
 
 // DurableSeq returns the last fact of a realm that is on disk, and where the realm is a replica, the last one whose
 // events have been passed to the session actors.

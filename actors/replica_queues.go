@@ -18,6 +18,8 @@ type (
 		realm realm.ID
 		reply func([]QueueRef) // must not block
 	}
+	// dropQueues asks the actor of a realm to make the session actors drop queues that other nodes keep.
+	dropQueues struct{ list []DroppedQueue }
 	// forgetQueues drops queues that another node keeps. They are not closed.
 	forgetQueues struct {
 		realm realm.ID
@@ -28,10 +30,13 @@ type (
 // DropQueues says that other nodes are the homes of some queues of a realm: their clients poll there, so the queues do
 // not end here.
 func (srv *Server) DropQueues(id realm.ID, list []DroppedQueue) {
-	r := srv.find(id)
-	if r == nil {
-		return
+	if r := srv.find(id); r != nil && srv.ownerOf(r) != nil {
+		srv.runtime.send(r.pid, dropQueues{list})
 	}
+}
+
+// dropQueues makes the session actors drop queues.
+func (a *replicaClients) dropQueues(list []DroppedQueue) {
 	var parts [Shards][]DroppedQueue
 	for _, q := range list {
 		k := shardOf(q.User)
@@ -39,7 +44,7 @@ func (srv *Server) DropQueues(id realm.ID, list []DroppedQueue) {
 	}
 	for k, part := range parts {
 		if len(part) > 0 {
-			srv.runtime.send(r.shards[k], forgetQueues{id, part})
+			a.sendInOrder(k, forgetQueues{a.handle.id, part})
 		}
 	}
 }

@@ -64,11 +64,12 @@ type Server struct {
 	duties         []Duty
 	refusals       sync.Map // protocol code -> *atomic.Int64
 	readOnly       atomic.Bool
-	replicasPaused atomic.Bool // see PauseReplicas
-	cluster        Cluster     // Options.Cluster
-	leads          atomic.Bool // see Lead
-	openingNew     atomic.Bool // see openNewRealmsLater
-	edges          sync.Map    // connections from edges: Edge.Key -> *Edge
+	replicasPaused atomic.Bool                 // see PauseReplicas
+	cluster        Cluster                     // Options.Cluster
+	leads          atomic.Bool                 // see Lead
+	following      atomic.Pointer[remoteOwner] // of a core; see FollowOwner
+	openingNew     atomic.Bool                 // see openNewRealmsLater
+	edges          sync.Map                    // connections from edges: Edge.Key -> *Edge
 	edgeCount      atomic.Uint64
 }
 
@@ -91,8 +92,8 @@ type realmHandle struct {
 	// Facts up to this one were replayed. The queues that they opened existed before this process.
 	replayedThrough realm.Seq
 	site            realm.Site
-	source          ReplicaSource // nil where the realm is owned
-	owner           OwnerLink     // nil where the realm is owned
+	source          ReplicaSource // of an edge; cores read their own disk
+	owner           *remoteOwner  // of an edge; else see Server.ownerOf
 	owned           atomic.Bool   // this node gives the realm its turns; see Duty
 	hasEdges        atomic.Bool   // an edge has asked for queues of the realm
 	ephemeral       ephemeralFollowers
@@ -197,6 +198,7 @@ func Open(disk Disk, o Options) (*Server, error) {
 	if srv.secret = o.Secret; len(srv.secret) == 0 {
 		srv.secret = []byte(Token(32))
 	}
+	srv.replicasPaused.Store(srv.cluster != nil)
 	srv.texts = newTextCache(TextCacheBytes)
 	if srv.runtime = o.runtime; srv.runtime == nil {
 		srv.runtime = newProtoactorRuntime()

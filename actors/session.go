@@ -25,6 +25,10 @@ type (
 		queues  []realm.Queue
 		unacked deliver   // events that they may not have acknowledged
 		seq     realm.Seq // newest fact on disk
+		// replace says that the node begins or ends to own the realm: all queues of before are dropped, and number is
+		// the one of this message for ackReport.taken.
+		replace bool
+		number  uint64
 	}
 	pollBatch  []*queue.PollRequest
 	cancelPoll struct {
@@ -159,15 +163,17 @@ func (s *shard) realm(h *realmHandle) *shardRealm {
 // Each shard gets one message with all of it, because polls may be waiting already, and a client may have seen the
 // newest fact.
 func (srv *Server) restoreQueues(a *realmActor, queues []realm.Queue, told []realm.Told) {
-	srv.openQueues(a, queues, told)
+	for k, m := range srv.restoredQueues(a, queues, told) {
+		srv.runtime.send(a.handle.shards[k], m)
+	}
 	// Every queue gets the restart event. It follows the messages above, so queues that the replay opened get it too.
 	restarted := func(t *realm.Turn) (any, error) { return nil, t.AnnounceRestart() }
 	caller := realm.Caller{System: true}
 	srv.runtime.send(a.handle.pid, &ask{decide: restarted, caller: caller, reply: make(chan answer, 1)})
 }
 
-// openQueues passes the queues and events to the session actors.
-func (srv *Server) openQueues(a *realmActor, queues []realm.Queue, told []realm.Told) {
+// restoredQueues returns the messages with the queues and events for the session actors.
+func (srv *Server) restoredQueues(a *realmActor, queues []realm.Queue, told []realm.Told) (m [Shards]*restoreQueues) {
 	var parts [Shards][]realm.Queue
 	for _, q := range queues {
 		k := shardOf(q.User)
@@ -177,11 +183,10 @@ func (srv *Server) openQueues(a *realmActor, queues []realm.Queue, told []realm.
 	for k := range parts {
 		owed, size := dropAcknowledged(events[k], a.unacked.acked[k])
 		srv.Metrics.Undelivered.Add(size)
-		srv.runtime.send(
-			a.handle.shards[k],
-			&restoreQueues{a.handle, parts[k], deliver{a.handle, owed, size, nil}, a.durable},
-		)
+		m[k] = &restoreQueues{realm: a.handle, queues: parts[k], unacked: deliver{a.handle, owed, size, nil},
+			seq: a.durable}
 	}
+	return m
 }
 
 // dropAcknowledged returns the events that a session actor needs if all its queues have acknowledged everything up to a
@@ -203,7 +208,11 @@ func dropAcknowledged(told []realm.Told, through realm.Seq) (out []realm.Told, s
 
 // restoreQueues opens queues and delivers their events.
 func (s *shard) restoreQueues(m *restoreQueues) {
+	if m.replace {
+		s.dropRealm(dropRealm{m.realm.id})
+	}
 	r := s.realm(m.realm)
+	r.taken = max(r.taken, m.number)
 	r.unconfirmed++ // a queue that closes among these facts must not report for queues that open after it
 	for _, q := range m.queues {
 		s.openQueue(r, q, true)
@@ -244,7 +253,7 @@ func (s *shard) answerPoll(r *shardRealm, q *queue.Queue) {
 		s.requestClose(r, q)
 	}
 	if !s.srv.readOnly.Load() && q.NeedsTick(r.seq) {
-		if owner := r.handle.owner; owner != nil {
+		if owner := s.srv.ownerOf(r.handle); owner != nil {
 			owner.Tick(r.handle.id)
 			return
 		}
@@ -265,7 +274,7 @@ func (s *shard) requestClose(r *shardRealm, q *queue.Queue) {
 	}
 	q.CloseRequested = true
 	id := q.Reg.ID
-	if owner := r.handle.owner; owner != nil {
+	if owner := s.srv.ownerOf(r.handle); owner != nil {
 		owner.CloseQueue(r.handle.id, id)
 		return
 	}

@@ -32,6 +32,9 @@ type (
 		told  []realm.Told
 		seq   realm.Seq
 		err   error
+		// final says that the client cannot have seen newer events. Otherwise the owner is asked again if its
+		// last_event_id is newer.
+		final bool
 	}
 	// takeQueues opens queues together with their events. Other queues do not get these.
 	takeQueues struct {
@@ -55,7 +58,12 @@ type adoptingQueue struct {
 // once; then the newest poll waits for it.
 func (s *shard) pollIncomplete(r *shardRealm, q *queue.Queue, m *queue.PollRequest) {
 	ref := QueueRef{m.User, m.Queue}
-	if r == nil || !r.hasOtherNodes() {
+	if r == nil && s.srv.cluster != nil { // this node has just begun or ended to own the realm
+		if h := s.srv.find(m.Realm); h != nil {
+			r = s.realm(h)
+		}
+	}
+	if r == nil || !s.hasOtherNodes(r) {
 		s.srv.protocol.AnswerError(m.Reply, realm.ErrBadQueue(m.Queue))
 		return
 	}
@@ -88,7 +96,9 @@ func (r *shardRealm) setAdopting(ref QueueRef) *adoptingQueue {
 }
 
 // hasOtherNodes reports whether other nodes may keep queues of the realm.
-func (r *shardRealm) hasOtherNodes() bool { return r.handle.owner != nil || r.handle.hasEdges.Load() }
+func (s *shard) hasOtherNodes(r *shardRealm) bool {
+	return r.handle.owner != nil || s.srv.cluster != nil || r.handle.hasEdges.Load()
+}
 
 // isIncomplete reports whether a poll must wait until its queue is adopted. That is also so if its client has seen
 // events which this node does not have yet: it has polled another node since.
@@ -96,7 +106,7 @@ func (s *shard) isIncomplete(r *shardRealm, q *queue.Queue, m *queue.PollRequest
 	if len(r.adopting) > 0 && r.adopting[QueueRef{m.User, m.Queue}] != nil {
 		return true
 	}
-	if !q.IsAhead(m.Last, r.seq) || !r.hasOtherNodes() {
+	if !q.IsAhead(m.Last, r.seq) || !s.hasOtherNodes(r) {
 		return false
 	}
 	s.unconfirm(r, q)
@@ -121,9 +131,13 @@ func (s *shard) openAdopted(m *openAdopted) {
 	r := s.realm(m.realm)
 	r.seq, r.taken = max(r.seq, m.seq), max(r.taken, m.number)
 	s.openQueue(r, m.queue, true)
-	if x := r.adopting[QueueRef{m.queue.User, m.queue.ID}]; x != nil {
-		x.opened, x.number = m.seq, m.number
+	ref := QueueRef{m.queue.User, m.queue.ID}
+	x := r.adopting[ref]
+	if x == nil { // the poll was answered meanwhile; see restoreQueues.replace
+		x = r.setAdopting(ref)
+		x.asked = true
 	}
+	x.opened, x.number = m.seq, m.number
 }
 
 // finishAdoption puts the older events into a queue and handles the poll that waits for it. If there was an error, the
@@ -154,8 +168,16 @@ func (s *shard) finishAdoption(m *finishAdoption) {
 		if x.opened > 0 {
 			q.ReplaceThrough(x.opened, func() { s.deliverTo(r, m.told, map[*queue.Queue]bool{q: true}) })
 		}
-		if p != nil {
-			s.handlePoll(p)
+		switch {
+		case p == nil:
+		case !m.final && q.IsAhead(p.Last, r.seq):
+			s.unconfirm(r, q)
+			x := r.setAdopting(m.queue)
+			x.poll, x.asked = p, true
+			again, pid := adoptQueue{m.queue, p.Last}, r.handle.pid
+			s.srv.runtime.after(adoptAgainAfter, func() { s.srv.runtime.send(pid, again) })
+		default:
+			s.answerOrPark(r, q, p)
 		}
 	}
 }

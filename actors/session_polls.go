@@ -37,7 +37,7 @@ func (srv *Server) pollAll(id realm.ID, list []*queue.PollRequest) {
 		}
 		return
 	}
-	if srv.cluster != nil && !r.owned.Load() { // the queues are where the realm is owned
+	if srv.cluster != nil && !r.owned.Load() && srv.following.Load() == nil { // the owner has the queues
 		for _, p := range list {
 			srv.protocol.AnswerError(p.Reply, realm.ErrNotOwner)
 		}
@@ -102,6 +102,11 @@ func (s *shard) handlePoll(m *queue.PollRequest) {
 		s.pollIncomplete(r, q, m)
 		return
 	}
+	s.answerOrPark(r, q, m)
+}
+
+// answerOrPark answers a poll for a queue that is complete here, or parks it.
+func (s *shard) answerOrPark(r *shardRealm, q *queue.Queue, m *queue.PollRequest) {
 	if m.AuthVersion != 0 && m.AuthVersion != s.srv.AuthVersion() {
 		s.srv.protocol.AnswerPoll(m.Reply, m.Queue, nil)
 		return

@@ -102,7 +102,11 @@ func internalOnly(n realm.Notice) bool { return n.Event.EventType() == "" }
 // not restore events that were acknowledged.
 func (a *realmActor) handleAckReport(m ackReport) {
 	u := &a.unacked
-	if a.standby || m.newest < u.newestQueue[m.shard] || m.taken < u.taken[m.shard] {
+	if a.standby {
+		a.replicaClients.handleAckReport(m)
+		return
+	}
+	if m.newest < u.newestQueue[m.shard] || m.taken < u.taken[m.shard] {
 		return
 	}
 	u.acked[m.shard] = max(u.acked[m.shard], m.seq)
@@ -205,10 +209,8 @@ func (a *realmActor) limitUnacked() {
 // EvictQueues closes the queues of a realm on this node that have not acknowledged the facts before one, because the
 // owner stores too many events for them.
 func (srv *Server) EvictQueues(id realm.ID, before realm.Seq) {
-	if r := srv.find(id); r != nil {
-		for _, s := range r.shards {
-			srv.runtime.send(s, evictQueues{realm: id, seq: before})
-		}
+	if r := srv.find(id); r != nil && srv.ownerOf(r) != nil {
+		srv.runtime.send(r.pid, evictQueues{realm: id, seq: before})
 	}
 }
 

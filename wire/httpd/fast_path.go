@@ -77,7 +77,7 @@ func (f *fastPath) handlePoll(q *park.FastRequest) bool {
 		return false
 	}
 	p, ok := wire.PreparePoll(&c)
-	if !ok {
+	if !ok || f.server.forwardsPolls(c.Realm) {
 		return false
 	}
 	w := &parkedPoll{poll: p, server: c.Server, limitKey: f.limitKey(c.Account)}
@@ -138,7 +138,8 @@ func (f *fastPath) identifyBrowser(q *park.FastRequest, c *wire.Call) bool {
 func (f *fastPath) HandleRepeated(q *park.FastRequest, m *park.Memo, number []byte) bool {
 	w := m.Owner.(*parkedPoll)
 	last, ok := parseEventID(number)
-	if !ok || w.poll.AuthVersion != w.server.AuthVersion() || f.server.mustWait() {
+	if !ok || w.poll.AuthVersion != w.server.AuthVersion() || f.server.mustWait() ||
+		f.server.forwardsPolls(w.poll.Realm) {
 		return false
 	}
 	if w.renewal != 0 && f.server.now().Unix() >= w.renewal {

@@ -26,8 +26,9 @@ const (
 	MaxForwardWait = 10 * time.Second
 	// MaxForwardedPoll is how long a poll waits at the owner: longer than the time between two heartbeats.
 	MaxForwardedPoll = 2 * time.Minute
-	// MaxForwardedPolls limits the polls of a core that is not the leader which wait at the leader. Each holds two
-	// goroutines here and one there, about 50 kB. Others are answered 503: their clients poll another node.
+	// MaxForwardedPolls limits the polls of a core that wait at the leader, because the core cannot keep their queues.
+	// Each holds two goroutines here and one there, about 50 kB. Others are answered 503: their clients poll another
+	// node.
 	MaxForwardedPolls = 8000
 	// forwardAgainAfter is the time between two tries.
 	forwardAgainAfter = 50 * time.Millisecond
@@ -69,6 +70,8 @@ type Cluster interface {
 	DialOwner() (net.Conn, error)
 	// Owns reports whether this node owns an organization.
 	Owns(realm.ID) bool
+	// Keeps reports whether a core keeps event queues of an organization that it does not own; see Options.ForwardAll.
+	Keeps(realm.ID) bool
 	// NewRequest returns a new id for a request of this node.
 	NewRequest() string
 	// Forward sends a request to the owner. An error that is an ErrNotForwarded says that the owner did not get it;
@@ -260,11 +263,24 @@ func (s *Server) mustWait() bool {
 	return s.options.Cluster != nil && (!s.options.Cluster.IsReady() || s.pause.isOn())
 }
 
-// runsHere reports whether an endpoint can be run on a node that does not own the organization: reads, polls, reports
-// of presence, which are sent to the owner in batches, and registrations, of which only the opening of the queue is
-// forwarded.
-func (s *Server) runsHere(e *wire.Endpoint) bool {
-	return e.Method == "GET" || e.Path == "/register" || e.Path == "/users/me/presence"
+// runsHere reports whether an endpoint can be run on a node that does not own the organization: polls, reports of
+// presence, which are sent to the owner in batches, and registrations, of which only the opening of the queue is
+// forwarded. Edges run reads, too. Cores forward them, so that a read at any core has everything that was acknowledged
+// before it.
+func (s *Server) runsHere(c *wire.Call, e *wire.Endpoint) bool {
+	if s.options.ForwardAll {
+		poll := e.Method == "GET" && e.Path == eventsPath
+		return c.Account != nil && (poll || e.Path == registerPath || e.Path == presencePath) &&
+			s.options.Cluster.Keeps(c.Realm)
+	}
+	return e.Method == "GET" || e.Path == registerPath || e.Path == presencePath
+}
+
+const registerPath = "/register"
+
+// forwardsPolls reports whether the polls of an organization are forwarded to the owner.
+func (s *Server) forwardsPolls(id realm.ID) bool {
+	return s.options.ForwardAll && !s.options.Cluster.Owns(id) && !s.options.Cluster.Keeps(id)
 }
 
 // forward lets the owner answer a request. The answer leaves when this node has its facts, so that the client reads its
@@ -360,12 +376,18 @@ func (s *Server) sendToOwner(r ForwardedRequest, repeat bool) (ForwardedAnswer, 
 	}
 	ctx, cancel := context.WithTimeout(until, limit)
 	defer cancel()
+	unsent := time.Now() // since when the owner has not got the request
 	for {
 		a, err := s.options.Cluster.Forward(ctx, r)
 		if err == nil {
 			return a, nil
 		}
 		if r.Again = r.Again || !errors.Is(err, ErrNotForwarded); r.Again && !repeat {
+			return a, err
+		}
+		if !errors.Is(err, ErrNotForwarded) {
+			unsent = time.Now()
+		} else if time.Since(unsent) >= MaxForwardWait { // of a poll
 			return a, err
 		}
 		select {

@@ -47,7 +47,8 @@ type Options struct {
 	ServerStatus func() web.ServerStatus
 	// Cluster is the other nodes; nil: this server is the only one.
 	Cluster Cluster
-	// ForwardAll says that a node which does not own an organization runs nothing for it, because it has no replica.
+	// ForwardAll is set on cores: one that does not own an organization forwards all requests for it, except those for
+	// event queues while Cluster.Keeps returns true.
 	ForwardAll bool
 	// Extra adds routes outside the protocol: files, metrics, pages.
 	Extra func(r *router.Router)

@@ -48,7 +48,7 @@ func (s *Server) serveRoute(ctx *fasthttp.RequestCtx, r *route) {
 		}
 	}
 	if s.isElsewhere(c) {
-		if s.options.ForwardAll || !s.runsHere(e) {
+		if !s.runsHere(c, e) {
 			s.forward(ctx, c, e)
 			return
 		}

@@ -227,6 +227,11 @@ func (c *Core) Disconnect(p *peer.Peer, err error) {
 	for _, stop := range e.stops {
 		stop()
 	}
+	if e.presence != nil {
+		for _, stop := range e.presence.stops {
+			stop()
+		}
+	}
 	e.mu.Unlock()
 	c.Log.Warn("node disconnected", "node", p.Node, "err", err)
 }
@@ -286,6 +291,7 @@ func (c *Core) open(e *edgeLink, id realm.ID) {
 	if e.closed || e.stops[id] != nil {
 		return
 	}
+	e.presence.end(id)
 	stopPresence := c.Orgs.FollowPresence(id, func(rows []presence.Row) {
 		e.peer.Send(encode(msgPresence, &presenceMessage{id, rows}))
 	})
@@ -345,7 +351,7 @@ func (c *Core) Call(ctx context.Context, p *peer.Peer, m []byte, reply func([]by
 		if err := decode(m[1:], &x); err != nil {
 			return err
 		}
-		if p.Role == peer.Edge { // other cores keep no queues
+		if p.Role == peer.Edge || x.QueueOnly && p.Node != c.Directory.Node { // the node keeps the queue
 			x.Edge = p.Link.(*edgeLink).edge.Key()
 		}
 		a, err := c.HTTP.ServeForwarded(httpd.ForwardedRequest(x))
@@ -368,6 +374,8 @@ func (c *Core) Call(ctx context.Context, p *peer.Peer, m []byte, reply func([]by
 			return err
 		}
 		return answer(c.Orgs.DurableSeq(id))
+	case callQueues:
+		return answer(true)
 	case callImport:
 		a, err := c.answerImport(p, m[1:])
 		if err != nil {

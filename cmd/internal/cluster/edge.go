@@ -67,6 +67,8 @@ type Edge struct {
 	core      string                                // the node at that address
 	changed   chan struct{}                         // closed when link or ready changes
 	ready     bool                                  // the replicas are as new as the core was when the link was opened
+	keeps     bool                                  // the leader lets this core keep event queues
+	current   bool                                  // it has all facts that the leader had when the link was opened
 	unready   time.Time                             // since when it is not ready
 	refused   error                                 // why the core has refused the node at the last try
 	adoptions map[int64]func(actors.Adopted, error) // that the core has not answered
@@ -75,6 +77,9 @@ type Edge struct {
 	opening   map[realm.ID]*opening
 	open      map[realm.ID]*openReplica
 	absent    map[string]time.Time // until when a subdomain counts as one without an organization
+
+	// followed are the organizations whose queues this core keeps now; see Keeps.
+	followed atomic.Pointer[map[realm.ID]bool]
 
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -260,6 +265,9 @@ func (e *Edge) Now() time.Time { return time.Now().Add(time.Duration(e.offset.Lo
 func (e *Edge) Start(first *Greeted, orgs *actors.Server, subdomainOf func(host string) string) {
 	e.orgs, e.subdomainOf = orgs, subdomainOf
 	e.stopped.Go(func() { e.run(first) })
+	if e.isCore() {
+		return
+	}
 	e.stopped.Go(func() {
 		t := time.NewTicker(unloadEvery)
 		defer t.Stop()
@@ -312,18 +320,20 @@ func (e *Edge) run(g *Greeted) {
 				x.lag, x.late = realmLag{}, false
 			}
 		})
-		for _, id := range e.openRealms() {
-			link.Send(encode(msgOpen, id))
-			e.orgs.OwnerConnected(id)
+		if e.isCore() {
+			e.stopped.Go(func() { e.beginKeeping(link, g) })
+		} else {
+			e.announce(link)
+			e.stopped.Go(func() { e.catchUp(link, g.seqs) })
 		}
-		e.stopped.Go(func() { e.catchUp(link, g.seqs) })
 		e.stopped.Go(func() { e.report(link) })
 		err = link.Run(func(m []byte) { e.receive(link, m) })
 		e.change(func() {
 			if e.ready {
 				e.unready = time.Now()
 			}
-			e.link, e.ready = nil, false
+			e.link, e.ready, e.keeps, e.current = nil, false, false, false
+			e.setFollowed()
 			sent, received := link.Traffic()
 			e.Counters.Sent.Add(sent)
 			e.Counters.Received.Add(received)
@@ -334,6 +344,14 @@ func (e *Edge) run(g *Greeted) {
 			e.Log.Warn("link to the core broken", "err", err)
 		}
 		g = nil
+	}
+}
+
+// announce tells the owner of all organizations that are open here.
+func (e *Edge) announce(link *peer.Link) {
+	for _, id := range e.openRealms() {
+		link.Send(encode(msgOpen, id))
+		e.orgs.OwnerConnected(id)
 	}
 }
 
@@ -348,17 +366,22 @@ func (e *Edge) change(fn func()) {
 
 // catchUp lets requests in when the replicas are as new as the core was at the opening of the link.
 func (e *Edge) catchUp(link *peer.Link, seqs map[realm.ID]realm.Seq) {
-	var all sync.WaitGroup
-	for id, seq := range seqs {
-		all.Go(func() { e.waitFor(link, id, seq) })
-	}
-	all.Wait()
+	e.waitForAll(link, seqs)
 	e.change(func() {
 		if e.link == link {
 			e.ready = true
 			e.orgs.PauseReplicas(false)
 		}
 	})
+}
+
+// waitForAll waits until this node has facts of some organizations, or the link has ended.
+func (e *Edge) waitForAll(link *peer.Link, seqs map[realm.ID]realm.Seq) {
+	var all sync.WaitGroup
+	for id, seq := range seqs {
+		all.Go(func() { e.waitFor(link, id, seq) })
+	}
+	all.Wait()
 }
 
 // report tells the core regularly what this edge has.
@@ -369,7 +392,7 @@ func (e *Edge) report(link *peer.Link) {
 		r := edgeReport{Applied: map[realm.ID]realm.Seq{}, Queues: e.orgs.Metrics.OpenQueues.Load(),
 			Polls: e.orgs.Metrics.ParkedPolls.Load(), Full: e.orgs.IsReadOnly()}
 		list := e.openRealms()
-		if e.Directory.Role == peer.Core { // it has all of them
+		if e.isCore() { // it has all of them
 			list = slices.Collect(maps.Values(e.orgs.Realms()))
 		}
 		for _, id := range list {
@@ -511,7 +534,9 @@ func (e *Edge) NewRequest() string { return e.boot + strconv.FormatInt(e.count.A
 
 // Forward sends a request to the owner.
 func (e *Edge) Forward(ctx context.Context, r httpd.ForwardedRequest) (a httpd.ForwardedAnswer, err error) {
-	link, err := e.waitForLink(ctx, false)
+	waiting, cancel := context.WithTimeout(ctx, MaxLinkWait)
+	defer cancel()
+	link, err := e.waitForLink(waiting, false)
 	if err != nil {
 		e.Counters.NotSent.Add(1)
 		return a, fmt.Errorf("%w: %w", httpd.ErrNotForwarded, err)

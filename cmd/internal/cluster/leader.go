@@ -110,11 +110,13 @@ func (c *Core) retry(what, node string, change func() error) {
 }
 
 // StartCoreLink keeps a link of a core to the leader, which may be the core itself. While the core is not the leader,
-// it forwards the requests of clients by the link.
-func StartCoreLink(o EdgeOptions, orgs *actors.Server) (*Edge, error) {
+// it keeps the event queues of clients that poll it, as an edge does, and forwards other requests by the link.
+// subdomainOf is that of Start.
+func StartCoreLink(o EdgeOptions, orgs *actors.Server, subdomainOf func(host string) string) (*Edge, error) {
 	e, err := NewEdge(o)
 	if err == nil {
-		e.Start(nil, orgs, func(string) string { return "" })
+		orgs.FollowOwner(e, e.isHome)
+		e.Start(nil, orgs, subdomainOf)
 	}
 	return e, err
 }

@@ -69,6 +69,9 @@ const (
 	callCommand = 46 // commandCall -> JSON
 	callTexts   = 47 // textsCall -> textsPart...
 	callImport  = 48 // importCall -> importAnswer
+	// callQueues asks the leader whether this core may keep event queues -> bool. Releases before it do not know the
+	// call: a core keeps none while one of them leads.
+	callQueues = 49
 )
 
 type (

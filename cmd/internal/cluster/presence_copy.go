@@ -33,11 +33,15 @@ type presenceCopies struct {
 	sent *atomic.Int64 // rows
 	wake chan struct{} // has room for one: there are rows
 
-	mu   sync.Mutex
-	rows map[realm.ID]map[realm.UserID]presence.Row // at most one for each user
+	stops map[realm.ID]func() // end following presence; of edgeLink.mu
+
+	mu sync.Mutex
+	// rows has an entry for each realm whose presence is copied, with at most one row for each user.
+	rows map[realm.ID]map[realm.UserID]presence.Row
 }
 
-// copyPresence sends another core the presence of its realms from now on: first all rows, then those that change.
+// copyPresence sends another core the presence of its realms from now on: first all rows, then those that change. A core
+// that keeps event queues of a realm gets the presence at once; see open.
 func (c *Core) copyPresence(e *edgeLink, realms map[realm.ID]realm.Seq) {
 	if e.peer.Role != peer.Core || e.peer.Node == c.Directory.Node {
 		return
@@ -49,15 +53,30 @@ func (c *Core) copyPresence(e *edgeLink, realms map[realm.ID]realm.Seq) {
 	}
 	if e.presence == nil {
 		e.presence = &presenceCopies{peer: e.peer, sent: &c.PresenceCopied, wake: make(chan struct{}, 1),
-			rows: map[realm.ID]map[realm.UserID]presence.Row{}}
+			stops: map[realm.ID]func(){}, rows: map[realm.ID]map[realm.UserID]presence.Row{}}
 		c.stopped.Go(e.presence.run)
 	}
 	x := e.presence
 	for id := range realms {
-		if e.stops[id] == nil {
-			e.stops[id] = c.Orgs.FollowPresence(id, func(rows []presence.Row) { x.note(id, rows) })
+		if e.stops[id] == nil && x.stops[id] == nil {
+			x.mu.Lock()
+			x.rows[id] = map[realm.UserID]presence.Row{}
+			x.mu.Unlock()
+			x.stops[id] = c.Orgs.FollowPresence(id, func(rows []presence.Row) { x.note(id, rows) })
 		}
 	}
+}
+
+// end ends the copies of a realm, and drops the rows that are not sent. edgeLink.mu is held.
+func (x *presenceCopies) end(id realm.ID) {
+	if x == nil || x.stops[id] == nil {
+		return
+	}
+	x.stops[id]()
+	delete(x.stops, id)
+	x.mu.Lock()
+	delete(x.rows, id)
+	x.mu.Unlock()
 }
 
 // note notes rows that have changed.
@@ -68,9 +87,8 @@ func (x *presenceCopies) note(id realm.ID, rows []presence.Row) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	m := x.rows[id]
-	if m == nil {
-		m = map[realm.UserID]presence.Row{}
-		x.rows[id] = m
+	if m == nil { // it has ended
+		return
 	}
 	for _, r := range rows {
 		m[r.User] = r
@@ -103,12 +121,9 @@ func (x *presenceCopies) run() {
 // send sends the rows, or a part of them if there are many or the core reads slowly.
 func (x *presenceCopies) send() {
 	for range maxPresenceCopies {
-		m := x.take(actors.MaxPresenceReports)
-		if m == nil {
+		if !x.sendRows(actors.MaxPresenceReports) {
 			return
 		}
-		x.peer.Send(encode(msgPresence, m))
-		x.sent.Add(int64(len(m.Rows)))
 		if _, waiting := x.peer.Queued(); waiting > maxQueuedCopies {
 			break
 		}
@@ -119,21 +134,25 @@ func (x *presenceCopies) send() {
 	}
 }
 
-// take removes up to limit rows of one realm and returns them as a message; nil: there are none.
-func (x *presenceCopies) take(limit int) *presenceMessage {
+// sendRows sends up to limit rows of one realm, and reports false if there are none.
+func (x *presenceCopies) sendRows(limit int) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for id, rows := range x.rows {
+		if len(rows) == 0 {
+			continue
+		}
 		m := &presenceMessage{Realm: id}
 		for u, r := range rows {
 			if len(m.Rows) == limit {
-				return m
+				break
 			}
 			m.Rows = append(m.Rows, r)
 			delete(rows, u)
 		}
-		delete(x.rows, id)
-		return m
+		x.peer.Send(encode(msgPresence, m))
+		x.sent.Add(int64(len(m.Rows)))
+		return true
 	}
-	return nil
+	return false
 }

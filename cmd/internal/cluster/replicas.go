@@ -83,6 +83,7 @@ func (e *Edge) noteSeqs(seqs seqsMessage, now time.Time) {
 		facts, seconds := x.lag.behind(last, now)
 		if late := seconds > MaxReplicaLag.Seconds(); late != x.late {
 			x.late = late
+			e.setFollowed()
 			e.Log.Warn("replica is too old for requests, or is not any more", "realm", id, "late", late,
 				"facts_behind", facts, "seconds_behind", seconds)
 		}
@@ -189,8 +190,12 @@ func (e *Edge) load(id realm.ID, x *opening) {
 	delete(e.opening, id)
 	if x.err == nil {
 		e.open[id] = r
+		e.setFollowed()
 	}
 	link := e.link
+	if e.isCore() && !e.keeps {
+		link = nil
+	}
 	e.mu.Unlock()
 	if x.err == nil && link != nil {
 		link.Send(encode(msgOpen, id))
@@ -200,6 +205,9 @@ func (e *Edge) load(id realm.ID, x *opening) {
 
 // loadReplica loads a replica and waits until it is as new as the core.
 func (e *Edge) loadReplica(id realm.ID, r *openReplica) error {
+	if e.isCore() {
+		return e.waitUntilCurrent(id)
+	}
 	began := time.Now()
 	source := replicaSource{e, &r.bytes}
 	err := e.orgs.OpenReplica(id, actors.ReplicaOptions{Source: source, Owner: e, Home: e.isHome})

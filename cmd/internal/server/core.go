@@ -273,14 +273,26 @@ func (s *Server) clusterState() func() string {
 	}
 }
 
-// coreCluster is the cluster as a core's HTTP server sees it: while the core is not the leader, it forwards everything.
+// coreCluster is the cluster as a core's HTTP server sees it. While the core is not the leader, it keeps event queues
+// if the leader allows it, and forwards everything else.
 type coreCluster struct {
 	*actors.Server
 	s *Server
 }
 
-func (c coreCluster) IsReady() bool                { return c.s.core != nil && c.s.core.Leads() }
-func (c coreCluster) Prepare(string) error         { return nil }
+func (c coreCluster) IsReady() bool {
+	return c.s.core != nil && (c.s.core.Leads() || c.s.link != nil && c.s.link.FollowsAny())
+}
+
+// Prepare does not wait: what this node cannot answer is forwarded.
+func (c coreCluster) Prepare(host string) error {
+	if c.s.link != nil && !c.s.core.Leads() {
+		c.s.link.Follow(host)
+	}
+	return nil
+}
+
+func (c coreCluster) Keeps(id realm.ID) bool       { return c.s.link != nil && c.s.link.Keeps(id) }
 func (c coreCluster) NewRequest() string           { return c.s.link.NewRequest() }
 func (c coreCluster) DialOwner() (net.Conn, error) { return c.s.link.DialOwner() }
 

@@ -18,6 +18,7 @@ import (
 	"parley/actors"
 	"parley/actors/presence"
 	"parley/actors/realm"
+	"parley/snapshot"
 	"parley/wire"
 	"parley/wire/httpd"
 )
@@ -31,7 +32,10 @@ type directCluster struct {
 	lose           atomic.Int64 // how many answers of the owner are lost
 	edge           *actors.Edge // the owner's end
 	batches        atomic.Int64 // of presence
+	keeps          bool         // the node is a core that keeps event queues
 }
+
+func (c *directCluster) Keeps(realm.ID) bool { return c.keeps }
 
 func (c *directCluster) Prepare(string) error { return nil }
 func (c *directCluster) IsReady() bool        { return true }
@@ -76,13 +80,43 @@ var (
 	requestIDs atomic.Int64 // of all edges
 )
 
+// sharedDisk is the disk of a core that follows another one: the same store, which it does not write.
+type sharedDisk struct{ snapshot.Disk }
+
+func (sharedDisk) Claim(realm.ID, uint64) (realm.Claimed, error) {
+	return realm.Claimed{}, errNotLeading
+}
+func (sharedDisk) WriteRows(realm.ID, uint64, realm.Seq, []realm.EncodedRow) error { return nil }
+func (sharedDisk) SavePresence(realm.ID, uint64, []realm.EncodedRow) error         { return nil }
+func (sharedDisk) Level() uint16                                                   { return realm.Level }
+func (sharedDisk) VerifyLeader(done func(error))                                   { done(errNotLeading) }
+
+var errNotLeading = errors.New("this core does not lead")
+
 // newEdge returns a server that has replicas of the organizations of another one, and the connection between them.
 func newEdge(t *testing.T, core *matrixServer) (*matrixServer, *directCluster) {
 	t.Helper()
+	return newFollower(t, core, false)
+}
+
+// newFollowingCore returns a core that keeps event queues of the organizations of another one, which leads.
+func newFollowingCore(t *testing.T, core *matrixServer) (*matrixServer, *directCluster) {
+	t.Helper()
+	return newFollower(t, core, true)
+}
+
+func newFollower(t *testing.T, core *matrixServer, isCore bool) (*matrixServer, *directCluster) {
+	t.Helper()
 	quiet := slog.New(slog.DiscardHandler)
 	sites, renderer := newSiteTable("http://"+ourHost), &wire.Renderer{}
-	cluster := &directCluster{core: core.orgs}
-	orgs, err := actors.Open(actors.NoDisk{}, actors.Options{
+	cluster := &directCluster{core: core.orgs, keeps: isCore}
+	var disk actors.Disk = actors.NoDisk{}
+	var others actors.Cluster
+	if isCore {
+		disk, others = sharedDisk{core.disk}, sharedDisk{core.disk}
+	}
+	orgs, err := actors.Open(disk, actors.Options{
+		Cluster:  others,
 		Protocol: wire.SessionProtocol{},
 		Renderer: renderer,
 		Secret:   []byte("a secret of thirty-two characters"),
@@ -100,12 +134,21 @@ func newEdge(t *testing.T, core *matrixServer) (*matrixServer, *directCluster) {
 	ofOwner.Cluster = &directCluster{Server: core.orgs}
 	cluster.Server, cluster.owner = orgs, httpd.New(ofOwner)
 	cluster.edge = core.orgs.ConnectEdge("edge", orgs)
+	home := func(request string) bool { return strings.HasPrefix(request, "edge-") }
+	if isCore {
+		orgs.FollowOwner(cluster, home)
+		orgs.PauseReplicas(false)
+	}
 	for _, id := range core.orgs.Realms() {
-		err := orgs.OpenReplica(id, actors.ReplicaOptions{Source: core.disk, Owner: cluster,
-			Home: func(request string) bool { return strings.HasPrefix(request, "edge-") }})
+		if isCore {
+			continue
+		}
+		err := orgs.OpenReplica(id, actors.ReplicaOptions{Source: core.disk, Owner: cluster, Home: home})
 		if err != nil {
 			t.Fatal(err)
 		}
+	}
+	for _, id := range core.orgs.Realms() {
 		core.orgs.FollowPresence(id, func(rows []presence.Row) { orgs.RestorePresence(id, rows) })
 		core.orgs.FollowEphemeral(id, func(x realm.Told) { orgs.DeliverEphemeral(id, x) })
 	}
@@ -115,6 +158,7 @@ func newEdge(t *testing.T, core *matrixServer) (*matrixServer, *directCluster) {
 	edge.now.Store(core.now.Load())
 	options := core.options
 	options.Server, options.Tools, options.Realms, options.Cluster = orgs, &tools, sites, cluster
+	options.ForwardAll = isCore
 	edge.server = httpd.New(options)
 	t.Cleanup(func() { withShutdownTimeout(orgs.Close) })
 	return edge, cluster
@@ -233,9 +277,9 @@ func TestForwardedRequestRunsOnce(t *testing.T) {
 	}
 }
 
-// putEdgeBefore makes an edge answer the requests of a permission matrix.
-func (s *matrixStage) putEdgeBefore() {
-	edge, _ := newEdge(s.T, s.matrixServer)
+// putNodeBefore makes an edge, or a core that follows, answer the requests of a permission matrix.
+func (s *matrixStage) putNodeBefore(isCore bool) {
+	edge, _ := newFollower(s.T, s.matrixServer, isCore)
 	s.server, s.front = edge.server, edge.orgs
 }
 

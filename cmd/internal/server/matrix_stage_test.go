@@ -108,8 +108,8 @@ func newMatrixStage(t *testing.T, l *coverage) *matrixStage {
 	for _, g := range objects(s.must(s.keeper, "GET", "/user_groups").body["user_groups"]) {
 		s.groups[g["name"].(string)] = num(g["id"])
 	}
-	if l.throughEdge {
-		s.putEdgeBefore()
+	if l.throughEdge || l.throughCore {
+		s.putNodeBefore(l.throughCore)
 	}
 	return s
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -27,8 +28,20 @@ func TestPermissionMatrixThroughEdge(t *testing.T) {
 	}
 }
 
-// permissionMatrix runs all tables with callers that log in in one way.
-func permissionMatrix(t *testing.T, l *coverage) {
+// TestPermissionMatrixThroughCore asks the same of a core that does not lead but keeps the event queues. It forwards
+// everything else, so only the tables with events are asked, or all with TABLES=all.
+func TestPermissionMatrixThroughCore(t *testing.T) {
+	l := newCoverage(byKey)
+	l.throughCore = true
+	if os.Getenv("TABLES") == "all" {
+		permissionMatrix(t, l)
+		return
+	}
+	permissionMatrix(t, l, "Events", "ChannelEvents", "Changes")
+}
+
+// permissionMatrix runs some tables, or all, with callers that log in in one way.
+func permissionMatrix(t *testing.T, l *coverage, only ...string) {
 	tables := []struct {
 		name string
 		ask  func(*testing.T, *coverage)
@@ -54,6 +67,9 @@ func permissionMatrix(t *testing.T, l *coverage) {
 	}
 	t.Run("Tables", func(t *testing.T) {
 		for _, x := range tables {
+			if len(only) > 0 && !slices.Contains(only, x.name) {
+				continue
+			}
 			t.Run(x.name, func(t *testing.T) {
 				t.Parallel()
 				x.ask(t, l)
@@ -87,6 +103,8 @@ type coverage struct {
 	login matrixLogin
 	// throughEdge sends all requests to a node that does not own the organizations.
 	throughEdge bool
+	// throughCore sends them to a core that does not lead.
+	throughCore bool
 	asked       map[string]map[string]int // requests by endpoint and kind of caller
 	done        map[string]bool           // endpoints that at least one caller was allowed to use
 	events      map[string]int            // how often an event of each form was compared

@@ -87,8 +87,14 @@ var clusterMetrics = []metric{
 	},
 	{
 		name: "parley_cluster_ready", kind: prometheus.GaugeValue,
-		meaning: "1 while the replicas of this edge are as new as the core was when the link was opened.",
-		read:    ofLink(func(e *cluster.Edge) int64 { return oneIf(e.IsReady()) }),
+		meaning: "1 while the replicas of this edge are as new as the core was when the link was opened; at a core, " +
+			"while it has a link.",
+		read: ofLink(func(e *cluster.Edge) int64 { return oneIf(e.IsReady()) }),
+	},
+	{
+		name: "parley_cluster_keeps_queues", kind: prometheus.GaugeValue,
+		meaning: "1 while this core, which does not lead, keeps event queues of its clients; otherwise it forwards polls.",
+		read:    ofLink(func(e *cluster.Edge) int64 { return oneIf(e.FollowsAny()) }),
 	},
 	{
 		name: "parley_cluster_link_silence_seconds", kind: prometheus.GaugeValue, scale: 1e-3,
@@ -246,9 +252,9 @@ var clusterBounds = []Bound{
 	},
 	{
 		Name:     "forwarded_polls",
-		Of:       "polls of a core that is not the leader which wait at the leader",
+		Of:       "polls of a core that wait at the leader, because the core cannot keep event queues now",
 		Overflow: "503; the client polls again, perhaps another node",
-		Reason:   "each takes about 50 kB at both nodes; edges keep their polls themselves",
+		Reason:   "each takes about 50 kB at both nodes; usually a node keeps its polls itself",
 		limit:    constant(httpd.MaxForwardedPolls),
 		used:     func(r *metricReading) int64 { n, _ := r.server.http.ForwardedPolls(); return n },
 		hits:     func(r *metricReading) int64 { _, n := r.server.http.ForwardedPolls(); return n },

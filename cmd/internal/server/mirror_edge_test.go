@@ -55,10 +55,22 @@ func TestMirrorsThroughEdge(t *testing.T) {
 	if n, err := strconv.ParseUint(os.Getenv("SEED"), 10, 64); err == nil {
 		seed = n
 	}
+	mirrorsThrough(t, newEdge, runs, seed)
+}
+
+// TestMirrorsThroughCore does the same with a core that does not lead in place of the edge. A short run is enough: it
+// keeps event queues by the code of the edge, and forwards the rest.
+func TestMirrorsThroughCore(t *testing.T) { mirrorsThrough(t, newFollowingCore, 1, 2) }
+
+// newNode makes a node that does not own the organization.
+type newNode func(*testing.T, *matrixServer) (*matrixServer, *directCluster)
+
+// mirrorsThrough plays runs with a node that does not own the organization.
+func mirrorsThrough(t *testing.T, newNode newNode, runs int, seed uint64) {
 	compared, done := 0, 0
 	for i := range runs {
 		t.Run(fmt.Sprint(seed+uint64(i)), func(t *testing.T) {
-			run := newEdgeMirrors(t, seed+uint64(i))
+			run := newEdgeMirrors(t, newNode, seed+uint64(i))
 			for step := range edgeMirrorSteps {
 				run.step()
 				if step%50 == 49 {
@@ -82,7 +94,7 @@ func TestMirrorsThroughEdge(t *testing.T) {
 }
 
 // newEdgeMirrors makes an organization with users of every role, an edge, and clients of it.
-func newEdgeMirrors(t *testing.T, seed uint64) *edgeMirrors {
+func newEdgeMirrors(t *testing.T, newNode newNode, seed uint64) *edgeMirrors {
 	run := &edgeMirrors{t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 21)), users: map[int64]*matrixUser{},
 		core: newMatrixServer(t, newCoverage(byKey))}
 	if _, err := run.core.orgs.CreateRealm("", "Mirror"); err != nil {
@@ -106,7 +118,7 @@ func newEdgeMirrors(t *testing.T, seed uint64) *edgeMirrors {
 	if seed%3 == 0 { // guests see only users who share a channel with them
 		run.core.must(owner, "PATCH", "/realm", "can_access_all_users_group", map[string]any{"new": 7})
 	}
-	run.edge, _ = newEdge(t, run.core)
+	run.edge, _ = newNode(t, run.core)
 	run.asking = crowd.NewRequestGenerator(seed, people, run.edge.must(owner, "POST", "/register").body)
 	run.asking.WithReordering = true
 	for i, options := range []pairs{

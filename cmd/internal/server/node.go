@@ -304,7 +304,7 @@ func (s *Server) startCore(o *operator) (err error) {
 	o.core = s.core
 	s.link, err = cluster.StartCoreLink(cluster.EdgeOptions{Directory: s.node, Program: s.config.Program,
 		Log: s.log, Settings: settings,
-		Digest: func(id realm.ID) (realm.Seq, string, error) { return stateDigest(o, id) }}, s.orgs)
+		Digest: func(id realm.ID) (realm.Seq, string, error) { return stateDigest(o, id) }}, s.orgs, s.sites.subdomain)
 	o.edge = s.link
 	if err == nil {
 		s.link.FollowLeader(s.copy)
