@@ -284,7 +284,7 @@ func (c *Core) Receive(p *peer.Peer, m []byte) {
 	}
 }
 
-// open sends an edge the presence and the events without a fact of a realm, from now on.
+// open sends a node with event queues the presence and the events without a fact of a realm, from now on.
 func (c *Core) open(e *edgeLink, id realm.ID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -294,6 +294,9 @@ func (c *Core) open(e *edgeLink, id realm.ID) {
 	e.presence.end(id)
 	stopPresence := c.Orgs.FollowPresence(id, func(rows []presence.Row) {
 		e.peer.Send(encode(msgPresence, &presenceMessage{id, rows}))
+		if e.peer.Role == peer.Core {
+			c.PresenceCopied.Add(int64(len(rows)))
+		}
 	})
 	stopEphemeral := c.Orgs.FollowEphemeral(id, func(t realm.Told) {
 		e.peer.Send(encode(msgEphemeral, &ephemeralMessage{id, codec.EncodeUnacked(t)}))
