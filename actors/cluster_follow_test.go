@@ -311,6 +311,48 @@ func TestDeliveryStateOfQueuesElsewhere(t *testing.T) {
 	expect(false, false)
 }
 
+// A new owner ignores what its session actors have reported as a core that followed: that was not about the queues of
+// other cores, which still need the events.
+func TestReportsFromBeforeTheOwnership(t *testing.T) {
+	s := newFollowStage(t, 1)
+	idle := s.register(s.people[1])
+	s.note(3)
+	c := s.standby()
+	if err := s.owner().node.MoveLeader(c.name); err != nil {
+		t.Fatal(err)
+	}
+	c = s.owner()
+	r, seq := c.srv.find(1), c.srv.DurableSeq(1)
+	stored := c.srv.Metrics.UnackedFacts.Load()
+	for k := range Shards {
+		c.srv.runtime.send(r.pid, ackReport{shard: k, seq: seq, newest: seq})
+	}
+	digestOf(t, c.srv) // after the reports
+	if n := c.srv.Metrics.UnackedFacts.Load(); n < stored || n < 3 {
+		t.Errorf("the owner stores the events of %d facts, before the reports of %d", n, stored)
+	}
+	idle.until("3")
+}
+
+// A poll with a last_event_id beyond all facts is refused by the owner, also while edges are connected, and whether the
+// queue is kept there or by an edge.
+func TestPollAheadOfAllFacts(t *testing.T) {
+	s := newAdoptionStage(t, 1, 1)
+	defer s.close()
+	q, _ := registerAt(t, s.core, s.links[0], s.people[0], "e1-1")
+	for range 2 {
+		select {
+		case a := <-call(s.core, s.people[0], "GET /events",
+			params{"queue_id": string(q.ID), "last_event_id": 1 << 40}):
+			if a.status != 400 {
+				t.Errorf("answered %d %v", a.status, a.body)
+			}
+		case <-time.After(clusterTimeout):
+			t.Fatal("the poll is not answered")
+		}
+	}
+}
+
 // compare requires that each client has received all messages in the order of the channel.
 func (s *followStage) compare() {
 	a := mustCall(s.t, s.owner().srv, s.people[0], "GET /messages",

@@ -38,6 +38,7 @@ func TestClusterFollowersKeepQueues(t *testing.T) {
 		t.Errorf("polls are forwarded: %v", err)
 	}
 	all.expectRevokedKeyEndsPoll(follower, leader)
+	all.expectTyping(follower, leader)
 	var want []string
 	tries := 0
 	send := func(text string) {
@@ -105,6 +106,33 @@ func (all *runningCores) expectRevokedKeyEndsPoll(follower, leader *runningCore)
 	case <-time.After(10 * time.Second):
 		all.t.Error("a poll with a revoked key goes on")
 	}
+}
+
+// expectTyping requires that an event without a fact, of a user at the leader, reaches a client of another core.
+func (all *runningCores) expectTyping(follower, leader *runningCore) {
+	all.t.Helper()
+	ed := demoAccount(all.t, "http://"+follower.listen, "ed@example.org")
+	me, err := ed.call("GET", "users/me", nil)
+	if err != nil {
+		all.t.Fatal(err)
+	}
+	q, err := ed.call("POST", "register", url.Values{"event_types": {`["typing"]`}})
+	if err != nil {
+		all.t.Fatal(err)
+	}
+	fay := demoAccount(all.t, "http://"+leader.listen, "fay@example.org")
+	all.retry("the event of typing", func() error {
+		if _, err := fay.call("POST", "typing", url.Values{"type": {"direct"}, "op": {"start"},
+			"to": {fmt.Sprintf("[%v]", me["user_id"])}}); err != nil {
+			return err
+		}
+		a, err := ed.call("GET", "events", url.Values{"queue_id": {q["queue_id"].(string)}, "last_event_id": {"-1"},
+			"dont_block": {"true"}})
+		if err == nil && !strings.Contains(fmt.Sprint(a["events"]), "type:typing") {
+			err = fmt.Errorf("the events are %v", a["events"])
+		}
+		return err
+	})
 }
 
 // newFollowClient registers a client of a core.
