@@ -6,7 +6,7 @@ import type { Message } from "../api/types.ts";
 import { t } from "../i18n/text.ts";
 import { canEdit } from "../store/permissions.ts";
 import { grow } from "../compose/grow.ts";
-import { stopEdit } from "./edit.ts";
+import { keepText, keptText, stopEdit } from "./edit.ts";
 
 async function sha256(text: string): Promise<string | undefined> {
   if (!globalThis.crypto?.subtle) return undefined; // pages without TLS
@@ -15,13 +15,15 @@ async function sha256(text: string): Promise<string | undefined> {
 }
 
 export function Editor({ message: m }: { message: Message }) {
-  const [source, setSource] = useState<string | null>(null);
-  const [text, setText] = useState("");
+  const kept = keptText(m.id);
+  const [source, setSource] = useState<string | null>(kept?.source ?? null);
+  const [text, setText] = useState(kept?.text ?? "");
   const [error, setError] = useState("");
   const [busy, setBusy] = useState(false);
   const area = useRef<HTMLTextAreaElement>(null);
   const editable = canEdit(m);
   useEffect(() => {
+    if (source !== null) return;
     getSource(m.id).then(
       (raw) => {
         setSource(raw);
@@ -72,6 +74,7 @@ export function Editor({ message: m }: { message: Message }) {
         readOnly={!editable || source === null}
         onInput={(e) => {
           setText(e.currentTarget.value);
+          if (source !== null) keepText(m, source, e.currentTarget.value);
           grow(e.currentTarget);
         }}
         onKeyDown={keys}

@@ -1,0 +1,1 @@
+import{$a as r}from"./chunk-W626PSYW.js";r();
