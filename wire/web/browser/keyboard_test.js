@@ -283,6 +283,8 @@ scene('End marks all as read and opens the newest, a view around one message mar
   await text(ann, 'Line 1').first().waitFor();
   const unread = ann.page.locator('.side-link.topic', { hasText: 'lunch' }).locator('.count');
   await eventually('none is read', async () => await unread.innerText() === '30');
+  await ann.page.getByText('This view does not mark messages as read.').waitFor();
+  await ann.accessible();
   await ann.page.keyboard.press('End');
   await text(ann, 'Line 30').waitFor();
   await unread.waitFor({ state: 'detached' });

@@ -137,3 +137,39 @@ scene('a message link survives the login', async (s) => {
   await text(bo, 'Read this').waitFor();
   await hashIs(bo, `${TOPIC}/near/${id}`);
 });
+
+scene('the back button and a new loading lead to the same place', async (s) => {
+  const parley = await s.serve();
+  for (let i = 1; i <= 40; i++) await say(parley, BO, `Line ${i}.\n\nmore\n\nmore`);
+  const ann = await opened(s, parley, ANN, TOPIC);
+  await text(ann, 'Line 1.').waitFor();
+  const list = ann.page.locator('.virtual');
+  await list.evaluate((el) => { el.scrollTop = 1234; });
+  const top = () => ann.page.locator('.message', { hasText: 'Line 14.' }).evaluate((el) => Math.round(el.getBoundingClientRect().top));
+  await eventually('the place is kept', () => ann.page.evaluate(() => history.state?.place?.id > 0));
+  const before = await top();
+  await ann.page.goto('/#inbox');
+  await ann.page.locator('h1', { hasText: 'Inbox' }).waitFor();
+  await ann.page.goBack();
+  await text(ann, 'Line 14.').waitFor();
+  await eventually('it is there again', async () => Math.abs(await top() - before) <= 2);
+  await ann.page.reload();
+  await text(ann, 'Line 14.').waitFor();
+  await eventually('also after loading', async () => Math.abs(await top() - before) <= 2);
+});
+
+scene('a window that is fetched slowly does not move the page, and says if it cannot be fetched', async (s) => {
+  const parley = await s.serve();
+  const ann = await opened(s, parley, ANN, TOPIC);
+  const bar = ann.page.locator('.compose-open');
+  const before = await bar.boundingBox();
+  let answer;
+  await ann.page.route('**/lists-*.js', (r) => { answer = () => r.abort(); });
+  ann.expect(/ERR_FAILED/);
+  await ann.page.keyboard.press('d');
+  await ann.page.locator('.overlay-wait').waitFor();
+  assert.deepEqual(await bar.boundingBox(), before);
+  answer();
+  await notice(ann, 'This part could not be loaded').waitFor();
+  await hashIs(ann, TOPIC);
+});

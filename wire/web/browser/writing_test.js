@@ -268,3 +268,30 @@ scene('formatted text is pasted as Markdown, and code as it is', async (s) => {
   const left = await paste('<div><span style="color:blue">const</span> a</div>', 'const a');
   assert.equal(left, true, 'the browser pastes the text itself');
 });
+
+scene('an editor completes names and formats, and a file dropped beside the box is uploaded', async (s) => {
+  const parley = await s.serve();
+  await say(parley, ANN, 'Hello');
+  const ann = await opened(s, parley, ANN, TOPIC);
+  await text(ann, 'Hello').waitFor();
+  await menu(ann, 'Hello', 'Edit');
+  const editor = ann.page.getByRole('textbox', { name: 'Text of the message' });
+  await eventually('the editor has the text', async () => await editor.inputValue() === 'Hello');
+  await editor.pressSequentially(' @bo');
+  await ann.page.getByRole('option', { name: 'Bo Park' }).waitFor();
+  await ann.accessible();
+  await editor.press('Enter');
+  assert.equal(await editor.inputValue(), 'Hello @**Bo Park** ');
+  await editor.press('Control+b');
+  await editor.pressSequentially('now');
+  await editor.press('Tab');
+  await ann.page.keyboard.press('Enter');
+  await text(ann, 'Hello').locator('strong', { hasText: 'now' }).waitFor();
+  await ann.page.locator('.message-pane').evaluate((el) => {
+    const data = new DataTransfer();
+    data.items.add(new File(['some words'], 'notes.txt', { type: 'text/plain' }));
+    el.dispatchEvent(new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true }));
+  });
+  const field = ann.page.getByRole('textbox', { name: 'Message', exact: true });
+  await eventually('the link is there', async () => /^\[notes\.txt\]\(\/user_uploads\/\S+\)\n$/.test(await field.inputValue()));
+});

@@ -33,7 +33,7 @@ export function App() {
         </main>
         {rightOpen.value && <People />}
       </div>
-      {overlay && <Loaded entry={overlays.get(overlay.name)} route={overlay} />}
+      {overlay && <Loaded entry={overlays.get(overlay.name)} route={overlay} overlay />}
       <DialogHost />
       <Notices />
     </>

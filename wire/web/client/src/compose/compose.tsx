@@ -151,16 +151,12 @@ function Box() {
     } else if (e.altKey && e.code === "KeyP") {
       e.preventDefault();
       togglePreview();
-    } else if (modified && e.shiftKey && e.code === "KeyL") {
+    } else if (format(e, area.current!)) {
       e.preventDefault();
-      wrap(area.current!, "[", "](url)");
     } else if (modified && e.key === ".") {
       e.preventDefault();
       const to = destination();
       if (typeof to !== "string") goTo(narrowTo(to));
-    } else if (modified && e.shiftKey && e.code === "KeyC") {
-      e.preventDefault();
-      code(area.current!);
     } else if (modified && e.key === "'") {
       e.preventDefault();
       composeTools.find((x) => x.id === "snippets")?.run(area.current!, area.current!);
@@ -170,9 +166,6 @@ function Box() {
     } else if (e.key === "Tab" && !e.shiftKey && content.trim()) {
       e.preventDefault();
       area.current!.closest(".compose-box")!.querySelector<HTMLElement>(".send")!.focus();
-    } else if (modified && !e.shiftKey && marks[e.key]) {
-      e.preventDefault();
-      wrap(area.current!, ...marks[e.key]!);
     }
   };
   const take = (e: Event, data: DataTransfer | null): void => {
@@ -305,8 +298,24 @@ const marks: Record<string, [string, string]> = { b: ["**", "**"], i: ["*", "*"]
 // insert puts a text at the cursor, so that the browser can undo it.
 export function insert(area: HTMLTextAreaElement, s: string): void {
   area.focus();
-  if (!document.execCommand("insertText", false, s)) area.setRangeText(s, area.selectionStart, area.selectionEnd, "end");
-  text.value = area.value;
+  if (document.execCommand("insertText", false, s)) return; // the field has had its event
+  area.setRangeText(s, area.selectionStart, area.selectionEnd, "end");
+  changed(area);
+}
+
+// changed tells the owner of a text field, the compose box or an editor, that its text is another one.
+export function changed(area: HTMLTextAreaElement): void {
+  area.dispatchEvent(new Event("input", { bubbles: true }));
+}
+
+// format carries out the shortcuts of formatting, also in editors of messages. It returns false for other keys.
+export function format(e: KeyboardEvent, area: HTMLTextAreaElement): boolean {
+  if (!(e.ctrlKey || e.metaKey) || e.altKey) return false;
+  if (e.shiftKey && e.code === "KeyL") wrap(area, "[", "](url)");
+  else if (e.shiftKey && e.code === "KeyC") code(area);
+  else if (!e.shiftKey && marks[e.key]) wrap(area, ...marks[e.key]!);
+  else return false;
+  return true;
 }
 
 function wrap(area: HTMLTextAreaElement, before: string, after: string): void {
@@ -387,9 +396,9 @@ function useTyping(): void {
   }, []);
 }
 
-// useCompletion offers completions for the text before the cursor. The focus stays in the text field, which names the
-// current offer for screen readers.
-function useCompletion(area: HTMLTextAreaElement | null) {
+// useCompletion offers completions for the text before the cursor, in the compose box and in editors. The focus stays in
+// the text field, which names the current offer for screen readers.
+export function useCompletion(area: HTMLTextAreaElement | null) {
   const [found, setFound] = useState<Match | null>(null);
   const [at, setAt] = useState(0);
   const choose = (i: number, key = ""): void => {

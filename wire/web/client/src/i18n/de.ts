@@ -822,6 +822,7 @@ export const texts: Record<string, string> = {
     "Diese Organisation läuft auf Parley, einem Chat-Server mit dem Protokoll von Zulip.",
   "This part could not be loaded. Check the network and try again.":
     "Dieser Teil konnte nicht geladen werden. Prüfe das Netz und versuche es noch einmal.",
+  "This view does not mark messages as read.": "Diese Ansicht markiert Nachrichten nicht als gelesen.",
   "Thumbs up": "Daumen hoch",
   Time: "Zeit",
   "Time zone": "Zeitzone",

@@ -74,6 +74,13 @@ const storageKey = "compose-box"; // in the storage of the tab, which other tabs
 
 function keepBox(): void {
   const kept: Kept = { user: peek().me.user_id, draft: current, compose: compose.peek(), text: text.peek() };
+  // A message that was refused, such as after the end of the session, is not lost either.
+  const refused = [...peek().outgoing.values()].find((o) => o.state === "failed");
+  if (!kept.text.trim() && refused) {
+    const { to } = refused;
+    const place = "people" in to ? { direct: true, people: to.people } : { direct: false, channel: to.channel, topic: to.topic };
+    Object.assign(kept, { draft: 0, text: refused.content, compose: { ...kept.compose, ...place, open: true } });
+  }
   try {
     if (kept.text.trim()) sessionStorage.setItem(storageKey, JSON.stringify(kept));
     else sessionStorage.removeItem(storageKey);

@@ -101,6 +101,10 @@ function pauseAfter(err: unknown, failures: number): number {
 
 // The queue has caught up: messages that are still waiting were not received by the server.
 export function startOutbox(): void {
+  addEventListener("beforeunload", (e) => {
+    // The browser asks the user: these messages exist only in this page.
+    if ([...peek().outgoing.values()].some((o) => o.state === "sending" || o.state === "unknown")) e.preventDefault();
+  });
   afterCatchUp(() => {
     for (const o of peek().outgoing.values()) {
       if (o.state === "sent" && o.queue !== peek().queue.id) discard(o.localID);

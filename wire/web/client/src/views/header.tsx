@@ -69,7 +69,7 @@ export function ViewHeader({ terms }: { terms: Term[] }) {
       ) : (
         <h1 class="view-title">{text}</h1>
       )}
-      {c && typeof topic !== "string" && c.rendered_description && (
+      {c && icon !== "search" && typeof topic !== "string" && c.rendered_description && (
         <span class="view-note" title={c.description}>
           {c.description}
         </span>

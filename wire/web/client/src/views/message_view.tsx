@@ -11,7 +11,7 @@ import { noRead, setShownIDs } from "../message/menu.tsx";
 import { estimateRow, rowsOf, type Row } from "../message/rows.ts";
 import { ConversationRow, DayRow, MessageRow, OutgoingRow, selected, UnreadRow } from "../message/row.tsx";
 import { EditorRow } from "../message/editor_row.tsx";
-import { replaceWith, type Route } from "../router.ts";
+import { replaceWith, routes, type Route } from "../router.ts";
 import { markRead } from "../store/actions.ts";
 import { more, setShown, show, startHistory, type Anchor } from "../store/history.ts";
 import type { MessageList } from "../store/lists.ts";
@@ -59,6 +59,35 @@ function anchorOf(terms: Term[]): Anchor {
   return "first_unread";
 }
 
+// Place is where the user was in a view. The entry of the browser's history has it: the back button and a new loading of
+// the page lead there.
+interface Place {
+  address: string;
+  id: number; // the first message in the window
+  delta: number;
+  selected: number;
+}
+
+const placeAfter = 400; // milliseconds without scrolling; browsers allow 100 changes in 30 seconds
+
+let placeTimer: ReturnType<typeof setTimeout> | undefined;
+
+// keepPlace notes the place; id 0 is the end of the list.
+function keepPlace(address: string, id: number, list: VirtualList<Row>): void {
+  clearTimeout(placeTimer);
+  placeTimer = setTimeout(() => {
+    if (shownList.peek()?.list !== list || routes.peek().overlay) return;
+    // At the end, the view begins as usual: there may be new messages.
+    const place: Place | null = id ? { address, id, delta: list.deltaOf(String(id)), selected: selected.peek() } : null;
+    history.replaceState(place && { place }, "");
+  }, placeAfter);
+}
+
+function keptPlace(address: string): Place | null {
+  const place = (history.state as { place?: Place } | null)?.place;
+  return place?.address === address ? place : null;
+}
+
 // findMoved opens the conversation of a message whose link names an earlier one: messages can be moved.
 async function findMoved(terms: Term[], id: number): Promise<void> {
   const list = peek().lists.get(listKey(terms));
@@ -69,7 +98,7 @@ async function findMoved(terms: Term[], id: number): Promise<void> {
     return;
   }
   const place = conversationOfMessage(m, peek().me.user_id);
-  if (matcher(withoutPosition(terms), peek())(m) !== true) replaceWith([...narrowTo(place), { operator: "near", operand: id }]);
+  if (matcher(withoutPosition(terms), peek())(m) === false) replaceWith([...narrowTo(place), { operator: "near", operand: id }]);
 }
 
 // jumpToUnread shows the first unread message of the view. It returns false if all are read.
@@ -93,9 +122,15 @@ export function MessageView({ route }: { route: Route }) {
     if (hidden) return;
     let current = true;
     setShown(terms);
-    const anchor = anchorOf(terms);
+    const kept = keptPlace(address);
+    const anchor = kept ? kept.id : anchorOf(terms);
     const opened = (id: number | null): void => {
       if (!current) return;
+      if (kept && peek().lists.get(key)?.ids.includes(kept.id)) {
+        selected.value = kept.selected;
+        setStart({ key: address, at: { key: String(kept.id), align: "start", delta: kept.delta }, firstUnread: null });
+        return;
+      }
       const near = typeof anchor === "number";
       const unread = !near && id !== null && peek().unread.places.has(id) ? id : null;
       // The mark of new messages and the day are above the first unread message.
@@ -106,7 +141,7 @@ export function MessageView({ route }: { route: Route }) {
     show(terms, anchor).then(
       (id) => {
         opened(id);
-        if (current && typeof anchor === "number") void findMoved(terms, anchor);
+        if (current && !kept && typeof anchor === "number") void findMoved(terms, anchor);
       },
       () => opened(null),
     );
@@ -188,11 +223,23 @@ function Messages({ list, terms, start, firstUnread }: MessagesProps) {
   const onView = (first: number, last: number, end: boolean): void => {
     setAtEnd(end);
     reading(first, last);
+    const top = rows.slice(first).find((r) => r.kind === "message");
+    const id = end && list.foundNewest ? 0 : top?.kind === "message" ? top.message.id : 0;
+    if (virtual.current) keepPlace(JSON.stringify(terms), id, virtual.current);
   };
   if (empty) return <Empty list={list} terms={terms} />;
   const newBelow = away ? messages.filter((m) => !m.flags.includes("read")).length : 0;
+  const unread = near ? messages.filter((m) => !m.flags.includes("read")) : [];
   return (
     <div class="message-pane" onClick={contentClicks} onKeyDown={contentClicks}>
+      {unread.length > 0 && (
+        <p class="reading-note" role="note">
+          {t("This view does not mark messages as read.")}{" "}
+          <button type="button" class="link" onClick={() => markRead(unread.map((m) => m.id))}>
+            {t("Mark as read")}
+          </button>
+        </p>
+      )}
       <VirtualList<Row>
         handle={virtual}
         rows={rows}

@@ -1,1 +1,0 @@
-import{$a as r}from"./chunk-W626PSYW.js";r();
