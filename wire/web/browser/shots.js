@@ -75,8 +75,8 @@ const VIEWS = [
   ['drafts', '#drafts'],
   ['scheduled', '#scheduled'],
   ['server', '/admin/server', async (page) => {
-    await page.locator('figure polyline').first().waitFor();
-    await page.waitForTimeout(5000); // the charts get some points
+    await page.locator('figure polyline').first().waitFor({ state: 'attached' }); // a flat line counts as hidden
+    await page.waitForTimeout(14_000); // the charts get some points
   }, 'olive'],
   ['shortcuts', '#inbox', (page) => page.keyboard.press('?')],
   ['emoji', TOPIC, async (page) => {
@@ -115,6 +115,10 @@ try {
 }
 
 async function takePage(take) {
+  // Both colours show the same state: nothing is marked as read meanwhile.
+  for (const user of ['ann', 'olive']) {
+    await server.call(`${user}@example.org`, 'PATCH', 'settings', { web_mark_read_on_scroll_policy: '3' });
+  }
   for (const colorScheme of ['light', 'dark']) {
     await take(colorScheme, onPage, { viewport: DESKTOP, colorScheme });
     await take(`phone-${colorScheme}`, ['topic'], { viewport: PHONE, colorScheme, hasTouch: true, isMobile: true });
@@ -188,8 +192,11 @@ async function shoot(suffix, names, states, ids, options) {
     } catch (error) {
       console.log(`${name}-${suffix}: ${error.message.split('\n')[0]}`);
     }
+    await page.mouse.move(0, 0);
     if (forPage) await saveSmall(page, `${name}-${suffix}.webp`);
     else await page.screenshot({ path: path.join(dir, `${name}-${suffix}.png`) });
+    const box = page.locator('.compose-text');
+    if (await box.count()) await box.fill(''); // else it becomes a draft, which later views would show
     await context.close();
   }
 }
