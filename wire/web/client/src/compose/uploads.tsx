@@ -46,11 +46,14 @@ function uploadFiles(files: Iterable<File>, area: HTMLTextAreaElement): void {
   }
 }
 
-// replace changes a text of the compose box, which may be closed by now, or of an editor.
-function replace(area: HTMLTextAreaElement, from: string, to: string): void {
-  if (text.peek().includes(from)) text.value = text.peek().replace(from, () => to);
-  else if (area.isConnected && area.value.includes(from)) {
-    area.value = area.value.replace(from, () => to);
+// replace changes a placeholder in the text of the compose box, which may be closed by now, or of an editor. Nothing in its
+// place takes its line away as well.
+function replace(area: HTMLTextAreaElement, placeholder: string, to: string): void {
+  const changedText = (s: string): string => (to === "" ? s.replace(placeholder + "\n", "") : s).replace(placeholder, () => to);
+  if (area.classList.contains("compose-text")) {
+    text.value = changedText(text.peek());
+  } else if (area.isConnected) {
+    area.value = changedText(area.value);
     changed(area);
   }
 }
@@ -68,7 +71,6 @@ function start(file: File, area: HTMLTextAreaElement): void {
     },
     (err: unknown) => {
       change(id, null);
-      replace(area, placeholder + "\n", "");
       replace(area, placeholder, "");
       if (!stop.signal.aborted) notify(t("{name} was not uploaded: {reason}", { name: file.name, reason: errorText(err) }), "error");
     },

@@ -1,1 +1,0 @@
-import{$a as r}from"./chunk-Q2ZMPXWS.js";r();
