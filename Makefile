@@ -4,7 +4,7 @@ GO ?= go
 # All targets compile alike, so that each package is compiled once.
 export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
 
-.PHONY: licenses web web-check web-mirror help hooks build docs man run test race poison check bench conform conform-s3 browser browser-big browser-kills kill kill-cluster kill-presence kill-edges kill-core-edges cut-links upgrades sim sim-actors crash crash-cluster mirror freeze-cluster partition-cluster browser-shots linear-edges mirror-edge rolling-upgrade clocks-cluster cluster-import mutants damage-cluster full-cluster
+.PHONY: licenses web web-check web-mirror help hooks build docs man run test race poison check bench conform conform-s3 browser browser-big browser-kills kill kill-cluster kill-presence kill-edges kill-core-edges cut-links upgrades sim sim-actors crash crash-cluster mirror freeze-cluster partition-cluster browser-shots linear-edges mirror-edge rolling-upgrade clocks-cluster cluster-import mutants damage-cluster full-cluster browser-screens
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
@@ -76,6 +76,9 @@ browser-big: build ## measure the client in an organization of 1,000,000 message
 SHOTS ?= bin/shots
 browser-shots: build ## write screenshots of the client's views into SHOTS (bin/shots); VIEWS='inbox|topic' chooses some
 	wire/web/browser/run shots "$(abspath $(SHOTS))" "$(VIEWS)"
+
+browser-screens: build ## renew the screenshots of .github/docs/screens.md
+	wire/web/browser/run shots "$(abspath .github/docs/screens)" "" page
 
 kill: ## kill -9 a loaded server KILLS times (100) with CLIENTS pollers (60); SEED repeats a run
 	KILLS=$${KILLS:-100} CLIENTS=$${CLIENTS:-60} $(GO) test ./cmd/parley -run '^TestKill$$' -count=1 -v -timeout 24h

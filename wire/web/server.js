@@ -3,6 +3,7 @@
   'use strict';
   const PERIOD_MS = 2000;
   const POINTS = 150; // of a chart: five minutes
+  const FIRST_POINTS = 15; // a new chart is half a minute wide
   const WIDTH = 240;
   const HEIGHT = 60;
   const columns = { turns: ['kind', 'max', 'mean', 'count'], bounds: ['of', 'used', 'limit', 'hits'] };
@@ -16,8 +17,9 @@
     if (points.length > POINTS) points.shift();
     history.set(value.key, points);
     const top = Math.max(...points) || 1;
+    const span = Math.max(points.length, FIRST_POINTS); // a new page has few points
     const line = points.map((y, i) =>
-      `${(WIDTH * (POINTS - points.length + i) / (POINTS - 1)).toFixed(1)},${(HEIGHT - 1 - (HEIGHT - 2) * y / top).toFixed(1)}`);
+      `${(WIDTH * (span - points.length + i) / (span - 1)).toFixed(1)},${(HEIGHT - 1 - (HEIGHT - 2) * y / top).toFixed(1)}`);
     figure.querySelector('polyline').setAttribute('points', line.join(' '));
     figure.querySelector('strong').textContent = value.rate ? `${value.rate}/s` : value.text;
   }

@@ -179,11 +179,11 @@ scene('the help sheet names the key that sends', async (s) => {
   await ann.page.keyboard.press('?');
   const keys = (line) => ann.page.getByRole('row', { name: line }).locator('kbd').allTextContents();
   assert.deepEqual(await keys(/^Send /), ['Ctrl+Enter']);
-  assert.deepEqual(await keys(/^New line /), ['Enter']);
+  assert.deepEqual(await keys(/^New line /), ['Enter', 'Shift+Enter']);
   assert.deepEqual(await keys(/^All topics of the channel/), ['y']);
   await parley.call(ANN, 'PATCH', 'settings', { enter_sends: 'true' });
   await eventually('Enter sends', async () => (await keys(/^Send /)).join() === 'Enter');
-  assert.deepEqual(await keys(/^New line /), ['Shift+Enter']);
+  assert.deepEqual(await keys(/^New line /), ['Ctrl+Enter', 'Shift+Enter']);
 });
 
 scene('the keyboard goes through drafts, deletes one and edits another', async (s) => {
@@ -212,4 +212,80 @@ scene('the keyboard goes through drafts, deletes one and edits another', async (
   await eventually('the draft is in the box', async () => await box(ann).inputValue() === 'newest');
   const { drafts } = await parley.call(ANN, 'GET', 'drafts');
   assert.ok(!drafts.some((d) => d.content === 'middle'), 'the deleted draft is gone on the server');
+});
+
+scene('windows keep the keys to themselves, and the key that opened one closes it', async (s) => {
+  const parley = await s.serve();
+  await say(parley, BO, 'Soup?');
+  const ann = await opened(s, parley, ANN);
+  const { keyboard } = ann.page;
+  const window = (name) => ann.page.getByRole('dialog', { name, exact: true });
+  await keyboard.press('d');
+  await window('Drafts').waitFor();
+  await keyboard.press('a');
+  await keyboard.press('n');
+  assert.equal(new URL(ann.page.url()).hash, '#drafts');
+  await keyboard.press('d');
+  await window('Drafts').waitFor({ state: 'detached' });
+  await keyboard.press('?');
+  await window('Keyboard shortcuts').waitFor();
+  await keyboard.press('?');
+  await window('Keyboard shortcuts').waitFor({ state: 'detached' });
+  await keyboard.press('g');
+  await ann.page.getByRole('menuitem', { name: 'Log out' }).waitFor();
+  await keyboard.press('g');
+  await ann.page.getByRole('menuitem', { name: 'Log out' }).waitFor({ state: 'detached' });
+  await keyboard.press('c'); // in the inbox, which has no bar to write
+  await ann.page.getByLabel('Topic', { exact: true }).waitFor();
+  await keyboard.press('Escape');
+  await ann.page.goto(`/${TOPIC}`);
+  await ann.page.locator('.message.selected', { hasText: 'Soup?' }).waitFor();
+  await keyboard.press('r');
+  await box(ann).press('ArrowUp'); // from the empty box to the messages
+  await box(ann).waitFor({ state: 'detached' });
+  await keyboard.press('r');
+  await box(ann).fill('Yes');
+  await box(ann).press('Tab');
+  await keyboard.press('Enter');
+  await text(ann, 'Yes').waitFor();
+});
+
+scene('the window of channels is used with the keyboard', async (s) => {
+  const parley = await s.serve();
+  const ann = await opened(s, parley, ANN, '#channels/subscribed');
+  const { keyboard } = ann.page;
+  const row = (name) => ann.page.locator('[data-row]', { hasText: name });
+  await row('general').waitFor();
+  await keyboard.press('ArrowRight');
+  await row('board games').or(row('open house')).first().waitFor();
+  await keyboard.press('ArrowDown');
+  const first = ann.page.locator('[data-row]').first();
+  await eventually('the first channel has the focus', () => first.evaluate((el) => el === document.activeElement));
+  const before = await first.locator('[data-subscribe]').innerText();
+  await keyboard.press('Shift+S');
+  await eventually('the subscription changes', async () => await first.locator('[data-subscribe]').innerText() !== before);
+  await ann.accessible();
+  await keyboard.press('n');
+  await ann.page.getByRole('dialog', { name: 'New channel' }).waitFor();
+  await keyboard.press('Escape');
+  await ann.page.goto('/#channels/all');
+  await row('general').waitFor();
+  await keyboard.press('ArrowDown');
+  await keyboard.press('Shift+V');
+  await eventually('the channel is open', () => /^#narrow\/channel\//.test(new URL(ann.page.url()).hash));
+});
+
+scene('End marks all as read and opens the newest, a view around one message marks none', async (s) => {
+  const parley = await s.serve();
+  const { id: first } = await say(parley, BO, 'Line 1');
+  for (let i = 2; i <= 30; i++) await say(parley, BO, `Line ${i}\n\nmore\n\nmore`);
+  const ann = await opened(s, parley, ANN, `${TOPIC}/near/${first}`);
+  await text(ann, 'Line 1').first().waitFor();
+  const unread = ann.page.locator('.side-link.topic', { hasText: 'lunch' }).locator('.count');
+  await eventually('none is read', async () => await unread.innerText() === '30');
+  await ann.page.getByText('This view does not mark messages as read.').waitFor();
+  await ann.accessible();
+  await ann.page.keyboard.press('End');
+  await text(ann, 'Line 30').waitFor();
+  await unread.waitFor({ state: 'detached' });
 });

@@ -1,5 +1,6 @@
 // Screenshots of the client: each view in light and dark, some at the width of a phone, some from right to left.
-// node shots.js DIR [PATTERN] writes them as PNG files; a pattern chooses views by their names.
+// node shots.js DIR [PATTERN] writes them as PNG files; a pattern chooses views by their names. With a third argument,
+// "page", it writes the smaller WebP files of .github/docs/screens.md instead.
 import fs from 'node:fs';
 import path from 'node:path';
 import { chromium } from 'playwright-core';
@@ -13,6 +14,8 @@ const PHONE = { width: 375, height: 740 };
 
 const dir = path.resolve(process.argv[2] ?? 'shots');
 const wanted = new RegExp(process.argv[3] ?? '');
+const forPage = process.argv[4] === 'page';
+const QUALITY = 62; // of WebP files: text stays sharp, and a view has about 40 kB
 fs.mkdirSync(dir, { recursive: true });
 
 // click opens what a button, found by its label, opens.
@@ -36,7 +39,12 @@ const VIEWS = [
   ['topics', '#topics/channel/1-general'],
   ['empty-topic', '#narrow/channel/1-general/topic/nothing%20yet'],
   ['dm', async (ids) => `#narrow/dm/${ids.bo}`],
-  ['search', '#inbox', async (page) => { await page.getByRole('combobox', { name: 'Search' }).first().click(); }],
+  ['channel', '#narrow/channel/1-general'],
+  ['mentions', '#narrow/is/mentioned'],
+  ['starred', '#narrow/is/starred'],
+  ['search', '#narrow/channel/1-general/search/soup', async (page) => {
+    await page.getByRole('combobox', { name: 'Search' }).first().click();
+  }],
   ['channels', '#channels/all'],
   ['channel-new', '#channels/new'],
   ['channel-permissions', '#channels/1/general/permissions', null, 'olive'],
@@ -66,6 +74,10 @@ const VIEWS = [
   ['invitations', '#organization/invites', null, 'olive'],
   ['drafts', '#drafts'],
   ['scheduled', '#scheduled'],
+  ['server', '/admin/server', async (page) => {
+    await page.locator('figure polyline').first().waitFor({ state: 'attached' }); // a flat line counts as hidden
+    await page.waitForTimeout(14_000); // the charts get some points
+  }, 'olive'],
   ['shortcuts', '#inbox', (page) => page.keyboard.press('?')],
   ['emoji', TOPIC, async (page) => {
     await page.locator('.message').last().hover();
@@ -80,6 +92,11 @@ const inGerman = ['inbox', 'topics', 'channel-new', 'settings-preferences', 'set
   'organization-settings', 'organization-permissions', 'users', 'invitations', 'drafts', 'shortcuts'];
 const fromRight = ['inbox', 'content', 'channels', 'settings-preferences', 'compose', 'menu'];
 
+// onPage are the 20 views of .github/docs/screens.md. The last two are the topic at the width of a phone, and the
+// formatted messages from right to left.
+const onPage = ['login', 'inbox', 'recent', 'feed', 'channel', 'topic', 'dm', 'compose', 'search', 'mentions', 'starred',
+  'drafts', 'channels', 'channel-permissions', 'profile', 'settings-preferences', 'organization', 'server'];
+
 const server = await Parley.serve();
 const browser = await chromium.launch({ executablePath: process.env.PARLEY_CHROMIUM, timeout: TIMEOUT_MS,
   args: ['--no-sandbox', '--disable-dev-shm-usage'] });
@@ -90,6 +107,27 @@ try {
   const states = {};
   for (const user of users) states[user] = await logIn(`${user}@example.org`);
   const take = (suffix, names, options) => shoot(suffix, names, states, ids, options);
+  if (forPage) await takePage(take);
+  else await takeAll(take);
+} finally {
+  await browser.close();
+  await server.close();
+}
+
+async function takePage(take) {
+  // Both colours show the same state: nothing is marked as read meanwhile.
+  for (const user of ['ann', 'olive']) {
+    await server.call(`${user}@example.org`, 'PATCH', 'settings', { web_mark_read_on_scroll_policy: '3' });
+  }
+  for (const colorScheme of ['light', 'dark']) {
+    await take(colorScheme, onPage, { viewport: DESKTOP, colorScheme });
+    await take(`phone-${colorScheme}`, ['topic'], { viewport: PHONE, colorScheme, hasTouch: true, isMobile: true });
+  }
+  await server.call(ANN, 'PATCH', 'settings', { default_language: 'ar' });
+  for (const colorScheme of ['light', 'dark']) await take(`rtl-${colorScheme}`, ['content'], { viewport: DESKTOP, colorScheme });
+}
+
+async function takeAll(take) {
   const all = VIEWS.map(([name]) => name);
   await take('light', all, { viewport: DESKTOP, colorScheme: 'light' });
   await take('dark', all, { viewport: DESKTOP, colorScheme: 'dark' });
@@ -103,9 +141,6 @@ try {
   await take('rtl', fromRight, { viewport: DESKTOP, colorScheme: 'light' });
   await server.call(ANN, 'PATCH', 'settings', { default_language: 'en', high_contrast_mode: 'true' });
   await take('contrast', ['inbox', 'content'], { viewport: DESKTOP, colorScheme: 'light' });
-} finally {
-  await browser.close();
-  await server.close();
 }
 
 // language sets the language of both people whose views are shown.
@@ -149,7 +184,7 @@ async function shoot(suffix, names, states, ids, options) {
     const page = await context.newPage();
     const to = typeof address === 'function' ? await address(ids) : address;
     await page.goto(to.startsWith('#') ? `/${to}` : to);
-    if (user !== 'visitor') await page.locator('.view-header').waitFor();
+    if (user !== 'visitor' && to.startsWith('#')) await page.locator('.view-header').waitFor();
     await settled(page);
     try {
       await step?.(page);
@@ -157,7 +192,18 @@ async function shoot(suffix, names, states, ids, options) {
     } catch (error) {
       console.log(`${name}-${suffix}: ${error.message.split('\n')[0]}`);
     }
-    await page.screenshot({ path: path.join(dir, `${name}-${suffix}.png`) });
+    await page.mouse.move(0, 0);
+    if (forPage) await saveSmall(page, `${name}-${suffix}.webp`);
+    else await page.screenshot({ path: path.join(dir, `${name}-${suffix}.png`) });
+    const box = page.locator('.compose-text');
+    if (await box.count()) await box.fill(''); // else it becomes a draft, which later views would show
     await context.close();
   }
+}
+
+// saveSmall writes a screenshot in a format that Playwright does not have.
+async function saveSmall(page, name) {
+  const devtools = await page.context().newCDPSession(page);
+  const { data } = await devtools.send('Page.captureScreenshot', { format: 'webp', quality: QUALITY });
+  fs.writeFileSync(path.join(dir, name), Buffer.from(data, 'base64'));
 }

@@ -37,7 +37,10 @@ export async function fill(server) {
     await server.call(at('olive'), 'POST', 'users/me/subscriptions', { ...extra,
       subscriptions: JSON.stringify([{ name, description }]), principals: JSON.stringify(Object.values(ids)) });
   }
-  for (const [name, content] of TALK) await say(name, 'lunch', content);
+  const talk = [];
+  for (const [name, content] of TALK) talk.push((await say(name, 'lunch', content)).id);
+  await server.call(at('ann'), 'POST', 'messages/flags', { op: 'add', flag: 'starred', messages: JSON.stringify([talk[1], talk[4]]) });
+  await server.call(at('bo'), 'POST', `messages/${talk[3]}/reactions`, { emoji_name: '+1' });
   let first = 0;
   for (const [name, content] of FORMATTED) {
     const { id } = await say(name, 'formatting', content);

@@ -125,8 +125,7 @@ scene('messages move to another topic, and the reader is led there', async (s) =
   await dialog.getByRole('textbox', { name: 'Topic' }).fill('dinner');
   await dialog.getByRole('button', { name: 'Move', exact: true }).click();
   await ada.page.getByText('Moved.').waitFor();
-  await eventually('the message left the topic', async () => await text(bo, 'About dinner').count() === 0);
-  await bo.page.goto('/#narrow/channel/1-general/topic/dinner');
+  await eventually('the reader is led there', () => /topic\/dinner$/.test(bo.page.url()));
   await text(bo, 'About dinner').waitFor();
   await bo.page.getByRole('button', { name: 'moved' }).waitFor();
 });
@@ -250,4 +249,49 @@ scene('a message that the server refuses is kept, and can be sent again or disca
   await ann.page.getByRole('button', { name: 'Discard' }).click();
   await eventually('nothing is waiting', async () => await ann.page.locator('.outgoing').count() === 0);
   assert.equal(await text(bo, 'And this').count(), 0);
+});
+
+scene('formatted text is pasted as Markdown, and code as it is', async (s) => {
+  const parley = await s.serve();
+  const ann = await opened(s, parley, ANN, TOPIC);
+  await ann.page.locator('.compose-open').click();
+  const field = ann.page.getByRole('textbox', { name: 'Message', exact: true });
+  const paste = (html, plain) => field.evaluate((el, [h, p]) => {
+    const data = new DataTransfer();
+    data.setData('text/html', h);
+    data.setData('text/plain', p);
+    return el.dispatchEvent(new ClipboardEvent('paste', { clipboardData: data, bubbles: true, cancelable: true }));
+  }, [html, plain]);
+  await paste('<p style="color:red">A <b>bold</b> <a href="https://example.org/">link</a>_x</p><ul><li>one</li><li><del>two</del></li></ul>', 'plain');
+  await eventually('the text is Markdown', async () =>
+    await field.inputValue() === 'A **bold** [link](https://example.org/)_x\n\n* one\n* ~~two~~');
+  const left = await paste('<div><span style="color:blue">const</span> a</div>', 'const a');
+  assert.equal(left, true, 'the browser pastes the text itself');
+});
+
+scene('an editor completes names and formats, and a file dropped beside the box is uploaded', async (s) => {
+  const parley = await s.serve();
+  await say(parley, ANN, 'Hello');
+  const ann = await opened(s, parley, ANN, TOPIC);
+  await text(ann, 'Hello').waitFor();
+  await menu(ann, 'Hello', 'Edit');
+  const editor = ann.page.getByRole('textbox', { name: 'Text of the message' });
+  await eventually('the editor has the text', async () => await editor.inputValue() === 'Hello');
+  await editor.pressSequentially(' @bo');
+  await ann.page.getByRole('option', { name: 'Bo Park' }).waitFor();
+  await ann.accessible();
+  await editor.press('Enter');
+  assert.equal(await editor.inputValue(), 'Hello @**Bo Park** ');
+  await editor.press('Control+b');
+  await editor.pressSequentially('now');
+  await editor.press('Tab');
+  await ann.page.keyboard.press('Enter');
+  await text(ann, 'Hello').locator('strong', { hasText: 'now' }).waitFor();
+  await ann.page.locator('.message-pane').evaluate((el) => {
+    const data = new DataTransfer();
+    data.items.add(new File(['some words'], 'notes.txt', { type: 'text/plain' }));
+    el.dispatchEvent(new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true }));
+  });
+  const field = ann.page.getByRole('textbox', { name: 'Message', exact: true });
+  await eventually('the link is there', async () => /^\[notes\.txt\]\(\/user_uploads\/\S+\)\n$/.test(await field.inputValue()));
 });

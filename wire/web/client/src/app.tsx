@@ -1,5 +1,6 @@
 // The page: three columns, overlays, dialogs, notices, and the banner of a lost connection.
 import { effect } from "@preact/signals";
+import { Compose } from "./compose/compose.tsx";
 import { t } from "./i18n/text.ts";
 import { countOnIcon } from "./notify/badge.ts";
 import { People } from "./sidebar/people.tsx";
@@ -28,10 +29,11 @@ export function App() {
         {leftOpen.value && <div class="shade" onClick={() => (leftOpen.value = false)} />}
         <main class="middle" id="main" tabIndex={-1}>
           <Loaded entry={views.get(view.name)} route={view} />
+          <Compose />
         </main>
         {rightOpen.value && <People />}
       </div>
-      {overlay && <Loaded entry={overlays.get(overlay.name)} route={overlay} />}
+      {overlay && <Loaded entry={overlays.get(overlay.name)} route={overlay} overlay />}
       <DialogHost />
       <Notices />
     </>

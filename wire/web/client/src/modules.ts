@@ -3,6 +3,7 @@
 // (compose/extras.ts), items of menus, and shortcuts (ui/keys.tsx). It runs once, before the page is first drawn.
 import { installChannels } from "./channels/install.ts";
 import { installCalls } from "./compose/calls.ts";
+import { installPaste } from "./compose/paste.ts";
 import { installTypeahead } from "./compose/typeahead.tsx";
 import { installUploads } from "./compose/uploads.tsx";
 import { installHelp } from "./help/install.ts";
@@ -16,6 +17,7 @@ export const modules: (() => void)[] = [
   installSettings,
   installTypeahead,
   installUploads,
+  installPaste,
   installCalls,
   installChannels,
   installLater,

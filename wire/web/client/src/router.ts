@@ -31,12 +31,14 @@ const overlays = new Set([
   "reminders",
   "about-zulip",
   "invite",
+  "keyboard-shortcuts",
   "message-formatting",
   "search-operators",
 ]);
 
 function parse(text: string): Route {
   const [name = "", ...rest] = text.replace(/^#/, "").split("/");
+  if (name === "recent_topics") return parse("#recent"); // older links
   const terms = name === "feed" || name === "all_messages" ? [{ operator: "in", operand: "home" }] : null;
   return { name: terms ? "narrow" : name, rest: rest.map(safeDecode), terms: terms ?? termsOf(text, peek()) };
 }
@@ -76,6 +78,17 @@ export function homeHash(): string {
 export function go(to: string): void {
   if (location.hash === to) return;
   location.hash = to;
+  hash.value = location.hash;
+}
+
+// replaceWith goes to an address in place of the current one, to which the back button then does not lead.
+export function replaceWith(terms: Term[]): void {
+  const to = hashOf(terms, peek());
+  if (routes.peek().overlay) {
+    lastView = to; // shown when the overlay closes
+    return;
+  }
+  history.replaceState(null, "", to);
   hash.value = location.hash;
 }
 

@@ -12,6 +12,8 @@ import { startTheme } from "./ui/theme.ts";
 import { addView } from "./views/registry.ts";
 import { Inbox } from "./views/inbox.tsx";
 import { MessageView } from "./views/message_view.tsx";
+import { startEdits } from "./message/edit.ts";
+import { startFollowing } from "./views/follow.ts";
 import { modules } from "./modules.ts";
 
 addView("inbox", () => Inbox);
@@ -26,6 +28,8 @@ async function main(): Promise<void> {
   await startTexts();
   startTheme();
   for (const install of modules) install();
+  startEdits();
+  startFollowing();
   root.replaceChildren();
   render(<App />, root);
   startTitle();

@@ -140,8 +140,9 @@ async function send(method: string, path: string, call: Call): Promise<unknown> 
 // leaveIfLoggedOut opens the login page when the session has ended, and loads the page again when its token is old.
 function leaveIfLoggedOut(err: ApiError): void {
   if (err.status === 401) {
+    // The login page keeps the fragment, and opens the view again.
     const back = location.pathname + location.search;
-    location.assign("/login/" + (back === "/" ? "" : "?next=" + encodeURIComponent(back)));
+    location.assign("/login/" + (back === "/" ? "" : "?next=" + encodeURIComponent(back)) + location.hash);
   } else if (err.code === "CSRF_FAILED") {
     location.reload();
   }

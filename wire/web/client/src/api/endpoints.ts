@@ -104,8 +104,11 @@ export function changeFlags(op: "add" | "remove", flag: string, messages: number
   return request("/messages/flags", { method: "POST", params: { op, flag, messages }, repeatable: true });
 }
 
-export function changeFlagsOfNarrow(op: "add" | "remove", flag: string, narrow: Term[]): Promise<FlagsAnswer> {
-  const params = { op, flag, narrow, anchor: "newest", include_anchor: true, num_before: 5000, num_after: 0 };
+// changeFlagsOfNarrow changes a flag of up to 5,000 messages of a narrow, the anchor and older ones. With a message as the
+// anchor, this one is left out.
+export function changeFlagsOfNarrow(op: "add" | "remove", flag: string, narrow: Term[], anchor: number | "newest"): Promise<FlagsAnswer> {
+  const include_anchor = anchor === "newest";
+  const params = { op, flag, narrow, anchor: String(anchor), include_anchor, num_before: 5000, num_after: 0 };
   return request("/messages/flags/narrow", { method: "POST", params, repeatable: true, timeout: 60_000 });
 }
 
@@ -145,6 +148,12 @@ export function editMessage(id: number, edit: MessageEdit): Promise<unknown> {
 
 export function deleteMessage(id: number): Promise<unknown> {
   return request(`/messages/${id}`, { method: "DELETE" });
+}
+
+// getMessage returns one message, also when it is in no loaded list.
+export async function getMessage(id: number): Promise<Message> {
+  const params = { apply_markdown: true, client_gravatar: false, allow_empty_topic_name: true };
+  return (await request<{ message: Message }>(`/messages/${id}`, { params })).message;
 }
 
 // getSource returns the Markdown of a message.

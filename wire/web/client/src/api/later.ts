@@ -6,11 +6,11 @@ import type { Draft } from "./types.ts";
 export type DraftText = Omit<Draft, "id">;
 
 export function addDraft(d: DraftText): Promise<{ ids: number[] }> {
-  return request("/drafts", { method: "POST", params: { drafts: [d] } });
+  return request("/drafts", { method: "POST", params: { drafts: [d] }, keepalive: true });
 }
 
 export function changeDraft(id: number, d: DraftText): Promise<unknown> {
-  return request(`/drafts/${id}`, { method: "PATCH", params: { draft: d }, repeatable: true });
+  return request(`/drafts/${id}`, { method: "PATCH", params: { draft: d }, repeatable: true, keepalive: true });
 }
 
 export function deleteDraft(id: number): Promise<unknown> {

@@ -20,13 +20,35 @@ export function Channels({ route }: { route: Route }) {
   const channel = read("channels").get(id);
   const title = create ? t("New channel") : channel ? channel.name : t("Channels");
   return (
-    <Dialog title={title} class="channels" onClose={closeOverlay}>
+    <Dialog title={title} class="channels" onClose={closeOverlay} keys={create || id ? undefined : keys}>
       {create && <NewChannelForm />}
       {channel && <ChannelPage channel={channel} tab={route.rest[2]} />}
       {id > 0 && !channel && <p class="dialog-text">{t("There is no such channel, or you cannot see it.")}</p>}
       {!create && id === 0 && <List route={route} />}
     </Dialog>
   );
+}
+
+// keys are those of Zulip: the arrows go through the channels and the two lists, letters act on the channel with the focus.
+function keys(e: KeyboardEvent): void {
+  const frame = e.currentTarget as Element;
+  const rows = [...frame.querySelectorAll<HTMLElement>("[data-row]")];
+  const filter = frame.querySelector<HTMLElement>("input[type=search]");
+  const inFilter = document.activeElement === filter;
+  const at = rows.findIndex((x) => x.contains(document.activeElement));
+  const row = rows[at];
+  if (e.ctrlKey || e.metaKey || e.altKey) return;
+  if (e.key === "ArrowDown") rows[Math.min(at + 1, rows.length - 1)]?.focus();
+  else if (e.key === "ArrowUp" && !inFilter) (at > 0 ? rows[at - 1] : filter)?.focus();
+  else if (inFilter) return;
+  else if (e.key === "ArrowLeft") go("#channels/subscribed");
+  else if (e.key === "ArrowRight") go("#channels/all");
+  else if (e.key === "n" && frame.querySelector("[data-new]")) go("#channels/new");
+  else if (e.key === "V" && row) row.querySelector("a")!.click();
+  else if (e.key === "S" && row) row.querySelector<HTMLElement>("[data-subscribe]")!.click();
+  else if (e.key === "Enter" && row && document.activeElement === row) row.querySelector<HTMLElement>("a.icon-button")!.click();
+  else return;
+  e.preventDefault();
 }
 
 function List({ route }: { route: Route }) {
@@ -52,7 +74,7 @@ function List({ route }: { route: Route }) {
         </nav>
         <input class="input" type="search" aria-label={t("Search channels")} placeholder={t("Search channels")} value={query} onInput={(e) => setQuery(e.currentTarget.value)} />
         {mayCreate && (
-          <button type="button" class="button small" onClick={() => go("#channels/new")}>
+          <button type="button" class="button small" data-new onClick={() => go("#channels/new")}>
             {t("New channel")}
           </button>
         )}
@@ -76,7 +98,7 @@ function Row({ channel: c, subscribed }: { channel: Channel; subscribed: boolean
     openDialog(<Confirm title={t("Unsubscribe from {name}?", { name: c.name })} text={t("The channel is private. Perhaps you cannot subscribe again.")} button={t("Unsubscribe")} danger run={run} />);
   };
   return (
-    <li>
+    <li tabIndex={-1} data-row>
       <span class="completion-icon" style={color ? { color } : undefined}>
         <Icon name={channelIcon(c)} size={17} />
       </span>
@@ -91,11 +113,11 @@ function Row({ channel: c, subscribed }: { channel: Channel; subscribed: boolean
         <Icon name="gear" size={16} />
       </a>
       {subscribed ? (
-        <button type="button" class="button small quiet" aria-label={t("Unsubscribe from {name}", { name: c.name })} onClick={leave}>
+        <button type="button" class="button small quiet" data-subscribe aria-label={t("Unsubscribe from {name}", { name: c.name })} onClick={leave}>
           {t("Unsubscribe")}
         </button>
       ) : (
-        <button type="button" class="button small" disabled={!maySubscribe} aria-label={t("Subscribe to {name}", { name: c.name })} onClick={() => void attempt(subscribe(c.name))}>
+        <button type="button" class="button small" data-subscribe disabled={!maySubscribe} aria-label={t("Subscribe to {name}", { name: c.name })} onClick={() => void attempt(subscribe(c.name))}>
           {t("Subscribe")}
         </button>
       )}

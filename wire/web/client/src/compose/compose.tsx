@@ -7,20 +7,26 @@ import { plural, t } from "../i18n/text.ts";
 import { Content } from "../message/content.tsx";
 import { openEmojiPicker } from "../message/emoji_picker.ts";
 import { goTo, routes } from "../router.ts";
-import { conversationOf, narrowTo, type Conversation } from "../store/narrow.ts";
+import { conversationOf, narrowTo, operandOfFirst, type Conversation } from "../store/narrow.ts";
 import { send } from "../store/outbox.ts";
 import { mayPost, topicName, userNames } from "../store/queries.ts";
 import { peek, read } from "../store/store.ts";
 import { Menu, openPopover } from "../ui/dialogs.tsx";
 import { Icon } from "../ui/icons.tsx";
+import { press } from "../ui/keys.tsx";
 import { notify } from "../ui/notices.ts";
 import { completers, composePanels, composeTools, dataTakers, sendChecks, sendOptions, slashCommands, type Match } from "./extras.ts";
 import { grow } from "./grow.ts";
 import { ChannelPicker, PeoplePicker, TopicField } from "./target.tsx";
 import { closeCompose, compose, composeRequest, newDirect, openCompose, text } from "./state.ts";
 
+// Compose is the box, or the bar that opens it. Views without messages have only the open box.
 export function Compose() {
   const state = compose.value;
+  const { terms } = routes.value.view;
+  const channel = terms && operandOfFirst(terms, "channel");
+  const hidden = typeof channel === "number" && !read("channels").has(channel);
+  if (!state.open && (!terms || hidden)) return null;
   return (
     <section class={`compose ${state.open ? "open" : ""}`} aria-label={t("Write a message")}>
       {state.open ? <Box /> : <ClosedBar />}
@@ -33,6 +39,10 @@ function ClosedBar() {
   const terms = routes.value.view.terms;
   const place = terms ? conversationOf(terms) : null;
   const channel = terms?.find((x) => x.operator === "channel")?.operand;
+  const into = typeof channel === "number" ? read("channels").get(channel) : undefined;
+  if (into && !mayPost(into)) {
+    return <p class="compose-refused">{into.is_archived ? t("The channel is archived.") : t("You are not allowed to post in this channel.")}</p>;
+  }
   const open = (): void => {
     if (place) openCompose(place);
     else if (typeof channel === "number") openCompose({ channel });
@@ -127,7 +137,11 @@ function Box() {
     if (completion.keys(e)) return;
     const enterSends = Boolean(peek().settings.enter_sends);
     const modified = e.ctrlKey || e.metaKey;
-    if (e.key === "Enter" && !e.shiftKey && !e.isComposing && (enterSends ? !modified : modified)) {
+    if (content === "" && !modified && !e.altKey && !e.shiftKey && leaving.includes(e.key)) {
+      e.preventDefault();
+      if (e.key !== "ArrowLeft") closeCompose();
+      press(e.key);
+    } else if (e.key === "Enter" && !e.shiftKey && !e.isComposing && (enterSends ? !modified : modified)) {
       e.preventDefault();
       submit();
     } else if (e.key === "Escape" || (modified && e.key === "[")) {
@@ -137,16 +151,21 @@ function Box() {
     } else if (e.altKey && e.code === "KeyP") {
       e.preventDefault();
       togglePreview();
-    } else if (modified && e.shiftKey && e.code === "KeyL") {
+    } else if (format(e, area.current!)) {
       e.preventDefault();
-      wrap(area.current!, "[", "](url)");
     } else if (modified && e.key === ".") {
       e.preventDefault();
       const to = destination();
       if (typeof to !== "string") goTo(narrowTo(to));
-    } else if (modified && !e.shiftKey && marks[e.key]) {
+    } else if (modified && e.key === "'") {
       e.preventDefault();
-      wrap(area.current!, ...marks[e.key]!);
+      composeTools.find((x) => x.id === "snippets")?.run(area.current!, area.current!);
+    } else if (modified && e.key === "Enter" && !e.isComposing) {
+      e.preventDefault();
+      insert(area.current!, "\n");
+    } else if (e.key === "Tab" && !e.shiftKey && content.trim()) {
+      e.preventDefault();
+      area.current!.closest(".compose-box")!.querySelector<HTMLElement>(".send")!.focus();
     }
   };
   const take = (e: Event, data: DataTransfer | null): void => {
@@ -235,6 +254,9 @@ function Box() {
   );
 }
 
+// leaving are the keys that go from the empty box to the messages, as in Zulip. The left one edits the last message.
+const leaving = ["ArrowLeft", "ArrowUp", "ArrowDown", "PageUp", "PageDown", "Home", "End"];
+
 function placeholder(): string {
   const to = destination();
   if (typeof to === "string") return t("Write a message");
@@ -276,8 +298,24 @@ const marks: Record<string, [string, string]> = { b: ["**", "**"], i: ["*", "*"]
 // insert puts a text at the cursor, so that the browser can undo it.
 export function insert(area: HTMLTextAreaElement, s: string): void {
   area.focus();
-  if (!document.execCommand("insertText", false, s)) area.setRangeText(s, area.selectionStart, area.selectionEnd, "end");
-  text.value = area.value;
+  if (document.execCommand("insertText", false, s)) return; // the field has had its event
+  area.setRangeText(s, area.selectionStart, area.selectionEnd, "end");
+  changed(area);
+}
+
+// changed tells the owner of a text field, the compose box or an editor, that its text is another one.
+export function changed(area: HTMLTextAreaElement): void {
+  area.dispatchEvent(new Event("input", { bubbles: true }));
+}
+
+// format carries out the shortcuts of formatting, also in editors of messages. It returns false for other keys.
+export function format(e: KeyboardEvent, area: HTMLTextAreaElement): boolean {
+  if (!(e.ctrlKey || e.metaKey) || e.altKey) return false;
+  if (e.shiftKey && e.code === "KeyL") wrap(area, "[", "](url)");
+  else if (e.shiftKey && e.code === "KeyC") code(area);
+  else if (!e.shiftKey && marks[e.key]) wrap(area, ...marks[e.key]!);
+  else return false;
+  return true;
 }
 
 function wrap(area: HTMLTextAreaElement, before: string, after: string): void {
@@ -358,9 +396,9 @@ function useTyping(): void {
   }, []);
 }
 
-// useCompletion offers completions for the text before the cursor. The focus stays in the text field, which names the
-// current offer for screen readers.
-function useCompletion(area: HTMLTextAreaElement | null) {
+// useCompletion offers completions for the text before the cursor, in the compose box and in editors. The focus stays in
+// the text field, which names the current offer for screen readers.
+export function useCompletion(area: HTMLTextAreaElement | null) {
   const [found, setFound] = useState<Match | null>(null);
   const [at, setAt] = useState(0);
   const choose = (i: number, key = ""): void => {

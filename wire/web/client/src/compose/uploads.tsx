@@ -4,10 +4,12 @@ import { signal } from "@preact/signals";
 import { errorText } from "../api/client.ts";
 import { upload } from "../api/uploads.ts";
 import { formatNumber, t } from "../i18n/text.ts";
+import { routes } from "../router.ts";
 import { peek } from "../store/store.ts";
+import { dialogs } from "../ui/dialogs.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { notify } from "../ui/notices.ts";
-import { insert } from "./compose.tsx";
+import { changed, insert } from "./compose.tsx";
 import { composePanels, composeTools, dataTakers, sendChecks } from "./extras.ts";
 import { text } from "./state.ts";
 
@@ -44,6 +46,18 @@ function uploadFiles(files: Iterable<File>, area: HTMLTextAreaElement): void {
   }
 }
 
+// replace changes a placeholder in the text of the compose box, which may be closed by now, or of an editor. Nothing in its
+// place takes its line away as well.
+function replace(area: HTMLTextAreaElement, placeholder: string, to: string): void {
+  const changedText = (s: string): string => (to === "" ? s.replace(placeholder + "\n", "") : s).replace(placeholder, () => to);
+  if (area.classList.contains("compose-text")) {
+    text.value = changedText(text.peek());
+  } else if (area.isConnected) {
+    area.value = changedText(area.value);
+    changed(area);
+  }
+}
+
 function start(file: File, area: HTMLTextAreaElement): void {
   const id = ++last;
   const placeholder = `[${t("Uploading {name}…", { name: linkName(file.name) })}](#${id})`;
@@ -53,17 +67,24 @@ function start(file: File, area: HTMLTextAreaElement): void {
   upload({ file, signal: stop.signal, progress: (sent) => change(id, { sent }) }).then(
     (done) => {
       change(id, null);
-      text.value = text.value.replace(placeholder, () => `[${linkName(done.filename)}](${done.url})`);
+      replace(area, placeholder, `[${linkName(done.filename)}](${done.url})`);
     },
     (err: unknown) => {
       change(id, null);
-      text.value = text.value.replace(placeholder + "\n", "").replace(placeholder, "");
+      replace(area, placeholder, "");
       if (!stop.signal.aborted) notify(t("{name} was not uploaded: {reason}", { name: file.name, reason: errorText(err) }), "error");
     },
   );
 }
 
-function Uploads() {
+// isUploading reports whether a text still waits for a file, and says so.
+export function isUploading(content: string): boolean {
+  const open = running.peek().some((r) => content.includes(r.placeholder));
+  if (open) notify(t("Wait until the files are uploaded."), "error");
+  return open;
+}
+
+export function Uploads() {
   if (running.value.length === 0) return null;
   return (
     <ul class="uploads" aria-label={t("Uploads")}>
@@ -89,6 +110,29 @@ function pick(area: HTMLTextAreaElement): void {
   field.click();
 }
 
+// takeDrops takes files that are dropped beside the compose box: without that, the browser would leave the page for them.
+function takeDrops(): void {
+  addEventListener("dragover", (e) => {
+    if (e.dataTransfer?.types.includes("Files")) e.preventDefault();
+  });
+  addEventListener("drop", (e) => {
+    const files = e.dataTransfer?.files;
+    if (e.defaultPrevented || !files?.length) return;
+    e.preventDefault();
+    const { view, overlay } = routes.peek();
+    if (dialogs.peek().length || overlay || !view.terms) return;
+    const list = [...files];
+    void composeArea().then((area) => area && uploadFiles(list, area));
+  });
+}
+
+// composeArea opens the compose box, if it is closed, as its bar does.
+async function composeArea(): Promise<HTMLTextAreaElement | null> {
+  document.querySelector<HTMLElement>(".compose-open")?.click();
+  await new Promise(requestAnimationFrame);
+  return document.querySelector<HTMLTextAreaElement>(".compose-text");
+}
+
 export function installUploads(): void {
   composePanels.push(Uploads);
   composeTools.push({ id: "upload", label: () => t("Upload files"), icon: "upload", run: pick });
@@ -97,9 +141,6 @@ export function installUploads(): void {
     uploadFiles(data.files, area);
     return true;
   });
-  sendChecks.push((_, content) => {
-    const open = running.value.some((r) => content.includes(r.placeholder));
-    if (open) notify(t("Wait until the files are uploaded."), "error");
-    return !open;
-  });
+  sendChecks.push((_, content) => !isUploading(content));
+  takeDrops();
 }

@@ -1,9 +1,10 @@
 // A text that the user leaves in the compose box becomes a draft on the server: when the box is closed, and when the
-// page is hidden. When the message is sent or emptied, its draft is deleted.
+// page is hidden. When the message is sent or emptied, its draft is deleted. The browser keeps the box of each tab, so
+// that it is the same after the page is loaded again, and after a new login of the same user.
 import { effect } from "@preact/signals";
 import { addDraft, changeDraft, deleteDraft, type DraftText } from "../api/later.ts";
 import type { Draft } from "../api/types.ts";
-import { compose, composeRequest, text } from "../compose/state.ts";
+import { compose, composeRequest, text, type Compose } from "../compose/state.ts";
 import { go, goTo } from "../router.ts";
 import { attempt } from "../store/actions.ts";
 import { narrowTo } from "../store/narrow.ts";
@@ -62,7 +63,51 @@ export function fillBox(direct: boolean, to: number[], topic: string, content: s
   composeRequest.value = { focus: "text" };
 }
 
+interface Kept {
+  user: number;
+  draft: number;
+  compose: Compose;
+  text: string;
+}
+
+const storageKey = "compose-box"; // in the storage of the tab, which other tabs do not have
+
+function keepBox(): void {
+  const kept: Kept = { user: peek().me.user_id, draft: current, compose: compose.peek(), text: text.peek() };
+  // A message that was refused, such as after the end of the session, is not lost either.
+  const refused = [...peek().outgoing.values()].find((o) => o.state === "failed");
+  if (!kept.text.trim() && refused) {
+    const { to } = refused;
+    const place = "people" in to ? { direct: true, people: to.people } : { direct: false, channel: to.channel, topic: to.topic };
+    Object.assign(kept, { draft: 0, text: refused.content, compose: { ...kept.compose, ...place, open: true } });
+  }
+  try {
+    if (kept.text.trim()) sessionStorage.setItem(storageKey, JSON.stringify(kept));
+    else sessionStorage.removeItem(storageKey);
+  } catch {
+    // without storage, the draft on the server is what is left
+  }
+}
+
+function restoreBox(): void {
+  let kept: Kept | null = null;
+  try {
+    kept = JSON.parse(sessionStorage.getItem(storageKey) ?? "null") as Kept | null;
+    sessionStorage.removeItem(storageKey);
+  } catch {
+    return;
+  }
+  if (!kept || kept.user !== peek().me.user_id) return;
+  compose.value = kept.compose;
+  text.value = kept.text;
+  const d = draftOfBox();
+  const same = [...peek().drafts.values()].find((x) => x.content === d.content && x.topic === d.topic && String(x.to) === String(d.to));
+  current = same?.id ?? (peek().drafts.has(kept.draft) ? kept.draft : 0);
+}
+
 export function startDrafts(): void {
+  restoreBox();
+  addEventListener("pagehide", keepBox);
   let open = compose.peek().open;
   let full = text.peek() !== "";
   effect(() => {

@@ -5,8 +5,11 @@ import { editMessage, getSource } from "../api/endpoints.ts";
 import type { Message } from "../api/types.ts";
 import { t } from "../i18n/text.ts";
 import { canEdit } from "../store/permissions.ts";
+import { format, useCompletion } from "../compose/compose.tsx";
+import { dataTakers } from "../compose/extras.ts";
 import { grow } from "../compose/grow.ts";
-import { stopEdit } from "./edit.ts";
+import { isUploading, Uploads } from "../compose/uploads.tsx";
+import { keepText, keptText, stopEdit } from "./edit.ts";
 
 async function sha256(text: string): Promise<string | undefined> {
   if (!globalThis.crypto?.subtle) return undefined; // pages without TLS
@@ -15,13 +18,16 @@ async function sha256(text: string): Promise<string | undefined> {
 }
 
 export function Editor({ message: m }: { message: Message }) {
-  const [source, setSource] = useState<string | null>(null);
-  const [text, setText] = useState("");
+  const kept = keptText(m.id);
+  const [source, setSource] = useState<string | null>(kept?.source ?? null);
+  const [text, setText] = useState(kept?.text ?? "");
   const [error, setError] = useState("");
   const [busy, setBusy] = useState(false);
   const area = useRef<HTMLTextAreaElement>(null);
   const editable = canEdit(m);
+  const completion = useCompletion(area.current);
   useEffect(() => {
+    if (source !== null) return;
     getSource(m.id).then(
       (raw) => {
         setSource(raw);
@@ -41,6 +47,7 @@ export function Editor({ message: m }: { message: Message }) {
   const save = async (): Promise<void> => {
     if (source === null || busy) return;
     if (text.trim() === source.trim()) return stopEdit();
+    if (isUploading(text)) return;
     setBusy(true);
     try {
       await editMessage(m.id, { content: text, prev_content_sha256: await sha256(source) });
@@ -52,6 +59,12 @@ export function Editor({ message: m }: { message: Message }) {
     }
   };
   const keys = (e: KeyboardEvent): void => {
+    if (completion.keys(e)) return;
+    if (area.current && format(e, area.current)) e.preventDefault();
+    if (e.key === "Tab" && !e.shiftKey && editable) {
+      e.preventDefault();
+      area.current!.closest(".editor")!.querySelector<HTMLElement>(".editor-foot .button")!.focus();
+    }
     if (e.key === "Escape") {
       e.preventDefault();
       e.stopPropagation();
@@ -62,8 +75,13 @@ export function Editor({ message: m }: { message: Message }) {
       void save();
     }
   };
+  const take = (e: Event, data: DataTransfer | null): void => {
+    if (editable && data && dataTakers.some((taker) => taker(data, area.current!))) e.preventDefault();
+  };
   return (
-    <div class="editor">
+    <div class="editor" onDragOver={(e) => e.preventDefault()} onDrop={(e) => take(e, e.dataTransfer)}>
+      <Uploads />
+      {completion.list}
       <textarea
         ref={area}
         class="input"
@@ -72,8 +90,13 @@ export function Editor({ message: m }: { message: Message }) {
         readOnly={!editable || source === null}
         onInput={(e) => {
           setText(e.currentTarget.value);
+          if (source !== null) keepText(m, source, e.currentTarget.value);
           grow(e.currentTarget);
+          completion.update();
         }}
+        {...completion.aria}
+        onBlur={() => completion.close()}
+        onPaste={(e) => take(e, e.clipboardData)}
         onKeyDown={keys}
       />
       {error && (

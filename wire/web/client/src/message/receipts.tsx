@@ -6,7 +6,7 @@ import type { Message } from "../api/types.ts";
 import { plural, t } from "../i18n/text.ts";
 import { avatarOf, userName } from "../store/queries.ts";
 import { read } from "../store/store.ts";
-import { Dialog, openDialog } from "../ui/dialogs.tsx";
+import { closeOn, Dialog, openDialog } from "../ui/dialogs.tsx";
 
 export function openReceipts(m: Message): void {
   openDialog(<Receipts id={m.id} />);
@@ -22,7 +22,7 @@ function Receipts({ id }: { id: number }) {
     );
   }, [id]);
   return (
-    <Dialog title={t("Read by")}>
+    <Dialog keys={closeOn("V")} title={t("Read by")}>
       <div class="dialog-text">
         {error && <p role="alert">{error}</p>}
         {users && <p class="quiet">{plural(users.length, "{count} person has read this message.", "{count} people have read this message.")}</p>}

@@ -253,6 +253,11 @@ export const OutgoingRow = memo(function OutgoingRow({ outgoing: o, head }: { ou
           </p>
         )}
       </div>
+      {o.state !== "failed" && o.error && (
+        <p class="send-error quiet" role="status">
+          {t("Not sent yet: {reason}", { reason: o.error })}
+        </p>
+      )}
       {o.state !== "failed" && (
         <span class="sending" title={t("Sending")}>
           <Icon name="clock" size={14} />

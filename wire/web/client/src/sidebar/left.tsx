@@ -204,6 +204,11 @@ function folders(): Folder[] {
   return [...groups.values()].sort((a, b) => a.rank - b.rank);
 }
 
+// channelsInOrder returns the ids of the channels of the column from top to bottom.
+export function channelsInOrder(): number[] {
+  return folders().flatMap((f) => f.channels.map((c) => c.stream_id));
+}
+
 function Channels() {
   const list = folders();
   return (

@@ -14,7 +14,7 @@ import type { IconName } from "../ui/icons.tsx";
 import { openShortcuts } from "../ui/keys.tsx";
 
 export function openMainMenu(at: Element): void {
-  openPopover(at, <MainMenu at={at} />);
+  openPopover(at, <MainMenu at={at} />, "g");
 }
 
 // menuItems are items of other modules, such as the server page.

@@ -80,11 +80,21 @@ export function markUnread(ids: number[]): void {
 
 // markNarrow marks all messages of a narrow as read, or as unread.
 export function markNarrow(op: "add" | "remove", terms: Term[]): void {
-  void attempt(
-    api.changeFlagsOfNarrow(op, "read", terms).then((a) => {
-      notify(plural(a.updated_count, "{count} message was changed.", "{count} messages were changed."));
-    }),
-  );
+  void attempt(changeAll(op, terms)).then((count) => {
+    if (count !== undefined) notify(plural(count, "{count} message was changed.", "{count} messages were changed."));
+  });
+}
+
+// changeAll goes from the newest message to the oldest. One request changes only some thousand messages.
+async function changeAll(op: "add" | "remove", terms: Term[]): Promise<number> {
+  let count = 0;
+  const narrow = op === "add" ? [...terms, { operator: "is", operand: "unread" }] : terms;
+  for (let anchor: number | "newest" = "newest"; ; ) {
+    const a = await api.changeFlagsOfNarrow(op, "read", narrow, anchor);
+    count += a.updated_count;
+    if (a.found_oldest || a.first_processed_id === null) return count;
+    anchor = a.first_processed_id;
+  }
 }
 
 export function toggleStar(m: Message): void {

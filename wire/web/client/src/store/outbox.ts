@@ -46,9 +46,13 @@ export function discard(localID: string): void {
 
 // resend tries a message again that the server refused, or that the user does not want to wait for.
 export function resend(localID: string): void {
-  update(localID, { state: "sending", error: undefined, queue: peek().queue.id });
+  update(localID, { state: "sending", error: undefined, failures: 0, queue: peek().queue.id });
   void postAll();
 }
+
+const noSpace = 507; // the server's disk is full: it has not stored the message
+const firstPause = 300; // milliseconds
+const maxPause = 10_000;
 
 let posting = false;
 
@@ -77,21 +81,34 @@ async function post(o: Outgoing): Promise<void> {
     if (peek().messages.has(answer.id)) discard(localID);
     else update(localID, { state: "sent", id: answer.id });
   } catch (err) {
-    if (err instanceof ApiError && err.status < 500) {
+    if (err instanceof ApiError && (err.status < 500 || err.status === noSpace)) {
       update(localID, { state: "failed", error: errorText(err) });
-    } else {
-      update(localID, { state: "unknown" });
-      poke(); // the next answer of the queue shows whether the server has the message
+      return;
     }
+    const failures = o.failures ?? 0;
+    update(localID, { state: "unknown", failures: failures + 1, error: err instanceof ApiError ? errorText(err) : undefined });
+    // The next answer of the queue shows whether the server has the message. A server that answers the queue but refuses
+    // the message is asked more and more rarely.
+    if (failures === 0) poke();
+    else setTimeout(poke, pauseAfter(err, failures));
   }
+}
+
+function pauseAfter(err: unknown, failures: number): number {
+  const told = err instanceof ApiError ? Number(err.data["retry-after"] ?? 0) * 1000 : 0;
+  return Math.max(told, Math.min(maxPause, firstPause * 2 ** failures));
 }
 
 // The queue has caught up: messages that are still waiting were not received by the server.
 export function startOutbox(): void {
+  addEventListener("beforeunload", (e) => {
+    // The browser asks the user: these messages exist only in this page.
+    if ([...peek().outgoing.values()].some((o) => o.state === "sending" || o.state === "unknown")) e.preventDefault();
+  });
   afterCatchUp(() => {
     for (const o of peek().outgoing.values()) {
       if (o.state === "sent" && o.queue !== peek().queue.id) discard(o.localID);
-      if (o.state === "unknown") update(o.localID, { state: "sending", error: undefined, queue: peek().queue.id });
+      if (o.state === "unknown") update(o.localID, { state: "sending", queue: peek().queue.id });
     }
     void postAll();
   });

@@ -9,5 +9,6 @@ export interface Outgoing {
   timestamp: number; // seconds
   state: "sending" | "sent" | "unknown" | "failed";
   id?: number; // known once the server has answered
-  error?: string;
+  error?: string; // the server's answer to the last attempt
+  failures?: number; // attempts in a row that may or may not have reached the server
 }

@@ -55,6 +55,15 @@ export function Dialog(p: { title: string; children: ComponentChildren; wide?: b
   );
 }
 
+// closeOn returns a handler of keys: the shortcut that opened a window also closes it.
+export function closeOn(key: string, close: () => void = closeDialog): (e: KeyboardEvent) => void {
+  return (e) => {
+    if (e.key !== key) return;
+    e.preventDefault();
+    close();
+  };
+}
+
 // Confirm asks before something that cannot be undone.
 export function Confirm(p: { title: string; text: ComponentChildren; button: string; danger?: boolean; run: () => unknown }) {
   return (
@@ -84,17 +93,18 @@ interface Popover {
   at: DOMRect;
   owner: Element | null;
   content: JSX.Element;
+  key?: string; // pressed again, it closes the popover
 }
 
 export const popover = signal<Popover | null>(null);
 
-export function openPopover(at: Element | DOMRect, content: JSX.Element): void {
+export function openPopover(at: Element | DOMRect, content: JSX.Element, key?: string): void {
   const owner = at instanceof Element ? at : null;
   if (owner && popover.value?.owner === owner) {
     closePopover();
     return;
   }
-  popover.value = { at: at instanceof Element ? at.getBoundingClientRect() : at, owner, content };
+  popover.value = { at: at instanceof Element ? at.getBoundingClientRect() : at, owner, content, key };
 }
 
 export function closePopover(): void {
@@ -134,7 +144,9 @@ function PopoverFrame({ popover: p }: { popover: Popover }) {
     };
   }, [p]);
   const keys = (e: KeyboardEvent): void => {
-    if (e.key === "Escape") {
+    const inField = (e.target as Element).matches("input, textarea, select");
+    if (e.key === "Escape" || (e.ctrlKey && e.key === "[") || (e.key === p.key && !inField)) {
+      e.preventDefault();
       e.stopPropagation();
       closePopover();
     }

@@ -2,13 +2,16 @@
 // field, a dialog is open, or a modifier is held that it does not name.
 import { t } from "../i18n/text.ts";
 import { read } from "../store/store.ts";
-import { Dialog, dialogs, openDialog, popover } from "./dialogs.tsx";
+import { nameOf } from "./key_names.ts";
+import { closeOverlay, routes } from "../router.ts";
+import { closeOn, Dialog, dialogs, openDialog, popover } from "./dialogs.tsx";
 
 export interface Shortcut {
   keys: string[]; // such as "j", "Shift+U", "Ctrl+s", "ArrowDown"
-  group: "navigate" | "view" | "message" | "compose" | "lists";
+  group: "navigate" | "view" | "message" | "compose" | "lists" | "channels";
   label: () => string;
   run: () => boolean | void; // false: not used, the browser may have the key
+  inOverlays?: boolean; // also while a window such as the settings is open
 }
 
 const table = new Map<string, Shortcut>();
@@ -22,19 +25,14 @@ export function addShortcuts(...list: Shortcut[]): void {
   }
 }
 
-function nameOf(e: KeyboardEvent): string {
-  const printable = e.key.length === 1;
-  let out = "";
-  if (e.ctrlKey || e.metaKey) out += "Ctrl+";
-  if (e.altKey) out += "Alt+";
-  // Printable characters already contain the effect of Shift. Only letters and the space are named with it.
-  if (e.shiftKey && (!printable || /[\p{L} ]/u.test(e.key))) out += "Shift+";
-  return out + e.key;
-}
-
 function inField(target: EventTarget | null): boolean {
   const el = target as HTMLElement | null;
   return !!el?.closest?.("input, textarea, select, [contenteditable]");
+}
+
+// press runs a shortcut by its name, such as "ArrowUp".
+export function press(name: string): void {
+  table.get(name)?.run();
 }
 
 export function startKeys(): void {
@@ -48,7 +46,7 @@ export function startKeys(): void {
     const onButton = (e.target as HTMLElement).closest?.("a, button, [role=button]");
     if (onButton && (e.key === "Enter" || e.key === " ")) return;
     const found = table.get(nameOf(e));
-    if (!found || found.run() === false) return;
+    if (!found || (routes.peek().overlay && !found.inOverlays) || found.run() === false) return;
     e.preventDefault();
   });
 }
@@ -60,32 +58,51 @@ const inLists = () => [
   { keys: ["Backspace", "Delete"], label: t("Delete the entry") },
 ];
 
+// inChannels are the keys of the window of channels.
+const inChannels = () => [
+  { keys: ["ArrowDown", "ArrowUp"], label: t("Next or previous channel") },
+  { keys: ["ArrowLeft", "ArrowRight"], label: t("Subscribed or all channels") },
+  { keys: ["Shift+V"], label: t("Go to the channel") },
+  { keys: ["Shift+S"], label: t("Subscribe or unsubscribe") },
+  { keys: ["n"], label: t("New channel") },
+];
+
 const groups: [Shortcut["group"], () => string][] = [
   ["navigate", () => t("Moving")],
   ["view", () => t("Views")],
   ["message", () => t("The selected message")],
   ["compose", () => t("Writing")],
   ["lists", () => t("Drafts, scheduled messages and reminders")],
+  ["channels", () => t("Channels")],
 ];
 
 export function openShortcuts(): void {
   openDialog(<Shortcuts />);
 }
 
-function Shortcuts() {
+// ShortcutsWindow is the same list at the address #keyboard-shortcuts.
+export function ShortcutsWindow() {
+  return <Shortcuts onClose={closeOverlay} />;
+}
+
+function Shortcuts({ onClose }: { onClose?: () => void }) {
   const enterSends = Boolean(read("settings").enter_sends);
   const writing = [
     { keys: [enterSends ? "Enter" : "Ctrl+Enter"], label: t("Send") },
-    { keys: [enterSends ? "Shift+Enter" : "Enter"], label: t("New line") },
+    { keys: enterSends ? ["Ctrl+Enter", "Shift+Enter"] : ["Enter", "Shift+Enter"], label: t("New line") },
+    { keys: ["Tab"], label: t("To the button that sends") },
     { keys: ["Ctrl+b"], label: t("Bold") },
     { keys: ["Ctrl+i"], label: t("Italic") },
     { keys: ["Ctrl+Shift+l"], label: t("Link") },
+    { keys: ["Ctrl+Shift+c"], label: t("Code") },
+    { keys: ["Ctrl+'"], label: t("Snippets") },
+    { keys: ["Ctrl+Shift+v"], label: t("Paste without formatting") },
     { keys: ["Alt+p"], label: t("Preview") },
     { keys: ["Ctrl+."], label: t("Go to the conversation of the box") },
     { keys: ["Escape"], label: t("Close the box; the text stays") },
   ];
   return (
-    <Dialog title={t("Keyboard shortcuts")} wide>
+    <Dialog title={t("Keyboard shortcuts")} wide onClose={onClose} keys={closeOn("?", onClose)}>
       <div class="shortcut-sheet" tabIndex={0} role="region" aria-label={t("Keyboard shortcuts")}>
         {groups.map(([id, title]) => (
           <section key={id}>
@@ -95,7 +112,7 @@ function Shortcuts() {
                 {shortcuts
                   .filter((s) => s.group === id)
                   .map((s) => ({ keys: s.keys, label: s.label() }))
-                  .concat(id === "compose" ? writing : id === "lists" ? inLists() : [])
+                  .concat(id === "compose" ? writing : id === "lists" ? inLists() : id === "channels" ? inChannels() : [])
                   .map((s) => (
                     <tr key={s.keys[0]}>
                       <td>{s.label}</td>

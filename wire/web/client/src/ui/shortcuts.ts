@@ -1,7 +1,7 @@
 // The shortcuts of the client, as in Zulip.
 import { setTopicPolicy } from "../api/endpoints.ts";
-import { TopicPolicy, type Message } from "../api/types.ts";
-import { insertText, openCompose, newDirect } from "../compose/state.ts";
+import { TopicPolicy, type Message, type Term } from "../api/types.ts";
+import { closeCompose, compose, insertText, openCompose, newDirect } from "../compose/state.ts";
 import { forward, mentionText, quote } from "../compose/quote.ts";
 import { t } from "../i18n/text.ts";
 import { startEdit } from "../message/edit.ts";
@@ -10,16 +10,19 @@ import { copy, linkOf, markUnreadFrom, MessageMenu } from "../message/menu.tsx";
 import { selected } from "../message/row.tsx";
 import { closeOverlay, go, goTo, homeHash, routes } from "../router.ts";
 import { openUserCard } from "../people/card.tsx";
+import { channelsInOrder } from "../sidebar/left.tsx";
 import { openMainMenu } from "../sidebar/main_menu.tsx";
-import { attempt, toggleCollapsed, toggleReaction, toggleStar } from "../store/actions.ts";
+import { attempt, markRead, toggleCollapsed, toggleReaction, toggleStar } from "../store/actions.ts";
+import { show } from "../store/history.ts";
 import { canEdit, canMove } from "../store/permissions.ts";
-import { conversationOf, conversationOfMessage, hashOfTopics, isTopicMuted, narrowTo, operandOfFirst, topicPolicy } from "../store/narrow.ts";
-import { peopleOf } from "../store/state.ts";
+import { conversationOf, conversationOfMessage, hashOfTopics, isTopicMuted, narrowTo, operandOfFirst, termsOf, topicPolicy, withoutPosition } from "../store/narrow.ts";
+import { peopleKey, peopleOf } from "../store/state.ts";
 import { peek } from "../store/store.ts";
 import { shownList } from "../views/message_view.tsx";
 import { openPopover } from "./dialogs.tsx";
+import { notify } from "./notices.ts";
 import { addShortcuts, openShortcuts, type Shortcut } from "./keys.tsx";
-import { rightOpen } from "./layout.ts";
+import { leftOpen, rightOpen } from "./layout.ts";
 import { h } from "preact";
 
 function current(): Message | undefined {
@@ -71,12 +74,20 @@ function toEdge(first: boolean): () => boolean | void {
     const shown = shownList.value;
     const ids = shown && peek().lists.get(shown.key)?.ids;
     if (!shown || !ids?.length) return false;
-    if (first) select(ids[0]);
-    else {
-      selected.value = ids.at(-1)!;
+    const terms = peek().lists.get(shown.key)!.terms;
+    void show(terms, first ? "oldest" : "newest").then(() => {
+      const all = peek().lists.get(shown.key)?.ids ?? [];
+      if (first) return select(all[0]);
+      markRead(all);
+      selected.value = all.at(-1)!;
       shown.list.scrollToEnd();
-    }
+    }, () => {});
   };
+}
+
+// holdsWhole reports whether a view has all messages of each conversation in it: no search, no starred messages.
+function holdsWhole(terms: Term[]): boolean {
+  return withoutPosition(terms).every((x) => !x.negated && (["channel", "channels", "topic", "dm", "in"].includes(x.operator) || x.operand === "dm" || x.operand === "followed"));
 }
 
 function reply(): boolean | void {
@@ -101,13 +112,18 @@ function newMessage(): void {
 function nextUnread(direct: boolean, followed = false): boolean | void {
   const s = peek();
   if (direct) {
-    const key = s.unread.direct.keys().next().value;
-    if (key === undefined) return false;
+    const terms = routes.value.view.terms;
+    const here = terms && conversationOf(terms);
+    const now = here && "people" in here ? peopleKey(here.people, s.me.user_id) : "";
+    const key = [...s.unread.direct.keys()].find((k) => k !== now);
+    if (key === undefined) return notify(t("No other direct conversation has unread messages."));
     return goTo(narrowTo({ people: peopleOf(key) }));
   }
   const here = routes.value.view.terms && conversationOf(routes.value.view.terms);
-  for (const [channel, topics] of s.unread.topics) {
-    for (const [topic, ids] of topics) {
+  const order = channelsInOrder();
+  const at = here && "channel" in here ? Math.max(0, order.indexOf(here.channel)) : 0;
+  for (const channel of [...order.slice(at), ...order.slice(0, at)]) {
+    for (const [topic, ids] of s.unread.topics.get(channel) ?? []) {
       const place = s.unread.places.get(ids.values().next().value!)!;
       if (!("channel" in place) || isTopicMuted(s, channel, topic)) continue;
       if (followed && topicPolicy(s, channel, topic) !== TopicPolicy.followed) continue;
@@ -115,7 +131,7 @@ function nextUnread(direct: boolean, followed = false): boolean | void {
       return goTo(narrowTo(place));
     }
   }
-  return false;
+  notify(followed ? t("No followed topic has unread messages.") : t("No other topic has unread messages."));
 }
 
 function toTopic(m: Message): void {
@@ -133,20 +149,26 @@ function toOther(): boolean | void {
   goTo(narrowTo(conversationOfMessage(m, peek().me.user_id)));
 }
 
+// focusedTopic returns the topic of the line of a list that has the focus, such as one of the inbox.
+function focusedTopic(): { channel: number; topic: string } | null {
+  const href = document.activeElement?.closest("[data-list-item]")?.getAttribute("href");
+  const terms = href ? termsOf(href, peek()) : null;
+  const place = terms && conversationOf(terms);
+  return place && "channel" in place ? place : null;
+}
+
 // toTopics opens the list of all topics of the channel of the view, or of the selected message.
 function toTopics(): boolean | void {
   const terms = routes.value.view.terms;
-  const channel = (terms && operandOfFirst(terms, "channel")) ?? current()?.stream_id;
+  const channel = (terms && operandOfFirst(terms, "channel")) ?? current()?.stream_id ?? focusedTopic()?.channel;
   if (typeof channel !== "number") return false;
   go(hashOfTopics(channel, peek()));
 }
 
-// nextChannel opens the channel after or before the one of the view, in the order of names.
+// nextChannel opens the channel after or before the one of the view, in the order of the column at the side.
 function nextChannel(by: 1 | -1): () => boolean | void {
   return () => {
-    const s = peek();
-    const ids = [...s.subscriptions.keys()].filter((id) => !s.channels.get(id)?.is_archived);
-    ids.sort((a, b) => s.channels.get(a)!.name.localeCompare(s.channels.get(b)!.name));
+    const ids = channelsInOrder();
     if (ids.length === 0) return false;
     const terms = routes.value.view.terms;
     const now = ids.indexOf(Number((terms && operandOfFirst(terms, "channel")) ?? 0));
@@ -182,16 +204,34 @@ function openImages(m: Message): boolean | void {
   void import("../message/lightbox.tsx").then((x) => x.openLightbox(image));
 }
 
-function toggleMute(m: Message): void {
-  if (!m.stream_id) return;
-  const muted = topicPolicy(peek(), m.stream_id, m.subject) === TopicPolicy.muted;
-  void attempt(setTopicPolicy(m.stream_id, m.subject, muted ? TopicPolicy.inherit : TopicPolicy.muted));
+function toggleMute(): boolean | void {
+  const m = current();
+  const place = m?.stream_id ? { channel: m.stream_id, topic: m.subject } : focusedTopic();
+  if (!place) return false;
+  const muted = topicPolicy(peek(), place.channel, place.topic) === TopicPolicy.muted;
+  void attempt(setTopicPolicy(place.channel, place.topic, muted ? TopicPolicy.inherit : TopicPolicy.muted));
 }
 
-function escape(): boolean | void {
+// escape closes what is in front: a window, a column of a narrow page, the compose box. Then it goes home.
+function escape(home: boolean): boolean | void {
   if (routes.value.overlay) return closeOverlay();
-  if (!peek().settings.web_escape_navigates_to_home_view) return false;
+  if (leftOpen.value) return void (leftOpen.value = false);
+  if (compose.value.open) return closeCompose();
+  if (!home) return false;
   go(homeHash());
+}
+
+// toggleDrafts is the only shortcut of a window for its own key: in other windows the key does nothing.
+function toggleDrafts(): boolean | void {
+  const { overlay } = routes.value;
+  if (!overlay) return go("#drafts");
+  if (overlay.name !== "drafts") return false;
+  closeOverlay();
+}
+
+function toRecent(): boolean | void {
+  if (routes.value.view.name === "recent") return focus("[data-recent-filter]")();
+  go("#recent");
 }
 
 function mainMenu(): boolean | void {
@@ -210,13 +250,13 @@ function focus(selector: string): () => boolean | void {
 
 const thumbsUp = { emoji_name: "+1", emoji_code: "1f44d", reaction_type: "unicode_emoji" };
 
-const s = (group: Shortcut["group"], keys: string[], label: () => string, run: Shortcut["run"]): Shortcut => ({ group, keys, label, run });
+const s = (group: Shortcut["group"], keys: string[], label: () => string, run: Shortcut["run"], inOverlays = false): Shortcut => ({ group, keys, label, run, inOverlays });
 
 export function installShortcuts(): void {
   addShortcuts(
     s("navigate", ["ArrowDown", "j"], () => t("Next message"), move(1)),
     s("navigate", ["ArrowUp", "k"], () => t("Previous message"), move(-1)),
-    s("navigate", ["End", "Shift+G"], () => t("Newest message"), toEdge(false)),
+    s("navigate", ["End", "Shift+G"], () => t("Newest message; all are read"), toEdge(false)),
     s("navigate", ["Home"], () => t("Oldest message"), toEdge(true)),
     s("navigate", ["PageDown", " ", "Shift+J"], () => t("One page down"), () => shownList.value?.list.page(1) ?? (shownList.value ? undefined : false)),
     s("navigate", ["PageUp", "Shift+ ", "Shift+K"], () => t("One page up"), () => shownList.value?.list.page(-1) ?? (shownList.value ? undefined : false)),
@@ -224,14 +264,18 @@ export function installShortcuts(): void {
     s("navigate", ["Shift+N"], () => t("Next unread followed topic"), () => nextUnread(false, true)),
     s("navigate", ["p"], () => t("Next unread direct message"), () => nextUnread(true)),
     s("navigate", ["/", "Ctrl+k"], () => t("Search messages"), focus("[data-search]")),
-    s("navigate", ["q"], () => t("Filter channels"), focus("[data-channel-filter]")),
+    s("navigate", ["q"], () => t("Filter channels"), () => {
+      leftOpen.value = true; // on wide pages it is always there
+      setTimeout(focus("[data-channel-filter]"), 50);
+    }),
     s("navigate", ["w"], () => t("Filter people"), () => {
       rightOpen.value = true;
       setTimeout(focus("[data-people-filter]"), 50);
     }),
-    s("navigate", ["Escape", "Ctrl+["], () => t("Back, or home"), escape),
+    s("navigate", ["Escape"], () => t("Close, or back home"), () => escape(peek().settings.web_escape_navigates_to_home_view !== false), true),
+    s("navigate", ["Ctrl+["], () => t("Back home"), () => escape(true), true),
     s("view", ["Shift+I"], () => t("Inbox"), () => go("#inbox")),
-    s("view", ["t"], () => t("Recent conversations"), () => go("#recent")),
+    s("view", ["t"], () => t("Recent conversations; again: filter them"), toRecent),
     s("view", ["a"], () => t("Combined feed"), () => go("#feed")),
     s("view", ["s"], () => t("Conversation of the message, or its channel"), toOther),
     s("view", ["y"], () => t("All topics of the channel"), toTopics),
@@ -241,9 +285,15 @@ export function installShortcuts(): void {
     s("view", ["Shift+P"], () => t("All direct messages"), () => go("#narrow/is/dm")),
     s("view", ["*"], () => t("Starred messages"), () => go("#narrow/is/starred")),
     s("view", ["g"], () => t("Main menu"), mainMenu),
-    s("view", ["d"], () => t("Drafts"), () => go("#drafts")),
-    s("view", ["?"], () => t("This list of shortcuts"), openShortcuts),
-    s("message", ["r", "Enter"], () => t("Reply"), reply),
+    s("view", ["d"], () => t("Drafts"), toggleDrafts, true),
+    s("view", ["?"], () => t("This list of shortcuts"), openShortcuts, true),
+    s("message", ["r"], () => t("Reply"), reply),
+    s("message", ["Enter"], () => t("Reply; in a search: open the conversation"), () => {
+      const terms = routes.value.view.terms;
+      const m = current();
+      if (m && terms && !holdsWhole(terms)) toTopic(m);
+      else return reply();
+    }),
     s("message", [">"], () => t("Quote and reply"), onMessage((m) => quote(m))),
     s("message", [":"], () => t("Add a reaction"), onMessage((m) => openEmojiPicker(elementOf(m), (e) => toggleReaction(m, e)))),
     s("message", ["Shift+R"], () => t("Direct message to the sender"), onMessage(replyToSender)),
@@ -259,11 +309,11 @@ export function installShortcuts(): void {
     s("message", ["m"], () => t("Move"), onMessage((m) => canMove(m) && import("../message/move.tsx").then((x) => x.openMove(m)))),
     s("message", ["Ctrl+s"], () => t("Star"), onMessage(toggleStar)),
     s("message", ["Shift+U"], () => t("Mark as unread from here"), onMessage(markUnreadFrom)),
-    s("message", ["Shift+M"], () => t("Mute or unmute the topic"), onMessage(toggleMute)),
+    s("message", ["Shift+M"], () => t("Mute or unmute the topic"), toggleMute),
     s("message", ["Shift+V"], () => t("Read by"), onMessage((m) => import("../message/receipts.tsx").then((x) => x.openReceipts(m)))),
     s("message", ["Shift+H"], () => t("Edit history"), onMessage((m) => import("../message/history.tsx").then((x) => x.openHistory(m)))),
     s("message", ["Shift+L"], () => t("Copy link"), onMessage((m) => copy(linkOf(m), t("Link copied.")))),
-    s("message", ["i"], () => t("Message actions"), onMessage((m) => openPopover(elementOf(m), h(MessageMenu, { id: m.id })))),
+    s("message", ["i"], () => t("Message actions"), onMessage((m) => openPopover(elementOf(m), h(MessageMenu, { id: m.id }), "i"))),
     s("compose", ["c"], () => t("New channel message"), newMessage),
     s("compose", ["x"], () => t("New direct message"), newDirect),
   );

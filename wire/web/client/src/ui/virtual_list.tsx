@@ -12,6 +12,7 @@ export interface RowSource<R> {
 export interface Placement {
   key: string;
   align: "start" | "center" | "end" | "nearest";
+  delta?: number; // pixels from the top of the row to the top edge, instead of align
 }
 
 interface Props<R> {
@@ -64,6 +65,7 @@ export class VirtualList<R> extends Component<Props<R>, { tick: number }> {
   }
 
   private alignedDelta(p: Placement): number {
+    if (p.delta !== undefined) return p.delta;
     const height = this.heights.get(p.key) ?? 60;
     if (p.align === "center") return -(this.viewHeight - height) / 3;
     if (p.align === "end") return -(this.viewHeight - height);
@@ -92,6 +94,12 @@ export class VirtualList<R> extends Component<Props<R>, { tick: number }> {
   scrollToEnd(): void {
     this.atEnd = true;
     this.redraw();
+  }
+
+  // deltaOf returns the pixels from the top of a row to the top edge, with which Placement finds the same place again.
+  deltaOf(key: string): number {
+    const i = this.indexOf(key);
+    return i < 0 ? 0 : Math.round((this.scroller.current?.scrollTop ?? 0) - this.headHeight - this.layout.tops[i]!);
   }
 
   page(direction: 1 | -1): void {

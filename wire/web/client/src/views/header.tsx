@@ -25,7 +25,7 @@ export function titleOf(terms: Term[]): { icon: IconName; text: string } {
   if (rest.length === 0) return { icon: "feed", text: t("All messages") };
   if (channel !== undefined && rest.length === (topic === undefined ? 1 : 2)) {
     const c = typeof channel === "number" ? read("channels").get(channel) : undefined;
-    const name = c?.name ?? String(channel);
+    const name = c?.name ?? (typeof channel === "number" ? t("Unknown channel") : String(channel));
     return { icon: channelIcon(c), text: typeof topic === "string" ? `${name} › ${topicName(topic)}` : name };
   }
   if (Array.isArray(dm) && rest.length === 1) return { icon: "message", text: userNames(dm) };
@@ -69,7 +69,7 @@ export function ViewHeader({ terms }: { terms: Term[] }) {
       ) : (
         <h1 class="view-title">{text}</h1>
       )}
-      {c && typeof topic !== "string" && c.rendered_description && (
+      {c && icon !== "search" && typeof topic !== "string" && c.rendered_description && (
         <span class="view-note" title={c.description}>
           {c.description}
         </span>

@@ -1,8 +1,8 @@
 // The view of messages: a conversation, a channel, the combined feed, a search.
 import { signal } from "@preact/signals";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { getMessage } from "../api/endpoints.ts";
 import type { Message, Term } from "../api/types.ts";
-import { Compose } from "../compose/compose.tsx";
 import { openCompose } from "../compose/state.ts";
 import { plural, t } from "../i18n/text.ts";
 import { editing } from "../message/edit.ts";
@@ -11,15 +11,16 @@ import { noRead, setShownIDs } from "../message/menu.tsx";
 import { estimateRow, rowsOf, type Row } from "../message/rows.ts";
 import { ConversationRow, DayRow, MessageRow, OutgoingRow, selected, UnreadRow } from "../message/row.tsx";
 import { EditorRow } from "../message/editor_row.tsx";
-import type { Route } from "../router.ts";
+import { replaceWith, routes, type Route } from "../router.ts";
 import { markRead } from "../store/actions.ts";
 import { more, setShown, show, startHistory, type Anchor } from "../store/history.ts";
 import type { MessageList } from "../store/lists.ts";
-import { conversationOf, listKey, matcher, operandOfFirst, placeKey, withoutPosition } from "../store/narrow.ts";
+import { conversationOf, conversationOfMessage, listKey, matcher, narrowTo, operandOfFirst, placeKey, withoutPosition } from "../store/narrow.ts";
 import type { Outgoing } from "../store/outgoing.ts";
 import { userNames } from "../store/queries.ts";
 import { peek, read } from "../store/store.ts";
 import { Icon } from "../ui/icons.tsx";
+import { notify } from "../ui/notices.ts";
 import { VirtualList, type Placement, type RowSource } from "../ui/virtual_list.tsx";
 import { ViewHeader } from "./header.tsx";
 
@@ -58,6 +59,48 @@ function anchorOf(terms: Term[]): Anchor {
   return "first_unread";
 }
 
+// Place is where the user was in a view. The entry of the browser's history has it: the back button and a new loading of
+// the page lead there.
+interface Place {
+  address: string;
+  id: number; // the first message in the window
+  delta: number;
+  selected: number;
+}
+
+const placeAfter = 400; // milliseconds without scrolling; browsers allow 100 changes in 30 seconds
+
+let placeTimer: ReturnType<typeof setTimeout> | undefined;
+
+// keepPlace notes the place; id 0 is the end of the list.
+function keepPlace(address: string, id: number, list: VirtualList<Row>): void {
+  clearTimeout(placeTimer);
+  placeTimer = setTimeout(() => {
+    if (shownList.peek()?.list !== list || routes.peek().overlay) return;
+    // At the end, the view begins as usual: there may be new messages.
+    const place: Place | null = id ? { address, id, delta: list.deltaOf(String(id)), selected: selected.peek() } : null;
+    history.replaceState(place && { place }, "");
+  }, placeAfter);
+}
+
+function keptPlace(address: string): Place | null {
+  const place = (history.state as { place?: Place } | null)?.place;
+  return place?.address === address ? place : null;
+}
+
+// findMoved opens the conversation of a message whose link names an earlier one: messages can be moved.
+async function findMoved(terms: Term[], id: number): Promise<void> {
+  const list = peek().lists.get(listKey(terms));
+  if (!list || list.error || list.ids.includes(id) || !terms.some((x) => x.operator === "channel" || x.operator === "dm")) return;
+  const m = await getMessage(id).catch(() => null);
+  if (!m) {
+    if (terms.some((x) => x.operator === "near")) notify(t("This message does not exist, or you cannot see it."), "error");
+    return;
+  }
+  const place = conversationOfMessage(m, peek().me.user_id);
+  if (matcher(withoutPosition(terms), peek())(m) === false) replaceWith([...narrowTo(place), { operator: "near", operand: id }]);
+}
+
 // jumpToUnread shows the first unread message of the view. It returns false if all are read.
 export async function jumpToUnread(terms: Term[]): Promise<boolean> {
   const id = await show(withoutPosition(terms), "first_unread");
@@ -72,13 +115,22 @@ export function MessageView({ route }: { route: Route }) {
   const terms = route.terms ?? [];
   const key = listKey(terms);
   const address = JSON.stringify(terms);
+  const channel = operandOfFirst(terms, "channel");
+  const hidden = typeof channel === "number" && !read("channels").has(channel);
   const [start, setStart] = useState<{ key: string; at: Placement | "end"; firstUnread: number | null } | null>(null);
   useEffect(() => {
+    if (hidden) return;
     let current = true;
     setShown(terms);
-    const anchor = anchorOf(terms);
+    const kept = keptPlace(address);
+    const anchor = kept ? kept.id : anchorOf(terms);
     const opened = (id: number | null): void => {
       if (!current) return;
+      if (kept && peek().lists.get(key)?.ids.includes(kept.id)) {
+        selected.value = kept.selected;
+        setStart({ key: address, at: { key: String(kept.id), align: "start", delta: kept.delta }, firstUnread: null });
+        return;
+      }
       const near = typeof anchor === "number";
       const unread = !near && id !== null && peek().unread.places.has(id) ? id : null;
       // The mark of new messages and the day are above the first unread message.
@@ -86,13 +138,32 @@ export function MessageView({ route }: { route: Route }) {
       selected.value = id ?? peek().lists.get(key)?.ids.at(-1) ?? 0;
       setStart({ key: address, at, firstUnread: unread });
     };
-    show(terms, anchor).then(opened, () => opened(null));
+    show(terms, anchor).then(
+      (id) => {
+        opened(id);
+        if (current && !kept && typeof anchor === "number") void findMoved(terms, anchor);
+      },
+      () => opened(null),
+    );
     return () => {
       current = false;
       setShown(null);
     };
-  }, [address]);
+  }, [address, hidden]);
   const list = read("lists").get(key);
+  if (hidden) {
+    return (
+      <>
+        <ViewHeader terms={terms} />
+        <div class="virtual empty-view">
+          <p class="empty-title">{t("There is no such channel, or you cannot see it.")}</p>
+          <a class="button quiet" href="#channels/all">
+            {t("Browse channels")}
+          </a>
+        </div>
+      </>
+    );
+  }
   return (
     <>
       <ViewHeader terms={terms} />
@@ -103,7 +174,6 @@ export function MessageView({ route }: { route: Route }) {
           <Skeleton />
         </div>
       )}
-      <Compose />
     </>
   );
 }
@@ -148,15 +218,28 @@ function Messages({ list, terms, start, firstUnread }: MessagesProps) {
     return () => (shownList.value = null);
   }, [list.key, empty]);
   useOwnMessages(virtual, sending.length);
-  const reading = useReading(place !== null, rows);
+  const near = terms.some((x) => x.operator === "near");
+  const reading = useReading(place !== null, near, rows);
   const onView = (first: number, last: number, end: boolean): void => {
     setAtEnd(end);
     reading(first, last);
+    const top = rows.slice(first).find((r) => r.kind === "message");
+    const id = end && list.foundNewest ? 0 : top?.kind === "message" ? top.message.id : 0;
+    if (virtual.current) keepPlace(JSON.stringify(terms), id, virtual.current);
   };
   if (empty) return <Empty list={list} terms={terms} />;
   const newBelow = away ? messages.filter((m) => !m.flags.includes("read")).length : 0;
+  const unread = near ? messages.filter((m) => !m.flags.includes("read")) : [];
   return (
     <div class="message-pane" onClick={contentClicks} onKeyDown={contentClicks}>
+      {unread.length > 0 && (
+        <p class="reading-note" role="note">
+          {t("This view does not mark messages as read.")}{" "}
+          <button type="button" class="link" onClick={() => markRead(unread.map((m) => m.id))}>
+            {t("Mark as read")}
+          </button>
+        </p>
+      )}
       <VirtualList<Row>
         handle={virtual}
         rows={rows}
@@ -214,13 +297,15 @@ function useOwnMessages(virtual: { current: VirtualList<Row> | null }, count: nu
   }, [count]);
 }
 
-// useReading marks messages as read when they have been in the window, as far as the user wants that.
-function useReading(conversation: boolean, rows: Row[]): (first: number, last: number) => void {
+// useReading marks messages as read when they have been in the window, as far as the user wants that. A view around one
+// message does not mark them, as in Zulip.
+function useReading(conversation: boolean, near: boolean, rows: Row[]): (first: number, last: number) => void {
   const seen = useRef({ first: 0, last: -1 });
   const latest = useRef(rows);
   latest.current = rows;
   const mark = (): void => {
     if (!document.hasFocus() || document.visibilityState !== "visible" || Date.now() < noRead.until) return;
+    if (near) return;
     const policy = peek().settings.web_mark_read_on_scroll_policy ?? 1;
     if (policy === 3 || (policy === 2 && !conversation)) return;
     const ids: number[] = [];

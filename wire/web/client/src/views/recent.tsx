@@ -15,10 +15,15 @@ import { Header } from "./header.tsx";
 
 const fetched = 1000; // messages that the list is made from
 let newestSeen: Promise<void> | null = null;
+let seen: number[] = []; // the fetched messages
 
 function load(): Promise<void> {
+  if (seen.some((id) => !peek().messages.has(id))) newestSeen = null; // some were dropped to bound the memory
   newestSeen ??= getMessages({ anchor: "newest", before: fetched, after: 0, narrow: [{ operator: "in", operand: "home" }] })
-    .then((a) => change((c) => storeMessages(c, a.messages)))
+    .then((a) => {
+      seen = a.messages.map((m) => m.id);
+      change((c) => storeMessages(c, a.messages));
+    })
     .catch((err: unknown) => {
       newestSeen = null;
       throw err;
@@ -88,7 +93,7 @@ export function Recent() {
           if (el.scrollTop + el.clientHeight > el.scrollHeight - 400) setShown((n) => n + firstShown);
         }}
       >
-        <input class="input page-filter" type="search" placeholder={t("Filter")} aria-label={t("Filter")} value={filter} onInput={(e) => setFilter(e.currentTarget.value)} />
+        <input class="input page-filter" type="search" data-recent-filter placeholder={t("Filter")} aria-label={t("Filter")} value={filter} onInput={(e) => setFilter(e.currentTarget.value)} />
         {error && <p role="alert">{error}</p>}
         <ul class="recent">
           {all.slice(0, shown).map((l) => (

@@ -1,0 +1,22 @@
+// Formatted text that is pasted becomes Markdown, as in Zulip. The library that converts it is loaded when it is needed.
+import { insert } from "./compose.tsx";
+import { dataTakers } from "./extras.ts";
+
+const maxPaste = 500_000; // characters of HTML; longer texts are pasted without their formatting
+
+// formats are elements that Markdown can express. Text without them is pasted as it is: programs for code, for example,
+// copy spans of colours.
+const formats = "a[href], b, strong, em, i, del, s, code, ul, ol, blockquote, h1, h2, h3, h4, h5, h6";
+
+export function installPaste(): void {
+  dataTakers.push((data, area) => {
+    const html = data.getData("text/html");
+    if (!html || html.length > maxPaste || data.files.length > 0) return false;
+    const { body } = new DOMParser().parseFromString(html.replace(/\sstyle="[^"]*"/g, ""), "text/html");
+    if (!body.querySelector(formats) || body.querySelector("table")) return false;
+    void import("./paste_markdown.ts").then((m) => {
+      insert(area, m.markdownOf(body));
+    });
+    return true;
+  });
+}

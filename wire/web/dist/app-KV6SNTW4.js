@@ -1,1 +1,0 @@
-import{_a as r}from"./chunk-BTS5HUHD.js";r();
