@@ -12,7 +12,7 @@ func (n *Node) noteCommit(a *raft.AppendEntriesRequest) {
 	if a.LeaderCommitIndex == 0 || n.leaderCommit.Load() != 0 {
 		return
 	}
-	// Before the start it waits for the next request, which comes within commitTimeout.
+	// Before the start it waits for the next request, which comes within requestAgainAfter.
 	if n.isStarted() && a.Term >= n.raft.CurrentTerm() {
 		n.leaderCommit.CompareAndSwap(0, a.LeaderCommitIndex)
 	}

@@ -44,8 +44,11 @@ const (
 	linkTimeout = 5 * time.Second
 	// maxPooledLinks is how many idle connections to each node are kept.
 	maxPooledLinks = 3
-	// commitTimeout is how soon followers learn that an entry is committed when no other entry follows.
-	commitTimeout = 20 * time.Millisecond
+	// commitTimeout is how soon followers learn that an entry is committed when no other entry follows, and up to twice
+	// that: their clients get its events then.
+	commitTimeout = 8 * time.Millisecond
+	// requestAgainAfter is how soon a request that has nothing new is sent, so that a lost link is noticed.
+	requestAgainAfter = 50 * time.Millisecond
 
 	// firstIndex is the index of the note with which a log begins. Every other node begins with a backup.
 	firstIndex, firstTerm = 1, 1

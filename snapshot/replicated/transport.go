@@ -147,21 +147,30 @@ func (t *patientTransport) AppendEntriesPipeline(
 	if err != nil {
 		return nil, err
 	}
-	return &stoppedPipeline{p, t.failed}, nil
+	return &sparingPipeline{AppendPipeline: p, failed: t.failed}, nil
 }
 
-// stoppedPipeline sends nothing any more when the node has failed: it may have read a damaged entry.
-type stoppedPipeline struct {
+// sparingPipeline leaves out requests that have nothing new, so that the short commitTimeout costs no messages while
+// nothing changes. Raft waits for no single answer of a pipeline. It sends nothing any more when the node has failed:
+// it may have read a damaged entry. Only one goroutine uses it.
+type sparingPipeline struct {
 	raft.AppendPipeline
 	failed func() error
+	commit uint64    // of the last request
+	sent   time.Time // when that was
 }
 
-func (p *stoppedPipeline) AppendEntries(
+func (p *sparingPipeline) AppendEntries(
 	args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse,
 ) (raft.AppendFuture, error) {
 	if err := p.failed(); err != nil {
 		return nil, err
 	}
+	now := time.Now()
+	if len(args.Entries) == 0 && args.LeaderCommitIndex == p.commit && now.Sub(p.sent) < requestAgainAfter {
+		return nil, nil
+	}
+	p.commit, p.sent = args.LeaderCommitIndex, now
 	return p.AppendPipeline.AppendEntries(args, resp)
 }
 

@@ -66,3 +66,47 @@ func TestPatientTransport(t *testing.T) {
 		t.Errorf("a node that has failed: %v after %d tries", err, tries)
 	}
 }
+
+// A pipeline leaves out requests without entries that repeat the last commit index, until they are needed to notice a
+// lost link.
+func TestSparingPipeline(t *testing.T) {
+	sent := &countingPipeline{}
+	p := &sparingPipeline{AppendPipeline: sent, failed: func() error { return nil }}
+	send := func(commit uint64, entries ...*raft.Log) {
+		t.Helper()
+		args := &raft.AppendEntriesRequest{LeaderCommitIndex: commit, Entries: entries}
+		if _, err := p.AppendEntries(args, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect := func(n int, what string) {
+		t.Helper()
+		if sent.count != n {
+			t.Errorf("%s: %d requests were sent, not %d", what, sent.count, n)
+		}
+	}
+	send(7)
+	expect(1, "the first one")
+	send(7)
+	expect(1, "nothing new")
+	send(8)
+	expect(2, "a committed entry")
+	send(8, &raft.Log{Index: 9})
+	expect(3, "an entry")
+	p.sent = p.sent.Add(-requestAgainAfter)
+	send(8)
+	expect(4, "nothing new for some time")
+}
+
+// countingPipeline counts requests.
+type countingPipeline struct {
+	raft.AppendPipeline
+	count int
+}
+
+func (p *countingPipeline) AppendEntries(
+	*raft.AppendEntriesRequest, *raft.AppendEntriesResponse,
+) (raft.AppendFuture, error) {
+	p.count++
+	return nil, nil
+}
