@@ -21,7 +21,7 @@ type followStage struct {
 	random  *rand.Rand
 	links   map[*core]*coreLink
 	people  []realm.UserID
-	clients []*followClient
+	clients []*movingClient
 	sent    int
 	ended   sync.WaitGroup
 
@@ -138,8 +138,8 @@ func (s *followStage) node(r *rand.Rand) *Server {
 
 // join registers a client, at the owner or at another core.
 func (s *followStage) join(follows bool) {
-	c := &followClient{movingClient: movingClient{user: s.people[s.random.IntN(len(s.people))], last: -1,
-		move: make(chan struct{}, 1), seed: s.random.Uint64()}}
+	c := &movingClient{user: s.people[s.random.IntN(len(s.people))], last: -1, move: make(chan struct{}, 1),
+		seed: s.random.Uint64()}
 	owner := s.owner()
 	if !follows {
 		c.queue = mustCall(s.t, owner.srv, c.user, "POST /register",
@@ -153,54 +153,7 @@ func (s *followStage) join(follows bool) {
 		}
 	}
 	s.clients = append(s.clients, c)
-	s.ended.Add(1)
-	go c.run(s)
-}
-
-// followClient is a client that polls one core after the other.
-type followClient struct{ movingClient }
-
-func (c *followClient) leave() {
-	select {
-	case c.move <- struct{}{}:
-	default:
-	}
-}
-
-// run polls until it has the last message.
-func (c *followClient) run(s *followStage) {
-	defer s.ended.Done()
-	r := rand.New(rand.NewPCG(c.seed, 1))
-	at := s.node(r)
-	for !s.t.Failed() {
-		answered := call(at, c.user, "GET /events", params{"queue_id": c.queue, "last_event_id": c.last})
-		select {
-		case <-c.move:
-			at = s.node(r)
-			continue
-		case <-time.After(clusterTimeout):
-			s.t.Errorf("user %d: queue %s after %d: no answer", c.user, c.queue, c.last)
-			return
-		case a := <-answered:
-			if a.status == 503 {
-				time.Sleep(time.Millisecond)
-				at = s.node(r)
-				continue
-			}
-			if a.status != 200 {
-				s.t.Errorf("user %d: queue %s after %d: %d %v", c.user, c.queue, c.last, a.status, a.body)
-				return
-			}
-			for _, e := range a.body["events"].([]any) {
-				if c.take(s.t, e.(map[string]any)) {
-					return
-				}
-			}
-			if r.IntN(20) == 0 {
-				at = s.node(r)
-			}
-		}
-	}
+	s.ended.Go(func() { c.run(s.t, s.node, nil, clusterTimeout) })
 }
 
 // step does one random thing.

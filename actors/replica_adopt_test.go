@@ -109,37 +109,53 @@ func (s *adoptionStage) node(r *rand.Rand) *Server {
 	return s.nodes[r.IntN(len(s.nodes))]
 }
 
-// run polls until the last message has arrived.
-func (c *movingClient) run(s *adoptionStage) {
-	defer s.ended.Done()
+// run polls until the last message has arrived, done is closed, or the test has failed. With a limit above 0, it is an
+// error if a poll is not answered for so long.
+func (c *movingClient) run(t *testing.T, node func(*rand.Rand) *Server, done <-chan struct{}, limit time.Duration) {
 	r := rand.New(rand.NewPCG(c.seed, 1))
-	at := s.node(r)
-	for {
+	at := node(r)
+	for !t.Failed() {
 		answered := call(at, c.user, "GET /events", params{"queue_id": c.queue, "last_event_id": c.last})
+		var late <-chan time.Time
+		if limit > 0 {
+			late = time.After(limit)
+		}
 		select {
 		case <-c.move:
-			at = s.node(r)
+			at = node(r)
 			continue
-		case <-s.done:
+		case <-done:
+			return
+		case <-late:
+			t.Errorf("user %d: queue %s after %d: no answer", c.user, c.queue, c.last)
 			return
 		case a := <-answered:
 			if a.status == 503 {
-				at = s.node(r)
+				time.Sleep(time.Millisecond)
+				at = node(r)
 				continue
 			}
 			if a.status != 200 {
-				s.t.Errorf("user %d: queue %s after %d: %d %v", c.user, c.queue, c.last, a.status, a.body)
+				t.Errorf("user %d: queue %s after %d: %d %v", c.user, c.queue, c.last, a.status, a.body)
 				return
 			}
 			for _, e := range a.body["events"].([]any) {
-				if c.take(s.t, e.(map[string]any)) {
+				if c.take(t, e.(map[string]any)) {
 					return
 				}
 			}
 			if r.IntN(20) == 0 {
-				at = s.node(r)
+				at = node(r)
 			}
 		}
+	}
+}
+
+// leave makes the client go to another node.
+func (c *movingClient) leave() {
+	select {
+	case c.move <- struct{}{}:
+	default:
 	}
 }
 
@@ -214,10 +230,7 @@ func (s *adoptionStage) replace(i int, by *Server) {
 	s.nodes[i] = by
 	s.mu.Unlock()
 	for _, c := range s.clients {
-		select {
-		case c.move <- struct{}{}:
-		default:
-		}
+		c.leave()
 	}
 }
 
@@ -272,11 +285,7 @@ func (s *adoptionStage) step() {
 	case 4, 5, 6:
 		s.node(s.random).sweepQueues()
 	case 7, 8, 9, 10:
-		c := s.clients[s.random.IntN(len(s.clients))]
-		select {
-		case c.move <- struct{}{}:
-		default:
-		}
+		s.clients[s.random.IntN(len(s.clients))].leave()
 	case 11: // an event without a fact
 		mustCall(s.t, s.core, s.people[0], "POST /typing", params{"type": "direct", "op": "start", "to": s.people[1:2]})
 	default:
@@ -310,8 +319,7 @@ func playAdoption(t *testing.T, seed uint64) {
 		s.join()
 	}
 	for _, c := range s.clients {
-		s.ended.Add(1)
-		go c.run(s)
+		s.ended.Go(func() { c.run(s.t, s.node, s.done, 0) })
 	}
 	for range 250 {
 		s.step()
