@@ -14,22 +14,22 @@ const pacedChunk = 1 << 20
 // pacedChunk bytes it syncs them, because the file system would else write all of them when a commit syncs the log, and
 // then rests for as long as the chunk took.
 type PacedWriter struct {
-	File vfs.File
+	file vfs.File
 	left int           // bytes until the next sync
 	busy time.Duration // of the current chunk
 }
 
 // NewPacedWriter returns a PacedWriter of a file. The caller syncs and closes the file.
-func NewPacedWriter(f vfs.File) *PacedWriter { return &PacedWriter{File: f, left: pacedChunk} }
+func NewPacedWriter(f vfs.File) *PacedWriter { return &PacedWriter{file: f, left: pacedChunk} }
 
 // Write writes all of p. The file may modify p.
 func (w *PacedWriter) Write(p []byte) (n int, err error) {
 	for len(p) > 0 && err == nil {
 		began, done := time.Now(), 0
-		done, err = w.File.Write(p[:min(len(p), w.left)])
+		done, err = w.file.Write(p[:min(len(p), w.left)])
 		n, p = n+done, p[done:]
 		if w.left -= done; w.left == 0 && err == nil {
-			err = w.File.SyncData()
+			err = w.file.SyncData()
 		}
 		w.busy += time.Since(began)
 		if w.left == 0 {

@@ -63,12 +63,8 @@ func (n *Node) storeDamaged(d *snapshot.DamageError) {
 
 // stopForDamage stops the node because of damage in its store, and reports whether it has.
 func (n *Node) stopForDamage(d *snapshot.DamageError) bool {
-	f := n.raft.GetConfiguration()
-	if f.Error() != nil {
-		return false
-	}
 	voters := 0
-	for _, x := range f.Configuration().Servers {
+	for _, x := range n.members() {
 		if x.Suffrage == raft.Voter {
 			voters++
 		}

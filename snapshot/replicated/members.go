@@ -44,13 +44,20 @@ func (n *Node) Status() Status {
 	if !s.Leading {
 		s.Contact = time.Since(n.raft.LastContact())
 	}
-	if f := n.raft.GetConfiguration(); f.Error() == nil {
-		for _, x := range f.Configuration().Servers {
-			s.Members = append(s.Members, Member{ID: string(x.ID), Address: string(x.Address),
-				Voter: x.Suffrage == raft.Voter, Leader: x.ID == leader})
-		}
+	for _, x := range n.members() {
+		s.Members = append(s.Members, Member{ID: string(x.ID), Address: string(x.Address),
+			Voter: x.Suffrage == raft.Voter, Leader: x.ID == leader})
 	}
 	return s
+}
+
+// members returns the members of the cluster in this node's newest configuration.
+func (n *Node) members() []raft.Server {
+	f := n.raft.GetConfiguration()
+	if f.Error() != nil {
+		return nil
+	}
+	return f.Configuration().Servers
 }
 
 // memberTimeout is how long a change of the members may wait for Raft to accept it.

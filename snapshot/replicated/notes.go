@@ -211,8 +211,8 @@ func sized(meta *raft.SnapshotMeta, f vfs.File) (*raft.SnapshotMeta, io.ReadClos
 type noteSink struct {
 	notes *notes
 	note  note
-	file  vfs.File
-	paced *snapshot.PacedWriter
+	file  vfs.File              // nil: no backup
+	paced *snapshot.PacedWriter // of file
 	done  bool
 }
 

@@ -1,6 +1,7 @@
 package replicated
 
 import (
+	"slices"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -77,11 +78,8 @@ func (n *Node) admitCandidate(command any) {
 	if len(h.ID) == 0 || !n.isStarted() {
 		return
 	}
-	f, voter := n.raft.GetConfiguration(), raft.ServerID("")
-	if f.Error() != nil {
-		return
-	}
-	for _, x := range f.Configuration().Servers {
+	var voter raft.ServerID
+	for _, x := range n.members() {
 		if x.Suffrage != raft.Voter {
 			continue
 		}
@@ -90,7 +88,9 @@ func (n *Node) admitCandidate(command any) {
 		}
 		voter = x.ID
 	}
-	h.ID = []byte(voter) // used for these checks only; a vote is noted by address
+	if voter != "" {
+		h.ID = []byte(voter) // used for these checks only; a vote is noted by address
+	}
 }
 
 // Consumer returns the requests of other nodes.
@@ -179,14 +179,5 @@ func (n *Node) sendsEntries(term uint64, id raft.ServerID) bool {
 	if !n.isStarted() || n.raft.State() != raft.Leader || n.raft.CurrentTerm() != term {
 		return false
 	}
-	f := n.raft.GetConfiguration()
-	if f.Error() != nil {
-		return false
-	}
-	for _, x := range f.Configuration().Servers {
-		if x.ID == id {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(n.members(), func(x raft.Server) bool { return x.ID == id })
 }
