@@ -118,7 +118,7 @@ func (srv *Server) openStandby(id realm.ID) error {
 		return nil // not complete yet; openNewRealms tries again
 	}
 	a := &realmActor{
-		replicaClients: replicaClients{replica: replica{srv: srv, realm: l.realm, durable: l.realm.Seq()}},
+		replicaClients: newReplicaClients(srv, l.realm, l.realm.Seq()),
 		lastSnapshot:   srv.now(), rowsSeq: l.rowsSeq, standby: true, room: make(chan struct{}, replicaAhead),
 	}
 	a.keepLoadedUnacked(l)

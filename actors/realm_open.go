@@ -43,7 +43,8 @@ func (srv *Server) openRealm(id realm.ID, before *loadedRealm) error {
 			return err
 		}
 	}
-	a := &realmActor{replicaClients: replicaClients{replica: replica{srv: srv, realm: l.realm}}, epoch: epoch, lastSnapshot: began, rowsSeq: rows}
+	a := &realmActor{replicaClients: newReplicaClients(srv, l.realm, 0), epoch: epoch, lastSnapshot: began,
+		rowsSeq: rows}
 	a.realm.SetClock(began.Unix())
 	a.keepLoadedUnacked(l)
 	a.journalBytes = int64(last-rows) * replayedBytes
@@ -90,8 +91,8 @@ func (srv *Server) CreateRealm(stringID, name string) (realm.ID, error) {
 	if err != nil {
 		return 0, fmt.Errorf("claim realm %d: %w", id, err)
 	}
-	a := &realmActor{replicaClients: replicaClients{replica: replica{srv: srv, realm: realm.New(id)}},
-		epoch: claimed.Epoch, lastSnapshot: srv.now(), room: make(chan struct{}, replicaAhead)}
+	a := &realmActor{replicaClients: newReplicaClients(srv, realm.New(id), 0), epoch: claimed.Epoch,
+		lastSnapshot: srv.now(), room: make(chan struct{}, replicaAhead)}
 	srv.search.Attach(id, 0, 0, srv.searchTextReader(id))
 	srv.startRealm(a, presence.New())
 	for _, k := range a.handle.shards { // shards without users must report acknowledgements too

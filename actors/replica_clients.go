@@ -20,6 +20,10 @@ type replicaClients struct {
 	queues    replicaQueues
 }
 
+func newReplicaClients(srv *Server, r *realm.Realm, durable realm.Seq) replicaClients {
+	return replicaClients{replica: replica{srv: srv, realm: r, durable: durable}}
+}
+
 // remoteOwner is the node that owns organizations which this node follows.
 type remoteOwner struct {
 	OwnerLink

@@ -120,7 +120,7 @@ func (srv *Server) OpenReplica(id realm.ID, o ReplicaOptions) error {
 		return err
 	}
 	a := &replicaActor{
-		replicaClients: replicaClients{replica: replica{srv: srv, realm: r, durable: r.Seq()}}, options: o,
+		replicaClients: newReplicaClients(srv, r, r.Seq()), options: o,
 		room: make(chan struct{}, replicaAhead),
 	}
 	table.Continue()
