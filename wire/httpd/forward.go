@@ -268,12 +268,12 @@ func (s *Server) mustWait() bool {
 // forwarded. Edges run reads, too. Cores forward them, so that a read at any core has everything that was acknowledged
 // before it.
 func (s *Server) runsHere(c *wire.Call, e *wire.Endpoint) bool {
+	read, report := e.Method == "GET", e.Path == registerPath || e.Path == presencePath
 	if s.options.ForwardAll {
-		poll := e.Method == "GET" && e.Path == eventsPath
-		return c.Account != nil && (poll || e.Path == registerPath || e.Path == presencePath) &&
-			s.options.Cluster.Keeps(c.Realm)
+		poll := read && e.Path == eventsPath
+		return (poll || report) && c.Account != nil && s.options.Cluster.Keeps(c.Realm)
 	}
-	return e.Method == "GET" || e.Path == registerPath || e.Path == presencePath
+	return read || report
 }
 
 const registerPath = "/register"
