@@ -34,23 +34,16 @@ func newBackupCommand() *cobra.Command {
 }
 
 func backup(data, file string, out, warnings io.Writer) error {
-	var note string
-	var size int64
-	var err error
 	if file == "-" {
-		note, err = server.WriteBackup(data, out, false)
-	} else {
-		size, note, err = backupTo(data, file, false)
+		note, err := server.WriteBackup(data, out, false)
+		warn(warnings, note)
+		return err
 	}
+	size, note, err := backupTo(data, file, false)
 	if err != nil {
 		return err
 	}
-	if note != "" {
-		fmt.Fprintln(warnings, "warning:", note)
-	}
-	if file == "-" {
-		return nil
-	}
+	warn(warnings, note)
 	fmt.Fprintf(out, "%s: %d bytes\n", file, size)
 	place, err := server.ReadFilePlace(data)
 	if err == nil && place.Files != "" {
@@ -58,6 +51,13 @@ func backup(data, file string, out, warnings io.Writer) error {
 			"%s.\n", place)
 	}
 	return err
+}
+
+// warn prints a warning, unless it is "".
+func warn(to io.Writer, warning string) {
+	if warning != "" {
+		fmt.Fprintln(to, "warning:", warning)
+	}
 }
 
 // backupTo writes a backup to a file and returns its size; see server.WriteBackup. It uses a temporary name first, so

@@ -95,10 +95,12 @@ func export[T any](
 		if err := copyRunning(running, filepath.Join(copied, "backup"), dir); err != nil {
 			return err
 		}
-	} else if note, err := server.CheckStoppedData(dir); err != nil {
-		return err
-	} else if note != "" {
-		fmt.Fprintln(os.Stderr, "warning:", note)
+	} else {
+		note, err := server.CheckStoppedData(dir)
+		if err != nil {
+			return err
+		}
+		warn(os.Stderr, note)
 	}
 	if file == "-" {
 		_, err := write(dir, subdomain, out)
