@@ -492,7 +492,7 @@ func (e *Edge) Leader() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.link == nil {
-		return "an unknown core, because this node has no link to it"
+		return "unknown, because this node has no link to it"
 	}
 	return fmt.Sprintf("node %s at %s", e.core, e.address)
 }

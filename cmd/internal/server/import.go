@@ -159,7 +159,7 @@ type importRequest struct {
 
 // errAtEdge is the answer to imports, exports and backups at an edge, which has no disk.
 func errAtEdge(e *cluster.Edge) error {
-	return fmt.Errorf("this is an edge, which stores nothing: give the command at a core; %s leads", e.Leader())
+	return fmt.Errorf("this is an edge, which stores nothing: give the command at a core; the leader is %s", e.Leader())
 }
 
 // importTarget returns the place of an import into this server, or into its cluster.

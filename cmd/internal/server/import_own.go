@@ -87,7 +87,7 @@ func storedDigest(d snapshot.Disk, id realm.ID) (snapshot.Digest, error) {
 	return snapshot.StateDigest(x.Realm), nil
 }
 
-// Organizations has the names and keys of a stopped server's data directory that no other organization may have.
+// Organizations finds the organizations of a stopped server's data directory by subdomain and by API key.
 type Organizations struct {
 	BySubdomain map[string]realm.ID
 	byKeyHash   map[[32]byte]realm.ID
