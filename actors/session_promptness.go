@@ -8,7 +8,8 @@ import (
 )
 
 // absentAfter is after how many seconds without a poll a client was absent. That its events have waited says nothing
-// about the server.
+// about the server. Nor does it when the client of a restored queue polls for the first time: it had to find out that
+// another process or node serves it.
 const absentAfter = 10
 
 // promptness measures, for one organization in one session actor, how long events wait for the polls of clients. Only

@@ -19,7 +19,8 @@ type Pollers struct {
 	answers Answers       // in this window
 	spent   int           // events produced in this window
 
-	fetched float64 // events a second that clients fetch
+	fetched float64       // events a second that clients fetch while events wait
+	behind  time.Duration // over which fetched is averaged: how long events have waited in the last windows
 	// Events produced and fetched a second, averaged over averageOver. Not all events are fetched: the clients of some
 	// queues are gone. And users have several queues.
 	meanSpent, meanFetched float64
@@ -45,6 +46,8 @@ const MinBacklog = 32
 const (
 	// pollWindow is how long answers are counted.
 	pollWindow = 100 * time.Millisecond
+	// maxWindow is the length of a window about which nothing is concluded: most of it was a pause.
+	maxWindow = 2 * pollWindow
 	// firstRate is how many events a second may be produced at first: more than two processors deliver.
 	firstRate = 2e6
 	// minRate is the lowest rate.
@@ -113,10 +116,15 @@ func (p *Pollers) endWindow(now time.Duration) {
 	if p.meanFetched > 0 { // now in events as they are produced
 		fetched *= p.meanSpent / p.meanFetched
 	}
-	p.fetched += (fetched - p.fetched) * min(took.Seconds()/fetchedOver.Seconds(), 1)
 	waited := time.Duration(0)
-	if p.answers.Count > 0 {
+	if p.answers.Count > 0 && took < maxWindow {
 		waited = p.answers.Waited / time.Duration(p.answers.Count)
+	}
+	if waited > p.limit/4 {
+		p.behind = min(p.behind+took, fetchedOver)
+		p.fetched += (fetched - p.fetched) * min(took.Seconds()/p.behind.Seconds(), 1)
+	} else { // clients fetch all there is, which may be far less than they could
+		p.behind = max(p.behind-took, 0)
 	}
 	p.late = waited > p.limit
 	switch {
