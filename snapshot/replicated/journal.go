@@ -29,7 +29,7 @@ func (codecDisk) EncodeRow(table uint16, key, row any) realm.EncodedRow {
 	return snapshot.Disk{}.EncodeRow(table, key, row)
 }
 
-func (codecDisk) EncodeUnacked(t realm.Told) realm.EncodedRow {
+func (codecDisk) EncodeUnacked(t realm.Publication) realm.EncodedRow {
 	return snapshot.Disk{}.EncodeUnacked(t)
 }
 
@@ -160,7 +160,7 @@ func (j Journal) Realms() ([]realm.ID, error) { return j.Disk().Realms() }
 
 func (j Journal) Bounds(id realm.ID) (rows, last realm.Seq, err error) { return j.Disk().Bounds(id) }
 
-func (j Journal) Load(id realm.ID, r *realm.Realm, table *presence.Table) ([]realm.Told, error) {
+func (j Journal) Load(id realm.ID, r *realm.Realm, table *presence.Table) ([]realm.Publication, error) {
 	return j.Disk().Load(id, r, table)
 }
 
