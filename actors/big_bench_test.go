@@ -79,7 +79,7 @@ func openBenchQueues(b *realmtest.LargeRealm) {
 	}
 }
 
-func (d *bigDisk) Load(_ realm.ID, r *realm.Realm, _ *presence.Table) ([]realm.Told, error) {
+func (d *bigDisk) Load(_ realm.ID, r *realm.Realm, _ *presence.Table) ([]realm.Publication, error) {
 	d.big = realmtest.FillLargeRealm(r)
 	d.big.WriteMessages(*bigMessages)
 	d.big.AddActivity()

@@ -89,9 +89,9 @@ func openSender(b *testing.B, nodes int) *Server {
 			Store: snapshot.Options{FS: vfs.Default, Kept: snapshot.FollowedKept}}
 		data := filepath.Join(dir, o.ID)
 		if i == 0 {
-			err = replicated.Begin(data, o)
+			err = replicated.Bootstrap(data, o)
 		} else {
-			err = replicated.Prepare(data, o)
+			err = replicated.PrepareJoin(data, o)
 		}
 		if err != nil {
 			b.Fatal(err)

@@ -96,9 +96,9 @@ func newCores(t *testing.T, names ...string) *cores {
 		all.list = append(all.list, c)
 		all.mu.Unlock()
 		if i == 0 {
-			err = replicated.Begin("data", c.options())
+			err = replicated.Bootstrap("data", c.options())
 		} else {
-			err = replicated.Prepare("data", c.options())
+			err = replicated.PrepareJoin("data", c.options())
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -41,7 +41,7 @@ type delivery struct {
 // could not be done at once.
 type lateDelivery struct {
 	output pendingOutput
-	parts  [Shards][]realm.Told
+	parts  [Shards][]realm.Publication
 	sizes  [Shards]int64
 }
 
@@ -177,7 +177,7 @@ func (f *deliveryFlow) expire() {
 // release lets the output of a turn leave whose facts are on disk: its answer when its events are passed to the session
 // actors, which may be later. So a client that was told of its new event queue finds it.
 func (f *deliveryFlow) release(p *pendingOutput) {
-	if len(p.told) == 0 {
+	if len(p.publications) == 0 {
 		if p.admitted {
 			f.mu.Lock()
 			f.lag.Drop()
@@ -187,7 +187,7 @@ func (f *deliveryFlow) release(p *pendingOutput) {
 		f.srv.answer(f.handle, p)
 		return
 	}
-	parts, sizes := splitByShard(p.told)
+	parts, sizes := splitByShard(p.publications)
 	d := &delivery{flow: f}
 	left := int32(0)
 	for k := range parts {
@@ -197,7 +197,7 @@ func (f *deliveryFlow) release(p *pendingOutput) {
 		}
 	}
 	if left == 0 {
-		p.told = nil
+		p.publications = nil
 		f.release(p)
 		return
 	}
@@ -211,7 +211,7 @@ func (f *deliveryFlow) release(p *pendingOutput) {
 		f.pass(d, &parts, &sizes)
 	} else {
 		d.late = &lateDelivery{output: *p, parts: parts, sizes: sizes}
-		d.late.output.told = nil
+		d.late.output.publications = nil
 		f.waiting = append(f.waiting, d)
 	}
 	f.mu.Unlock()
@@ -221,7 +221,7 @@ func (f *deliveryFlow) release(p *pendingOutput) {
 }
 
 // pass passes events to the session actors. mu is held.
-func (f *deliveryFlow) pass(d *delivery, parts *[Shards][]realm.Told, sizes *[Shards]int64) {
+func (f *deliveryFlow) pass(d *delivery, parts *[Shards][]realm.Publication, sizes *[Shards]int64) {
 	f.recipients += d.recipients
 	for k, part := range parts {
 		if part != nil {

@@ -27,7 +27,7 @@ type Disk interface {
 	Realms() ([]realm.ID, error)
 	// Load puts the rows into r and the presence rows into table. It returns the stored unacked events: events that
 	// some event queue had not acknowledged.
-	Load(id realm.ID, r *realm.Realm, book *presence.Table) ([]realm.Told, error)
+	Load(id realm.ID, r *realm.Realm, book *presence.Table) ([]realm.Publication, error)
 	// LoadPresence puts only the presence rows into table.
 	LoadPresence(id realm.ID, book *presence.Table) error
 	// Tail calls fn with every fact of the journal after a sequence number, in order.
@@ -39,7 +39,7 @@ type Disk interface {
 	// EncodeRow encodes one row of a snapshot. A nil row means that the row is to be deleted.
 	EncodeRow(table uint16, key, row any) realm.EncodedRow
 	// EncodeUnacked encodes the unacked events of one fact as a row.
-	EncodeUnacked(t realm.Told) realm.EncodedRow
+	EncodeUnacked(t realm.Publication) realm.EncodedRow
 	// SavePresence writes rows of presence without a sync. The last of them may be lost in a crash.
 	SavePresence(id realm.ID, epoch uint64, rows []realm.EncodedRow) error
 	// Text reads one version of a message's text. It reports false if there is none.
@@ -69,11 +69,11 @@ func (NoDisk) Tail(realm.ID, realm.Seq, func(realm.Record) error) error        {
 func (NoDisk) FindRequest(realm.ID, string) (realm.Seq, bool, error)           { return 0, false, errNoDisk }
 func (NoDisk) Encode(realm.Fact) []byte                                        { return nil }
 func (NoDisk) EncodeRow(uint16, any, any) realm.EncodedRow                     { return realm.EncodedRow{} }
-func (NoDisk) EncodeUnacked(realm.Told) realm.EncodedRow                       { return realm.EncodedRow{} }
+func (NoDisk) EncodeUnacked(realm.Publication) realm.EncodedRow                { return realm.EncodedRow{} }
 func (NoDisk) SavePresence(realm.ID, uint64, []realm.EncodedRow) error         { return errNoDisk }
 func (NoDisk) Text(realm.ID, realm.BodyRef) (realm.Body, bool, error) {
 	return realm.Body{}, false, errNoDisk
 }
-func (NoDisk) Load(realm.ID, *realm.Realm, *presence.Table) ([]realm.Told, error) {
+func (NoDisk) Load(realm.ID, *realm.Realm, *presence.Table) ([]realm.Publication, error) {
 	return nil, errNoDisk
 }

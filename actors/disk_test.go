@@ -98,7 +98,7 @@ func (d *slowDisk) Claim(realm.ID, uint64) (realm.Claimed, error) {
 	return realm.Claimed{Epoch: d.epoch, Last: last, Rows: d.rows}, nil
 }
 
-func (d *slowDisk) Load(_ realm.ID, r *realm.Realm, table *presence.Table) (kept []realm.Told, err error) {
+func (d *slowDisk) Load(_ realm.ID, r *realm.Realm, table *presence.Table) (kept []realm.Publication, err error) {
 	for _, row := range d.table {
 		switch row.Table {
 		case realm.PresenceTable:
@@ -106,7 +106,7 @@ func (d *slowDisk) Load(_ realm.ID, r *realm.Realm, table *presence.Table) (kept
 			err = codec.Decoder(row.Value)(&p)
 			table.Restore(p)
 		case realm.UnackedEventsTable:
-			var t realm.Told
+			var t realm.Publication
 			t, err = codec.DecodeUnacked(row.Value)
 			kept = append(kept, t)
 		default:
@@ -116,7 +116,7 @@ func (d *slowDisk) Load(_ realm.ID, r *realm.Realm, table *presence.Table) (kept
 			return nil, err
 		}
 	}
-	slices.SortFunc(kept, func(a, b realm.Told) int { return cmp.Compare(a.Seq, b.Seq) })
+	slices.SortFunc(kept, func(a, b realm.Publication) int { return cmp.Compare(a.Seq, b.Seq) })
 	return kept, nil
 }
 
@@ -168,7 +168,7 @@ func (d *slowDisk) EncodeRow(table uint16, key, row any) realm.EncodedRow {
 	return e
 }
 
-func (d *slowDisk) EncodeUnacked(t realm.Told) realm.EncodedRow {
+func (d *slowDisk) EncodeUnacked(t realm.Publication) realm.EncodedRow {
 	return realm.EncodedRow{
 		Table: realm.UnackedEventsTable,
 		Key:   codec.UnackedKey(t.Seq),

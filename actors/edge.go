@@ -39,7 +39,7 @@ type Adopted struct {
 	Seq   realm.Seq // last fact on disk
 	// Events are the events of the queue's user that the client may not have acknowledged, up to Through, by fact and
 	// once for each fact. Their audience is only this user.
-	Events  []realm.Told
+	Events  []realm.Publication
 	Through realm.Seq
 	More    bool // there are more events up to Adoption.Through
 	// Texts are the texts of these events, at most MaxAdoptedBytes of them. The edge reads others when it needs them.
@@ -158,9 +158,9 @@ func (e *Edge) AdoptQueue(id realm.ID, a Adoption, answer func(Adopted, error)) 
 }
 
 // textsOf returns the texts of events, as far as they can be read and are not too many.
-func (srv *Server) textsOf(id realm.ID, told []realm.Told) (list []realm.TextWrite) {
+func (srv *Server) textsOf(id realm.ID, publications []realm.Publication) (list []realm.TextWrite) {
 	bytes := 0
-	for _, t := range told {
+	for _, t := range publications {
 		for _, n := range t.Notices {
 			for _, ref := range realm.EventTexts(n.Event) {
 				b, ok, err := srv.Text(id, ref)

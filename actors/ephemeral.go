@@ -20,16 +20,16 @@ type ephemeralFollowers struct {
 	list  map[*ephemeralFollower]struct{}
 }
 
-type ephemeralFollower struct{ pass func(realm.Told) }
+type ephemeralFollower struct{ pass func(realm.Publication) }
 
 // pass passes the events without a fact of a turn to every follower.
-func (f *ephemeralFollowers) pass(told []realm.Told) {
+func (f *ephemeralFollowers) pass(publications []realm.Publication) {
 	if f.count.Load() == 0 {
 		return
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, t := range told {
+	for _, t := range publications {
 		if t.Ephemeral {
 			for x := range f.list {
 				x.pass(t)
@@ -40,7 +40,7 @@ func (f *ephemeralFollowers) pass(told []realm.Told) {
 
 // FollowEphemeral calls pass with every event of a realm that has no fact, when the facts before it are on disk, before
 // the answer to its turn leaves. pass must not block, nor change the event.
-func (srv *Server) FollowEphemeral(id realm.ID, pass func(realm.Told)) (stop func()) {
+func (srv *Server) FollowEphemeral(id realm.ID, pass func(realm.Publication)) (stop func()) {
 	r := srv.find(id)
 	if r == nil {
 		return func() {}
@@ -62,17 +62,17 @@ func (srv *Server) FollowEphemeral(id realm.ID, pass func(realm.Told)) (stop fun
 }
 
 // DeliverEphemeral passes an event without a fact, which the owner has sent, to the queues of a replica.
-func (srv *Server) DeliverEphemeral(id realm.ID, t realm.Told) {
+func (srv *Server) DeliverEphemeral(id realm.ID, t realm.Publication) {
 	if r := srv.find(id); r != nil && srv.ownerOf(r) != nil {
 		srv.runtime.send(r.pid, ephemeralEvent{t})
 	}
 }
 
 // ephemeralEvent is an event without a fact on its way to the queues of a replica.
-type ephemeralEvent struct{ told realm.Told }
+type ephemeralEvent struct{ publication realm.Publication }
 
 // deliverEphemeral delivers an event without a fact, or keeps it until the facts before it are applied.
-func (a *replicaClients) deliverEphemeral(t realm.Told) {
+func (a *replicaClients) deliverEphemeral(t realm.Publication) {
 	if t.Seq > a.durable {
 		if a.ephemeral = append(a.ephemeral, t); len(a.ephemeral) > MaxEphemeralAhead {
 			a.ephemeral = slices.Delete(a.ephemeral, 0, 1)
@@ -83,7 +83,7 @@ func (a *replicaClients) deliverEphemeral(t realm.Told) {
 		return
 	}
 	t.Ephemeral, t.Seq = true, a.durable
-	a.handle.flow.release(&pendingOutput{told: []realm.Told{t}})
+	a.handle.flow.release(&pendingOutput{publications: []realm.Publication{t}})
 }
 
 // deliverEphemeralAfter delivers the events without a fact whose facts before them are applied now.

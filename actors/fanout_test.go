@@ -73,7 +73,7 @@ func (f *fanout) round() {
 		Body:        &realm.Body{Text: text, HTML: "<p>" + text + "</p>"},
 	}}
 	f.shard.deliver(&deliver{f.realm.handle,
-		[]realm.Told{{Seq: f.seq, Notices: []realm.Notice{{To: f.users, Event: e}}}}, 0, nil})
+		[]realm.Publication{{Seq: f.seq, Notices: []realm.Notice{{To: f.users, Event: e}}}}, 0, nil})
 	for _, p := range f.polls {
 		p.Last = int64(f.seq-1) << 8
 	}

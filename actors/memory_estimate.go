@@ -12,7 +12,7 @@ const eventRefBytes = 16
 // estimateBytes estimates the memory of a fact's events, in bytes: the event, its encoding once for each shard of the
 // audience, and a reference for each recipient. It is an upper bound if the clients are of one kind and have one queue
 // each. Texts count even if the text cache holds them too.
-func estimateBytes(t *realm.Told) int64 {
+func estimateBytes(t *realm.Publication) int64 {
 	sum := int64(96)
 	for i := range t.Notices {
 		n := &t.Notices[i]

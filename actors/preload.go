@@ -20,7 +20,7 @@ type ReadOnlyDisk interface {
 
 // realmLoader is the part that ReadOnlyDisk and Disk share.
 type realmLoader interface {
-	Load(id realm.ID, r *realm.Realm, book *presence.Table) ([]realm.Told, error)
+	Load(id realm.ID, r *realm.Realm, book *presence.Table) ([]realm.Publication, error)
 	Tail(id realm.ID, after realm.Seq, fn func(realm.Record) error) error
 }
 
@@ -28,10 +28,10 @@ type realmLoader interface {
 type loadedRealm struct {
 	realm        *realm.Realm
 	presence     *presence.Table
-	rowsSeq      realm.Seq     // sequence number of the rows it was loaded from
-	queues       []realm.Queue // from the rows
-	told         []realm.Told  // events that queues may not have acknowledged
-	toldFromRows int           // how many of told came from the rows; the others were replayed
+	rowsSeq      realm.Seq           // sequence number of the rows it was loaded from
+	queues       []realm.Queue       // from the rows
+	publications []realm.Publication // events that queues may not have acknowledged
+	fromRows     int                 // how many of the publications are from the rows; the others were replayed
 
 	ackedThrough     [Shards]realm.Seq // per shard, as far as the journal says
 	accountsToUpdate []realm.UserID    // users whose accounts replayed facts may have changed
@@ -42,10 +42,10 @@ func load(disk realmLoader, id realm.ID, rows realm.Seq, now time.Time) (*loaded
 	l := &loadedRealm{realm: realm.New(id), presence: presence.New(), rowsSeq: rows}
 	l.realm.SetClock(now.Unix())
 	var err error
-	if l.told, err = disk.Load(id, l.realm, l.presence); err != nil {
+	if l.publications, err = disk.Load(id, l.realm, l.presence); err != nil {
 		return nil, fmt.Errorf("load realm %d: %w", id, err)
 	}
-	l.toldFromRows = len(l.told)
+	l.fromRows = len(l.publications)
 	t := readJournalTail(disk, id, rows)
 	defer t.close()
 	l.realm.SetSeq(rows, runParallel)
@@ -117,12 +117,12 @@ func (t *journalTail) close() {
 func (l *loadedRealm) replay(t *journalTail) error {
 	for batch := range t.batches {
 		for _, n := range batch {
-			told := l.realm.ReplayAt(n.Fact, n.Now, n.Level)
-			if told.Seq != n.Seq {
-				return fmt.Errorf("replay realm %d: BUG: fact %d applied as %d", l.realm.ID(), n.Seq, told.Seq)
+			p := l.realm.ReplayAt(n.Fact, n.Now, n.Level)
+			if p.Seq != n.Seq {
+				return fmt.Errorf("replay realm %d: BUG: fact %d applied as %d", l.realm.ID(), n.Seq, p.Seq)
 			}
-			if len(told.Notices) > 0 {
-				l.told = append(l.told, told)
+			if len(p.Notices) > 0 {
+				l.publications = append(l.publications, p)
 			}
 			switch f := n.Fact.(type) {
 			case realm.CredentialChange:

@@ -126,7 +126,7 @@ type pendingOutput struct {
 	reply             chan answer
 	async             realm.CommandWithCallback
 	answer            answer
-	told              []realm.Told
+	publications      []realm.Publication
 	committed         *Committed               // nil without facts
 	weight            int                      // of its events for each recipient; see queue.Weight
 	jobs              []*realm.OutboxJobsAdded // for the outbox, set when they are on disk
@@ -269,7 +269,7 @@ func (a *realmActor) ask(m *ask) {
 		p = a.turn(m)
 	}
 	p.seq, p.markdownConfigSeq, p.closed = a.realm.Seq(), a.realm.MarkdownConfigVersion(), a.realm.Closed()
-	if a.srv.cluster != nil && a.durable == p.seq && p.committed == nil && len(p.told) == 0 {
+	if a.srv.cluster != nil && a.durable == p.seq && p.committed == nil && len(p.publications) == 0 {
 		a.answerVerified(p)
 		return
 	}
@@ -313,17 +313,17 @@ func (a *realmActor) turn(m *ask) (p pendingOutput) {
 		env.OfSeveral, env.Level = true, a.srv.cluster.Level()
 	}
 	a.realm.SetClock(env.Now)
-	v, facts, told, err := realm.RunTurn(a.realm, m.caller, env, decide)
+	v, facts, publications, err := realm.RunTurn(a.realm, m.caller, env, decide)
 	if m.caller.Request != "" {
-		told = withoutOpened(told)
+		publications = withoutOpened(publications)
 	}
-	p.answer, p.told = answer{v, err}, told
+	p.answer, p.publications = answer{v, err}, publications
 	if err != nil {
 		a.srv.countRefusal(err)
 	}
 	if len(facts) > 0 {
-		p.committed = &Committed{Batch: a.appendToJournal(facts, m.caller.Request), Facts: facts, Told: told,
-			edge: a.srv.edgeOf(m.caller.Edge)}
+		p.committed = &Committed{Batch: a.appendToJournal(facts, m.caller.Request), Facts: facts,
+			Publications: publications, edge: a.srv.edgeOf(m.caller.Edge)}
 		if a.realm.HasJobs() {
 			a.scheduleContinue()
 		}
@@ -366,8 +366,8 @@ func (a *realmActor) release(seq realm.Seq) {
 			p.weight = p.committed.weight()
 			p.committed = nil
 		}
-		a.handle.ephemeral.pass(p.told)
-		p.told = a.withLocalQueues(p.told)
+		a.handle.ephemeral.pass(p.publications)
+		p.publications = a.withLocalQueues(p.publications)
 		a.handle.flow.release(p)
 	}
 	if len(a.homes.waiting)+len(a.homes.polled) > 0 {

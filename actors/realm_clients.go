@@ -39,11 +39,11 @@ func (a *realmActor) receiveOfClients(message any) {
 // replaceQueues makes the session actors drop the event queues that this node has kept and open others, with their
 // unacked events, after all events that were released before. The polls that wait are answered with no events.
 // Reports of acknowledgements from before are ignored: they are not about these queues.
-func (a *realmActor) replaceQueues(queues []realm.Queue, told []realm.Told) {
+func (a *realmActor) replaceQueues(queues []realm.Queue, publications []realm.Publication) {
 	n := max(a.unacked.takes, a.queues.number) + 1
 	a.unacked.takes = n
 	a.queues = replicaQueues{number: n, round: a.queues.round + 1, used: a.queues.used}
-	for k, m := range a.srv.restoredQueues(a, queues, told) {
+	for k, m := range a.srv.restoredQueues(a, queues, publications) {
 		m.replace, m.number = true, n
 		a.unacked.taken[k] = n
 		a.sendInOrder(k, m)

@@ -11,10 +11,10 @@ import (
 // order, are the only source of everything outside the realm that follows its state: sessions, unacked events, search,
 // accounts, the cache of texts, outbox jobs and exports.
 type Committed struct {
-	Batch realm.Batch
-	Facts []realm.Fact
-	Told  []realm.Told // also the ephemeral events of the turn
-	edge  *Edge        // that sent the request, or nil
+	Batch        realm.Batch
+	Facts        []realm.Fact
+	Publications []realm.Publication // also the ephemeral events of the turn
+	edge         *Edge               // that sent the request, or nil
 }
 
 // feedSearch passes the texts of committed output to the search index, in one step: before an answer or event leaves
@@ -62,7 +62,7 @@ func (a *realmActor) publish(c *Committed) (jobs []*realm.OutboxJobsAdded) {
 			jobs = append(jobs, f)
 		}
 	}
-	for _, t := range c.Told {
+	for _, t := range c.Publications {
 		if !t.Ephemeral {
 			a.keepUnacked(t)
 		}

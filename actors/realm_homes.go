@@ -159,12 +159,12 @@ func (a *realmActor) queueClosed(id realm.QueueID, u realm.UserID) {
 
 // withLocalQueues returns the events for which a session actor of this node has a queue, and all notices for the
 // session actors. The events of a realm whose clients are with edges cost the owner no work for each recipient.
-func (a *realmActor) withLocalQueues(told []realm.Told) []realm.Told {
+func (a *realmActor) withLocalQueues(publications []realm.Publication) []realm.Publication {
 	if len(a.homes.edges) == 0 || a.homes.total > 0 {
-		return told
+		return publications
 	}
-	var out []realm.Told
-	for _, t := range told {
+	var out []realm.Publication
+	for _, t := range publications {
 		if !slices.ContainsFunc(t.Notices, internalOnly) {
 			continue
 		}
@@ -192,9 +192,9 @@ func (a *realmActor) keepHere(list []*realm.Queue, published realm.Seq, acked fu
 			low = min(low, acked(k))
 		}
 	}
-	var told []realm.Told
+	var publications []realm.Publication
 	for _, t := range u.list[u.indexAfter(low):] {
-		x := realm.Told{Seq: t.Seq}
+		x := realm.Publication{Seq: t.Seq}
 		for _, n := range t.Notices {
 			if to := slices.DeleteFunc(slices.Clone(n.To), func(id realm.UserID) bool {
 				return !users.Has(int64(id))
@@ -203,10 +203,10 @@ func (a *realmActor) keepHere(list []*realm.Queue, published realm.Seq, acked fu
 			}
 		}
 		if len(x.Notices) > 0 {
-			told = append(told, x)
+			publications = append(publications, x)
 		}
 	}
-	parts, _ := splitByShard(told)
+	parts, _ := splitByShard(publications)
 	for k := range queues {
 		if len(queues[k]) == 0 {
 			continue
@@ -292,21 +292,21 @@ func (a *realmActor) adoptFor(e *Edge, asked *Adoption) Adopted {
 		if t.Seq > asked.Through {
 			break
 		}
-		told := realm.Told{Seq: t.Seq}
+		p := realm.Publication{Seq: t.Seq}
 		for _, n := range t.Notices {
 			if slices.Contains(n.To, q.User) {
-				told.Notices = append(told.Notices,
+				p.Notices = append(p.Notices,
 					realm.Notice{To: []realm.UserID{q.User}, Event: n.Event, PublicOnly: n.PublicOnly})
 			}
 		}
-		if len(told.Notices) == 0 {
+		if len(p.Notices) == 0 {
 			continue
 		}
-		if bytes += estimateBytes(&told); bytes > MaxAdoptedBytes && len(x.Events) > 0 {
+		if bytes += estimateBytes(&p); bytes > MaxAdoptedBytes && len(x.Events) > 0 {
 			x.Through, x.More = t.Seq-1, true
 			break
 		}
-		x.Events = append(x.Events, told)
+		x.Events = append(x.Events, p)
 	}
 	return x
 }

@@ -70,7 +70,7 @@ func (srv *Server) openRealm(id realm.ID, before *loadedRealm) error {
 		}
 	}
 	srv.setOwned(a.handle, true)
-	srv.restoreQueues(a, l.queues, l.told)
+	srv.restoreQueues(a, l.queues, l.publications)
 	srv.log.Info("realm open", "realm", id, "name", a.handle.name, "facts", uint64(last), "replayed", uint64(last-from),
 		"preloaded", before != nil, "took", srv.now().Sub(began).Round(time.Millisecond).String())
 	return nil

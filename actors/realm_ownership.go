@@ -60,7 +60,7 @@ func (a *realmActor) endOwnership(m appendRefused) {
 // refusePending answers a turn or view whose facts were not stored.
 func (a *realmActor) refusePending(p *pendingOutput) {
 	p.answer = answer{err: errOwnershipLost}
-	p.told, p.committed, p.jobs = nil, nil, nil
+	p.publications, p.committed, p.jobs = nil, nil, nil
 	a.srv.countRefusal(errOwnershipLost)
 	a.handle.flow.release(p)
 }
@@ -103,9 +103,9 @@ func (srv *Server) committedAfter(l *loadedRealm, published realm.Seq) (list []C
 		return nil, fmt.Errorf("the rows of realm %d are at fact %d; events were sent up to fact %d",
 			l.realm.ID(), l.rowsSeq, published)
 	}
-	told := map[realm.Seq]realm.Told{}
-	for _, t := range l.told[l.toldFromRows:] {
-		told[t.Seq] = t
+	publications := map[realm.Seq]realm.Publication{}
+	for _, t := range l.publications[l.fromRows:] {
+		publications[t.Seq] = t
 	}
 	text := func(ref realm.BodyRef) (realm.Body, bool, error) { return srv.disk.Text(l.realm.ID(), ref) }
 	err = srv.disk.Tail(l.realm.ID(), published, func(x realm.Record) error {
@@ -116,8 +116,8 @@ func (srv *Server) committedAfter(l *loadedRealm, published realm.Seq) (list []C
 		if c.Batch.Texts, err = realm.StoredTexts(x.Fact, text); err != nil {
 			return err
 		}
-		if t, ok := told[x.Seq]; ok {
-			c.Told = []realm.Told{t}
+		if t, ok := publications[x.Seq]; ok {
+			c.Publications = []realm.Publication{t}
 		}
 		list = append(list, c)
 		return nil
@@ -147,7 +147,7 @@ func (a *realmActor) handleReloaded(m *realmReloaded) {
 	for i := range m.committed {
 		c := &m.committed[i]
 		a.pending = append(a.pending, pendingOutput{
-			seq: c.Batch.After + 1, told: c.Told, committed: c,
+			seq: c.Batch.After + 1, publications: c.Publications, committed: c,
 			markdownConfigSeq: a.realm.MarkdownConfigVersion(), closed: a.realm.Closed(),
 		})
 	}

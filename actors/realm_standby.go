@@ -103,12 +103,12 @@ func (a *realmActor) becomeOwner() {
 		a.homes.countLocal(q.User, 1) // until an edge says that it keeps the queue
 	})
 	a.ackEmptyShards()
-	told := make([]realm.Told, len(a.unacked.list))
-	for i := range told {
-		told[i] = a.unacked.list[i].Told
-		told[i].Notices = slices.Clone(told[i].Notices)
+	publications := make([]realm.Publication, len(a.unacked.list))
+	for i := range publications {
+		publications[i] = a.unacked.list[i].Publication
+		publications[i].Notices = slices.Clone(publications[i].Notices)
 	}
-	a.replaceQueues(queues, told)
+	a.replaceQueues(queues, publications)
 	if seq := a.unacked.evictedBefore; seq > 0 {
 		for k := range a.handle.shards {
 			a.sendInOrder(k, evictQueues{realm: a.realm.ID(), seq: seq})
@@ -117,7 +117,7 @@ func (a *realmActor) becomeOwner() {
 	a.srv.runtime.send(a.handle.presence, ownPresence{})
 	a.srv.setOwned(a.handle, true)
 	a.srv.log.Info("this node owns the organization", "realm", a.realm.ID(), "epoch", a.epoch,
-		"facts", uint64(a.durable), "queues", len(queues), "events", len(told))
+		"facts", uint64(a.durable), "queues", len(queues), "events", len(publications))
 	if a.realm.HasJobs() {
 		a.scheduleContinue()
 	}

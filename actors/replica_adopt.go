@@ -38,13 +38,13 @@ type (
 
 // adoption is a queue that this node is about to get from the owner.
 type adoption struct {
-	queue    QueueRef
-	last     int64
-	began    time.Duration // Server.sinceOpen
-	asked    Adoption
-	told     []realm.Told
-	finishAt realm.Seq // fact that this node must have applied to go on; 0: the owner has not answered
-	complete bool      // all events are there
+	queue        QueueRef
+	last         int64
+	began        time.Duration // Server.sinceOpen
+	asked        Adoption
+	publications []realm.Publication
+	finishAt     realm.Seq // fact that this node must have applied to go on; 0: the owner has not answered
+	complete     bool      // all events are there
 }
 
 // replicaQueues is the knowledge of a replica actor about the event queues of its node.
@@ -91,7 +91,7 @@ func (a *replicaClients) tryAdoption(x *adoption) {
 		a.finishAdoption(x, errCannotFollow)
 		return
 	}
-	x.told, x.finishAt, x.complete = nil, 0, false
+	x.publications, x.finishAt, x.complete = nil, 0, false
 	x.asked = Adoption{Queue: x.queue, Last: x.last}
 	if q := a.realm.FindQueue(x.queue.ID); q != nil {
 		if q.User != x.queue.User {
@@ -139,7 +139,7 @@ func (a *replicaClients) handleAdopted(m *queueAdopted) {
 		x.finishAt = m.answer.Seq
 		a.continueAdoption(x)
 	default:
-		x.told = append(x.told, m.answer.Events...)
+		x.publications = append(x.publications, m.answer.Events...)
 		for _, t := range m.answer.Texts {
 			a.srv.texts.put(a.realm.ID(), t.Ref, *t.Body)
 		}
@@ -181,8 +181,8 @@ func (a *replicaClients) finishAdoption(x *adoption, err error) {
 	if err == nil {
 		a.srv.Metrics.QueuesAdopted.Add(1)
 	}
-	a.sendInOrder(shardOf(x.queue.User), &finishAdoption{realm: a.realm.ID(), queue: x.queue, told: x.told,
-		seq: a.durable, err: err})
+	a.sendInOrder(shardOf(x.queue.User), &finishAdoption{realm: a.realm.ID(), queue: x.queue,
+		publications: x.publications, seq: a.durable, err: err})
 }
 
 // endAdoptions ends all adoptions, because facts are missing here. The clients ask again.

@@ -15,7 +15,7 @@ type replicaClients struct {
 	reloading bool
 	failed    error // why it cannot follow; requests are refused until it can
 	waiting   []waitForFact
-	ephemeral []realm.Told // by arrival; see MaxEphemeralAhead
+	ephemeral []realm.Publication // by arrival; see MaxEphemeralAhead
 	expected  map[string]*expectedRequest
 	queues    replicaQueues
 }
@@ -53,7 +53,7 @@ func (a *replicaClients) cannotServe() bool {
 func (a *replicaClients) receive(message any) {
 	switch m := message.(type) {
 	case ephemeralEvent:
-		a.deliverEphemeral(m.told)
+		a.deliverEphemeral(m.publication)
 	case batchReleased:
 		a.setPublished(m.seq)
 	case waitForFact:
@@ -100,7 +100,7 @@ func (a *replicaClients) replay(m *followedBatch) *Committed {
 			a.queues.noteOpened()
 		}
 		if len(t.Notices) > 0 && (opened == nil || home) {
-			c.Told = append(c.Told, t)
+			c.Publications = append(c.Publications, t)
 		}
 		a.runExpected(id, opened)
 	}
@@ -116,9 +116,9 @@ func (a *replicaClients) deliver(c *Committed) {
 		released := batchReleased{a.durable}
 		a.handle.flow.release(
 			&pendingOutput{
-				told:     c.Told,
-				weight:   c.weight(),
-				released: func() { a.srv.runtime.send(a.handle.pid, released) },
+				publications: c.Publications,
+				weight:       c.weight(),
+				released:     func() { a.srv.runtime.send(a.handle.pid, released) },
 			},
 		)
 	}

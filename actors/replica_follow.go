@@ -304,8 +304,8 @@ func (a *replicaActor) apply(m *followedBatch) {
 }
 
 // withoutOpened removes the notices of new queues. A request with an id comes from another node, which keeps its queue.
-func withoutOpened(told []realm.Told) []realm.Told {
-	return slices.DeleteFunc(told, func(t realm.Told) bool {
+func withoutOpened(publications []realm.Publication) []realm.Publication {
+	return slices.DeleteFunc(publications, func(t realm.Publication) bool {
 		return slices.ContainsFunc(t.Notices, func(n realm.Notice) bool {
 			_, opened := n.Event.(*realm.QueueOpened)
 			return opened

@@ -577,23 +577,23 @@ func (run *seededRun) compareFollower(name, state string, f *seededFollower) {
 	if again := snapshot.StateDigest(f.realm).String(); again != state {
 		run.fail("state in memory:\n%s, %s\n%s", state, name, again)
 	}
-	told := make([]map[int64]string, len(run.queues))
+	expected := make([]map[int64]string, len(run.queues))
 	for i, q := range run.queues {
-		told[i] = map[int64]string{}
+		expected[i] = map[int64]string{}
 		if q.closed || run.t.Failed() {
 			continue
 		}
-		for _, t := range f.told {
+		for _, t := range f.publications {
 			if t.Seq > q.reg.At {
-				run.addExpectedEvents(t, q, told[i])
+				run.addExpectedEvents(t, q, expected[i])
 			}
 		}
 		for id, what := range q.events {
-			if told[i][id] == "" {
+			if expected[i][id] == "" {
 				run.fail("user %d got %s as event %d of queue %d, which no fact has (%s)", q.user, what, id, i, name)
 			}
 		}
-		for id, what := range told[i] {
+		for id, what := range expected[i] {
 			if q.events[id] == "" && what != "erased" {
 				run.fail("user %d did not get %s as event %d of queue %d (%s)", q.user, what, id, i, name)
 			}
@@ -602,7 +602,7 @@ func (run *seededRun) compareFollower(name, state string, f *seededFollower) {
 }
 
 // addExpectedEvents adds the events that a fact has for a queue, by id.
-func (run *seededRun) addExpectedEvents(t realm.Told, q *seededQueue, told map[int64]string) {
+func (run *seededRun) addExpectedEvents(t realm.Publication, q *seededQueue, expected map[int64]string) {
 	k := int64(0)
 	for i := range t.Notices {
 		n := &t.Notices[i]
@@ -615,7 +615,7 @@ func (run *seededRun) addExpectedEvents(t realm.Told, q *seededQueue, told map[i
 			if json, _ := e.Bytes(); json == nil {
 				what = "erased"
 			}
-			told[int64(t.Seq-q.reg.At)<<8|k] = what
+			expected[int64(t.Seq-q.reg.At)<<8|k] = what
 			k++
 		}
 	}

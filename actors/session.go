@@ -15,10 +15,10 @@ import (
 // Messages of a session actor. The recipients in a deliver are only users of the shard.
 type (
 	deliver struct {
-		realm      *realmHandle
-		told       []realm.Told
-		recipients int64     // counted in Metrics.Undelivered until they are served
-		part       *delivery // nil for events restored at the start
+		realm        *realmHandle
+		publications []realm.Publication
+		recipients   int64     // counted in Metrics.Undelivered until they are served
+		part         *delivery // nil for events restored at the start
 	}
 	restoreQueues struct {
 		realm   *realmHandle
@@ -162,8 +162,8 @@ func (s *shard) realm(h *realmHandle) *shardRealm {
 // restoreQueues opens the queues of a realm's rows and then delivers the events that they may not have acknowledged.
 // Each shard gets one message with all of it, because polls may be waiting already, and a client may have seen the
 // newest fact.
-func (srv *Server) restoreQueues(a *realmActor, queues []realm.Queue, told []realm.Told) {
-	for k, m := range srv.restoredQueues(a, queues, told) {
+func (srv *Server) restoreQueues(a *realmActor, queues []realm.Queue, publications []realm.Publication) {
+	for k, m := range srv.restoredQueues(a, queues, publications) {
 		srv.runtime.send(a.handle.shards[k], m)
 	}
 	// Every queue gets the restart event. It follows the messages above, so queues that the replay opened get it too.
@@ -173,13 +173,15 @@ func (srv *Server) restoreQueues(a *realmActor, queues []realm.Queue, told []rea
 }
 
 // restoredQueues returns the messages with the queues and events for the session actors.
-func (srv *Server) restoredQueues(a *realmActor, queues []realm.Queue, told []realm.Told) (m [Shards]*restoreQueues) {
+func (srv *Server) restoredQueues(
+	a *realmActor, queues []realm.Queue, publications []realm.Publication,
+) (m [Shards]*restoreQueues) {
 	var parts [Shards][]realm.Queue
 	for _, q := range queues {
 		k := shardOf(q.User)
 		parts[k] = append(parts[k], q)
 	}
-	events, _ := splitByShard(told)
+	events, _ := splitByShard(publications)
 	for k := range parts {
 		owed, size := dropAcknowledged(events[k], a.unacked.acked[k])
 		srv.Metrics.Undelivered.Add(size)
@@ -191,8 +193,8 @@ func (srv *Server) restoredQueues(a *realmActor, queues []realm.Queue, told []re
 
 // dropAcknowledged returns the events that a session actor needs if all its queues have acknowledged everything up to a
 // fact, and their number of recipients. Of the facts up to that one, only notices for the actor itself remain.
-func dropAcknowledged(told []realm.Told, through realm.Seq) (out []realm.Told, size int64) {
-	for _, t := range told {
+func dropAcknowledged(publications []realm.Publication, through realm.Seq) (out []realm.Publication, size int64) {
+	for _, t := range publications {
 		if t.Seq <= through {
 			t.Notices = slices.DeleteFunc(t.Notices, func(n realm.Notice) bool { return !internalOnly(n) })
 		}

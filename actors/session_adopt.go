@@ -27,22 +27,22 @@ type (
 	}
 	// finishAdoption brings the events from before that, or the reason why there are none.
 	finishAdoption struct {
-		realm realm.ID
-		queue QueueRef
-		told  []realm.Told
-		seq   realm.Seq
-		err   error
+		realm        realm.ID
+		queue        QueueRef
+		publications []realm.Publication
+		seq          realm.Seq
+		err          error
 		// final says that the client cannot have seen newer events. Otherwise the owner is asked again if its
 		// last_event_id is newer.
 		final bool
 	}
 	// takeQueues opens queues together with their events. Other queues do not get these.
 	takeQueues struct {
-		realm  *realmHandle
-		queues []realm.Queue
-		told   []realm.Told
-		seq    realm.Seq
-		number uint64
+		realm        *realmHandle
+		queues       []realm.Queue
+		publications []realm.Publication
+		seq          realm.Seq
+		number       uint64
 	}
 )
 
@@ -166,7 +166,7 @@ func (s *shard) finishAdoption(m *finishAdoption) {
 		}
 	default:
 		if x.opened > 0 {
-			q.ReplaceThrough(x.opened, func() { s.deliverTo(r, m.told, map[*queue.Queue]bool{q: true}) })
+			q.ReplaceThrough(x.opened, func() { s.deliverTo(r, m.publications, map[*queue.Queue]bool{q: true}) })
 		}
 		switch {
 		case p == nil:
@@ -193,13 +193,13 @@ func (s *shard) takeQueues(m *takeQueues) {
 			fresh[q] = true
 		}
 	}
-	s.deliverTo(r, m.told, fresh)
+	s.deliverTo(r, m.publications, fresh)
 }
 
 // deliverTo puts the events of some facts into some queues only, and answers no poll.
-func (s *shard) deliverTo(r *shardRealm, told []realm.Told, only map[*queue.Queue]bool) {
-	for i := range told {
-		t := &told[i]
+func (s *shard) deliverTo(r *shardRealm, publications []realm.Publication, only map[*queue.Queue]bool) {
+	for i := range publications {
+		t := &publications[i]
 		counts := eventCounts{}
 		for j := range t.Notices {
 			n := &t.Notices[j]

@@ -6,8 +6,8 @@ import (
 )
 
 // splitByShard returns the notices of each shard, and how many recipients they have.
-func splitByShard(told []realm.Told) (parts [Shards][]realm.Told, sizes [Shards]int64) {
-	for _, t := range told {
+func splitByShard(publications []realm.Publication) (parts [Shards][]realm.Publication, sizes [Shards]int64) {
+	for _, t := range publications {
 		var mine [Shards][]realm.Notice
 		for _, n := range t.Notices {
 			if len(n.To) == 1 {
@@ -33,7 +33,7 @@ func splitByShard(told []realm.Told) (parts [Shards][]realm.Told, sizes [Shards]
 		}
 		for k, notices := range mine {
 			if notices != nil {
-				parts[k] = append(parts[k], realm.Told{Seq: t.Seq, Ephemeral: t.Ephemeral, Notices: notices})
+				parts[k] = append(parts[k], realm.Publication{Seq: t.Seq, Ephemeral: t.Ephemeral, Notices: notices})
 			}
 		}
 	}
@@ -48,13 +48,13 @@ func (s *shard) deliver(m *deliver) {
 		defer m.part.partDelivered()
 	}
 	r := s.realm(m.realm)
-	if n := len(m.told); n > 0 {
+	if n := len(m.publications); n > 0 {
 		now := s.srv.sinceOpen()
-		r.promptness.mark(m.told[n-1].Seq, now)
+		r.promptness.mark(m.publications[n-1].Seq, now)
 		r.promptness.report(r.handle.flow, now)
 	}
-	for i := range m.told {
-		t := &m.told[i]
+	for i := range m.publications {
+		t := &m.publications[i]
 		r.seq = max(r.seq, t.Seq)
 		var counts eventCounts
 		if len(t.Notices) > 1 {
@@ -72,7 +72,7 @@ type eventCounts = map[*queue.Queue]int
 
 // deliverNotice puts the events of a notice into the queues of its audience and answers the polls that wait for them.
 // Notices for the session actor itself open and close queues.
-func (s *shard) deliverNotice(r *shardRealm, t *realm.Told, n *realm.Notice, counts eventCounts) {
+func (s *shard) deliverNotice(r *shardRealm, t *realm.Publication, n *realm.Notice, counts eventCounts) {
 	switch e := n.Event.(type) {
 	case *realm.QueueOpened:
 		s.openQueue(r, e.Queue, t.Seq <= r.handle.replayedThrough)

@@ -116,8 +116,8 @@ type seededDisk struct {
 
 // seededFollower is a replica of the organization that only follows. It goes on when the server crashes.
 type seededFollower struct {
-	realm *realm.Realm
-	told  []realm.Told
+	realm        *realm.Realm
+	publications []realm.Publication
 }
 
 // follow applies a batch as it arrives over a link.
@@ -131,8 +131,8 @@ func (f *seededFollower) follow(data []byte) error {
 		return err
 	}
 	f.realm.SetClock(b.Now + 30*86400) // its own clock is wrong
-	told, err := f.realm.Follow(b, facts)
-	f.told = append(f.told, told...)
+	publications, err := f.realm.Follow(b, facts)
+	f.publications = append(f.publications, publications...)
 	return err
 }
 

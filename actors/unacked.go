@@ -48,7 +48,7 @@ type unackedEvents struct {
 
 // unackedFact is the events of one fact, with an estimate of their memory.
 type unackedFact struct {
-	realm.Told
+	realm.Publication
 	bytes int64
 }
 
@@ -60,7 +60,7 @@ type evictQueues struct {
 }
 
 // add appends the events of the newest fact.
-func (u *unackedEvents) add(t realm.Told, m *Metrics) {
+func (u *unackedEvents) add(t realm.Publication, m *Metrics) {
 	e := unackedFact{t, estimateBytes(&t)}
 	u.newest = t.Seq
 	u.list = append(u.list, e)
@@ -84,13 +84,13 @@ func (u *unackedEvents) drop(n int, m *Metrics) {
 }
 
 // keepUnacked stores the events of a fact until every queue has acknowledged them.
-func (a *realmActor) keepUnacked(t realm.Told) {
+func (a *realmActor) keepUnacked(t realm.Publication) {
 	notices := t.Notices
 	if slices.ContainsFunc(notices, internalOnly) {
 		notices = slices.DeleteFunc(slices.Clone(notices), internalOnly)
 	}
 	if len(notices) > 0 {
-		a.unacked.add(realm.Told{Seq: t.Seq, Notices: notices}, &a.srv.Metrics)
+		a.unacked.add(realm.Publication{Seq: t.Seq, Notices: notices}, &a.srv.Metrics)
 	}
 }
 
@@ -140,7 +140,7 @@ func (u *unackedEvents) ackedThrough() realm.Seq { return slices.Min(u.acked[:])
 
 // storedSeqs returns the numbers of the facts whose unacked events are in the loaded rows.
 func (l *loadedRealm) storedSeqs() (out []realm.Seq) {
-	for _, t := range l.told[:l.toldFromRows] {
+	for _, t := range l.publications[:l.fromRows] {
 		out = append(out, t.Seq)
 	}
 	return out
@@ -164,10 +164,10 @@ func (a *realmActor) keepLoadedUnacked(l *loadedRealm) {
 	}
 	low := u.ackedThrough()
 	u.storedSeqs = l.storedSeqs()
-	for i, t := range l.told {
+	for i, t := range l.publications {
 		switch {
 		case t.Seq <= low:
-		case i < l.toldFromRows:
+		case i < l.fromRows:
 			u.add(t, &a.srv.Metrics)
 		default:
 			a.keepUnacked(t)
@@ -279,7 +279,7 @@ func (a *realmActor) encodeUnackedRows(at realm.Seq, enough func() bool) bool {
 		if enough() {
 			return false
 		}
-		a.addSnapshotRow(a.srv.disk.EncodeUnacked(u.list[i].Told))
+		a.addSnapshotRow(a.srv.disk.EncodeUnacked(u.list[i].Publication))
 		u.storedSeqs = append(u.storedSeqs, u.list[i].Seq)
 	}
 	return true
@@ -287,7 +287,7 @@ func (a *realmActor) encodeUnackedRows(at realm.Seq, enough func() bool) bool {
 
 // deletedUnackedRow returns the row with which a snapshot deletes the events of a fact.
 func (a *realmActor) deletedUnackedRow(seq realm.Seq) realm.EncodedRow {
-	row := a.srv.disk.EncodeUnacked(realm.Told{Seq: seq})
+	row := a.srv.disk.EncodeUnacked(realm.Publication{Seq: seq})
 	row.Value = nil
 	return row
 }

@@ -48,7 +48,7 @@ func (d Disk) Realms() ([]realm.ID, error) {
 }
 
 // Load loads the rows into r and the presence table, and returns the unacknowledged events in order.
-func (d Disk) Load(id realm.ID, r *realm.Realm, presences *presence.Table) (unacked []realm.Told, err error) {
+func (d Disk) Load(id realm.ID, r *realm.Realm, presences *presence.Table) (unacked []realm.Publication, err error) {
 	load := func(row Row) error {
 		return r.LoadRow(row.Table, codec.Decoder(row.Key), codec.Decoder(row.Value))
 	}
@@ -166,7 +166,7 @@ func (d Disk) EncodeRow(table uint16, key, row any) realm.EncodedRow {
 	return e
 }
 
-func (d Disk) EncodeUnacked(t realm.Told) realm.EncodedRow {
+func (d Disk) EncodeUnacked(t realm.Publication) realm.EncodedRow {
 	return realm.EncodedRow{
 		Table: realm.UnackedEventsTable,
 		Key:   codec.UnackedKey(t.Seq),

@@ -204,7 +204,7 @@ func (w *exportWriter) writeFiles(
 }
 
 // writeUnacked writes the notices of one fact.
-func (w *exportWriter) writeUnacked(t realm.Told) {
+func (w *exportWriter) writeUnacked(t realm.Publication) {
 	line := &exportUnacked{Seq: Seq(t.Seq)}
 	for _, n := range t.Notices {
 		event := exportNotice{n.To, n.PublicOnly, realm.NumberOf(n.Event), w.jsonValue(n.Event)}

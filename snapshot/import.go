@@ -103,7 +103,7 @@ func (x *Imported) addLine(l exportLine, text func(realm.BodyRef, *realm.Body) e
 		x.presenceRows = append(x.presenceRows, p)
 		return err
 	case l.Told != nil:
-		t := realm.Told{Seq: realm.Seq(l.Told.Seq)}
+		t := realm.Publication{Seq: realm.Seq(l.Told.Seq)}
 		for _, n := range l.Told.Notices {
 			e, err := realm.NewByNumber(n.Event)
 			if err == nil {
@@ -234,7 +234,7 @@ func (s *Store) TextWriter(id realm.ID, epoch uint64) (add func(realm.BodyRef, *
 // RowWriter is the part of Disk that stores the rows of an imported organization.
 type RowWriter interface {
 	EncodeRow(table uint16, key, row any) realm.EncodedRow
-	EncodeUnacked(t realm.Told) realm.EncodedRow
+	EncodeUnacked(t realm.Publication) realm.EncodedRow
 	ImportRows(id uint32, epoch uint64, at Seq, rows func(yield func(Row) error) error) error
 }
 

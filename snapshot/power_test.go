@@ -284,16 +284,16 @@ func runCommand[A any](o *organization, u realm.UserID, c realm.Command[A]) real
 	}
 	for _, x := range notices {
 		if !x.Ephemeral {
-			o.unacked[x.Seq] = describeTold(x)
+			o.unacked[x.Seq] = describePublication(x)
 		}
 	}
 	o.digests[o.realm.Seq()], o.texts[o.realm.Seq()] = StateDigest(o.realm).String(), texts
 	return b
 }
 
-// describeTold returns the notices of a fact as comparable text.
-func describeTold(t realm.Told) string {
-	x := realm.Told{Seq: t.Seq}
+// describePublication returns the notices of a fact as comparable text.
+func describePublication(t realm.Publication) string {
+	x := realm.Publication{Seq: t.Seq}
 	for _, n := range t.Notices {
 		if n.Event.EventType() != "" {
 			x.Notices = append(x.Notices, n)
@@ -347,10 +347,10 @@ func (o *organization) checkRecovery(p organizationCrashPoint) error {
 	r.SetSeq(rows, realm.RunSequentially)
 	notices := map[realm.Seq]string{}
 	for _, t := range unacked {
-		notices[t.Seq] = describeTold(t)
+		notices[t.Seq] = describePublication(t)
 	}
 	err = d.Tail(1, rows, func(x realm.Record) error {
-		notices[x.Seq] = describeTold(r.ReplayAt(x.Fact, x.Now, x.Level))
+		notices[x.Seq] = describePublication(r.ReplayAt(x.Fact, x.Now, x.Level))
 		return nil
 	})
 	if err != nil {

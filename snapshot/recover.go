@@ -11,7 +11,7 @@ import (
 type Recovered struct {
 	Realm    *realm.Realm
 	Presence *presence.Table
-	Unacked  []realm.Told // events that some queue may not have acknowledged, oldest first
+	Unacked  []realm.Publication // events that some queue may not have acknowledged, oldest first
 }
 
 // Recover loads an organization as a start does, without claiming it.
@@ -38,8 +38,8 @@ func Recover(d Disk, id realm.ID) (x Recovered, err error) {
 }
 
 // clientEvents returns the notices of a fact that clients receive.
-func clientEvents(t realm.Told) realm.Told {
-	out := realm.Told{Seq: t.Seq}
+func clientEvents(t realm.Publication) realm.Publication {
+	out := realm.Publication{Seq: t.Seq}
 	for _, n := range t.Notices {
 		if n.Event.EventType() != "" {
 			out.Notices = append(out.Notices, n)

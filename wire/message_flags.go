@@ -139,7 +139,7 @@ type readTopicForm struct {
 	Topic   string `form:"topic_name,required"`
 }
 
-func flagsChanged(e *realm.FlagsTold, to *Recipient) any {
+func flagsChanged(e *realm.FlagsEvent, to *Recipient) any {
 	op := "remove"
 	if e.Add {
 		op = "add"

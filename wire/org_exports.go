@@ -29,10 +29,10 @@ var exportEndpoints = []Endpoint{
 }
 
 var exportEvents = []EventKind{
-	Event(func(e *realm.ExportsTold, to *Recipient) any {
+	Event(func(e *realm.ExportListEvent, to *Recipient) any {
 		return obj{"type": "realm_export", "exports": exportObjects(e.Exports, to.Site)}
 	}),
-	Event(func(e *realm.ConsentTold, _ *Recipient) any {
+	Event(func(e *realm.ExportConsentEvent, _ *Recipient) any {
 		return obj{"type": "realm_export_consent", "user_id": e.User, "consented": e.Consented}
 	}),
 }

@@ -190,7 +190,7 @@ func (r *NoticeRenderer) EventsFor(u realm.UserID, q *realm.Queue, queueOptions 
 	options := queueOptions.(*QueueOptions)
 	if options != r.options {
 		r.options, r.wanted = options, options.Wants(r.notice.Event.EventType())
-		if _, old := r.notice.Event.(*realm.MutedTopicsTold); old && options.eventTypes != nil &&
+		if _, old := r.notice.Event.(*realm.MutedTopicsEvent); old && options.eventTypes != nil &&
 			options.Wants("user_topic") {
 			r.wanted = false // user_topic replaces muted_topics for this client
 		}

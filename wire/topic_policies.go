@@ -20,7 +20,7 @@ var userTopicEvents = []EventKind{
 		return obj{"type": "user_topic", "stream_id": e.Channel, "topic_name": to.Topic(e.Topic), "last_updated": e.At,
 			"visibility_policy": e.Policy}
 	}),
-	Event(func(e *realm.MutedTopicsTold, to *Recipient) any {
+	Event(func(e *realm.MutedTopicsEvent, to *Recipient) any {
 		return obj{"type": "muted_topics", "muted_topics": mutedTopicList(e.List, to.Client)}
 	}),
 }

@@ -382,13 +382,13 @@ type BotChanged struct {
 	ID      UserID
 	Details BotDetails
 	New     bool
-	// The names of the channels in Details. tell fills them in.
+	// The names of the channels in Details. notices fills them in.
 	Sending, Register string
 	Only              []string // the changed properties, with the protocol's names; nil: all of them
 }
 
 func (f *BotChanged) apply(r *Realm) { d := f.Details; r.small.bots.put(f.ID, &d) }
-func (f *BotChanged) tell(r *Realm) []Notice {
+func (f *BotChanged) notices(r *Realm) []Notice {
 	owner := r.users.find(r.users.must(f.ID).BotOwner)
 	e := r.botEvent(f.ID, owner, f.New)
 	e.Only = f.Only
@@ -424,7 +424,7 @@ func (*BotChanged) EventType() string { return "realm_bot" }
 type BotOwnerChanged struct{ ID, From, To UserID }
 
 func (f *BotOwnerChanged) apply(*Realm) {}
-func (f *BotOwnerChanged) tell(r *Realm) (out []Notice) {
+func (f *BotOwnerChanged) notices(r *Realm) (out []Notice) {
 	admin := func(id UserID) bool { u := r.users.find(id); return u != nil && u.IsAdmin() }
 	if to := r.usersAudience(f.From); len(to) > 0 && !admin(f.From) {
 		out = append(out, Notice{To: to, Event: f})
@@ -545,4 +545,4 @@ func (f *BotStored) apply(r *Realm) {
 	storage.Values = values
 }
 
-func (f *BotStored) tell(*Realm) []Notice { return nil }
+func (f *BotStored) notices(*Realm) []Notice { return nil }

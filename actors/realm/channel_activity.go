@@ -45,7 +45,7 @@ func (f *ChannelsQuieted) apply(r *Realm) {
 	}
 }
 
-func (f *ChannelsQuieted) tell(r *Realm) []Notice {
+func (f *ChannelsQuieted) notices(r *Realm) []Notice {
 	var out []Notice
 	for _, id := range f.Channels {
 		c := r.channels.must(id)

@@ -65,7 +65,7 @@ func (f *ChannelArchived) apply(r *Realm) {
 	r.startLeaving(f.Job, f.Channel, r.index.channels[f.Channel].subscribers.Clone())
 }
 
-func (f *ChannelArchived) tell(r *Realm) []Notice {
+func (f *ChannelArchived) notices(r *Realm) []Notice {
 	out := []Notice{{To: r.channelAudience(r.channels.must(f.Channel)), Event: f}}
 	for _, s := range f.Cleared {
 		out = append(out, Notice{To: r.everyoneAudience(), Event: &AnnouncementsStopped{s}})
@@ -83,7 +83,7 @@ func (*AnnouncementsStopped) EventType() string { return "realm" }
 type ChannelUnarchived struct {
 	Channel ChannelID
 	Name    string
-	Info    *ChannelInfo // set by tell
+	Info    *ChannelInfo // set by notices
 }
 
 func (*ChannelUnarchived) EventType() string { return "stream" }
@@ -93,7 +93,7 @@ func (f *ChannelUnarchived) apply(r *Realm) {
 	r.invalidateChannelJSON(f.Channel)
 }
 
-func (f *ChannelUnarchived) tell(r *Realm) []Notice {
+func (f *ChannelUnarchived) notices(r *Realm) []Notice {
 	c := r.channels.must(f.Channel)
 	i := r.ChannelInfo(c)
 	out := []Notice{{To: r.channelAudience(c), Event: &ChannelUnarchived{f.Channel, f.Name, &i}}}

@@ -45,7 +45,7 @@ func (f *DefaultChannelsSet) apply(r *Realm) {
 	o.DefaultChannels = f.Channels
 }
 
-func (f *DefaultChannelsSet) tell(r *Realm) []Notice {
+func (f *DefaultChannelsSet) notices(r *Realm) []Notice {
 	return []Notice{{To: r.membersAudience(), Event: f}}
 }
 func (*DefaultChannelsSet) EventType() string { return "default_streams" }
@@ -83,22 +83,22 @@ func (f *DefaultGroupSet) apply(r *Realm) {
 	r.small.defaultGroups.put(g.ID, &g)
 }
 
-func (f *DefaultGroupSet) tell(r *Realm) []Notice {
-	return []Notice{{To: r.membersAudience(), Event: &DefaultGroupsTold{r.DefaultGroups()}}}
+func (f *DefaultGroupSet) notices(r *Realm) []Notice {
+	return []Notice{{To: r.membersAudience(), Event: &DefaultGroupsEvent{r.DefaultGroups()}}}
 }
 
 // DefaultGroupDropped removes a default channel group.
 type DefaultGroupDropped struct{ ID int64 }
 
 func (f *DefaultGroupDropped) apply(r *Realm) { r.small.defaultGroups.remove(f.ID) }
-func (f *DefaultGroupDropped) tell(r *Realm) []Notice {
-	return []Notice{{To: r.membersAudience(), Event: &DefaultGroupsTold{r.DefaultGroups()}}}
+func (f *DefaultGroupDropped) notices(r *Realm) []Notice {
+	return []Notice{{To: r.membersAudience(), Event: &DefaultGroupsEvent{r.DefaultGroups()}}}
 }
 
-// DefaultGroupsTold is the event default_stream_groups.
-type DefaultGroupsTold struct{ Groups []DefaultGroup }
+// DefaultGroupsEvent is the event default_stream_groups.
+type DefaultGroupsEvent struct{ Groups []DefaultGroup }
 
-func (*DefaultGroupsTold) EventType() string { return "default_stream_groups" }
+func (*DefaultGroupsEvent) EventType() string { return "default_stream_groups" }
 
 // removeFromAllDefaultGroups records the removal of a channel from every default channel group.
 func (t *Turn) removeFromAllDefaultGroups(c ChannelID) {

@@ -381,7 +381,7 @@ type ChannelChanged struct {
 	Group    GroupValue
 	Narrowed bool       // the change may show or hide the channel; then Before is set
 	Before   ids.Set    // connected users that could see the channel before
-	Archived bool       // set by tell
+	Archived bool       // set by notices
 	Was      GroupValue // the value before, of can_send_message_group only
 }
 
@@ -415,7 +415,7 @@ func (f *ChannelChanged) apply(r *Realm) {
 	}
 }
 
-func (f *ChannelChanged) tell(r *Realm) []Notice {
+func (f *ChannelChanged) notices(r *Realm) []Notice {
 	c := r.channels.must(f.Channel)
 	e := *f
 	e.Before, e.Archived, e.Group = ids.Set{}, c.Archived, r.WithoutDeactivated(f.Group)
@@ -431,7 +431,7 @@ type ChannelPrivacySet struct {
 	Name                        string
 	Private, WebPublic, History bool
 	Before                      ids.Set // connected users that could see the channel before
-	Archived                    bool    // set by tell
+	Archived                    bool    // set by notices
 }
 
 func (*ChannelPrivacySet) EventType() string { return "stream" }
@@ -442,7 +442,7 @@ func (f *ChannelPrivacySet) apply(r *Realm) {
 	c.Private, c.WebPublic, c.History = f.Private, f.WebPublic, f.History
 }
 
-func (f *ChannelPrivacySet) tell(r *Realm) []Notice {
+func (f *ChannelPrivacySet) notices(r *Realm) []Notice {
 	e := *f
 	e.Before, e.Archived = ids.Set{}, r.channels.must(f.Channel).Archived
 	return r.channelVisibilityNotices(r.channels.must(f.Channel), f.Before, &e)

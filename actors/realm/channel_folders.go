@@ -138,7 +138,7 @@ func (f *FolderCreated) apply(r *Realm) {
 	r.small.folders.put(row.ID, &row)
 }
 
-func (f *FolderCreated) tell(r *Realm) []Notice {
+func (f *FolderCreated) notices(r *Realm) []Notice {
 	return []Notice{{To: r.everyoneAudience(), Event: f}}
 }
 func (*FolderCreated) EventType() string { return "channel_folder" }
@@ -222,7 +222,7 @@ func (f *FolderChanged) apply(r *Realm) {
 	row.DescriptionHTML = valueOr(f.DescriptionHTML, row.DescriptionHTML)
 }
 
-func (f *FolderChanged) tell(r *Realm) []Notice {
+func (f *FolderChanged) notices(r *Realm) []Notice {
 	return []Notice{{To: r.everyoneAudience(), Event: f}}
 }
 func (*FolderChanged) EventType() string { return "channel_folder" }
@@ -252,7 +252,7 @@ func (f *FoldersOrdered) apply(r *Realm) {
 	}
 }
 
-func (f *FoldersOrdered) tell(r *Realm) []Notice {
+func (f *FoldersOrdered) notices(r *Realm) []Notice {
 	return []Notice{{To: r.everyoneAudience(), Event: f}}
 }
 func (*FoldersOrdered) EventType() string { return "channel_folder" }

@@ -394,7 +394,7 @@ func (r *Realm) dropBacklogs(rd *MessageMarks, some func(*Backlog) bool) {
 	}
 }
 
-func (f *LeftBehind) tell(r *Realm) []Notice {
+func (f *LeftBehind) notices(r *Realm) []Notice {
 	var out []Notice
 	for _, g := range f.readGroups() {
 		if to := r.usersAudience(g.Users...); len(to) > 0 {

@@ -348,7 +348,7 @@ func (f *ChannelCreated) apply(r *Realm) {
 	r.index.addChannel(&c)
 }
 
-func (f *ChannelCreated) tell(r *Realm) []Notice {
+func (f *ChannelCreated) notices(r *Realm) []Notice {
 	out := []Notice{{To: r.channelAudience(r.channels.must(f.Channel.ID)), Event: r.channelsAppeared(f.Channel.ID)}}
 	if f.Channel.Default {
 		out = append(out, Notice{To: r.membersAudience(), Event: r.defaultChannelsEvent()})

@@ -70,7 +70,7 @@ func (f *MailTokenMade) apply(r *Realm) {
 	r.index.mailTokens[mailKey{a.Channel, a.User, a.Sender}] = f.Token
 }
 
-func (f *MailTokenMade) tell(*Realm) []Notice { return nil }
+func (f *MailTokenMade) notices(*Realm) []Notice { return nil }
 
 // FindMailAddress returns the address with a token, or nil. Addresses of archived channels do not work.
 func (r *Realm) FindMailAddress(token string) *MailAddress {

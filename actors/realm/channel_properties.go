@@ -128,7 +128,7 @@ type SubscriptionSet struct {
 	Property string // color, is_muted, pin_to_top or one of the notification settings
 	Value    bool
 	Color    string
-	Archived bool // set by tell: the channel is archived, so only queues with archived_channels know it
+	Archived bool // set by notices: the channel is archived, so only queues with archived_channels know it
 }
 
 func (*SubscriptionSet) EventType() string { return "subscription" }
@@ -164,7 +164,7 @@ func (f *SubscriptionSet) applyTo(r *Realm, l *Subscriptions) {
 	}
 }
 
-func (f *SubscriptionSet) tell(r *Realm) []Notice {
+func (f *SubscriptionSet) notices(r *Realm) []Notice {
 	e := *f
 	e.Archived = r.channels.must(f.Channel).Archived
 	return []Notice{{To: r.usersAudience(f.User), Event: &e}}
@@ -189,7 +189,7 @@ func (f *SubscriptionsSet) apply(r *Realm) {
 	}
 }
 
-func (f *SubscriptionsSet) tell(r *Realm) []Notice {
+func (f *SubscriptionsSet) notices(r *Realm) []Notice {
 	to := r.usersAudience(f.User)
 	if len(to) == 0 {
 		return nil

@@ -105,10 +105,10 @@ func (f *JoinedChannels) singleUser() UserID {
 	return f.Each[0].Users[0]
 }
 
-// tell combines the events of several channels: first channels that became visible, then subscriptions, then the
+// notices combines the events of several channels: first channels that became visible, then subscriptions, then the
 // changes of subscribers for other users.
 
-func (f *JoinedChannels) tell(r *Realm) []Notice {
+func (f *JoinedChannels) notices(r *Realm) []Notice {
 	var appeared []Notice
 	var peers peerGroups
 	added := &SubscriptionsAdded{Each: make([]SubscriptionAdded, 0, len(f.Each))}
@@ -179,7 +179,7 @@ func (f *LeftChannels) apply(r *Realm) {
 	}
 }
 
-func (f *LeftChannels) tell(r *Realm) []Notice {
+func (f *LeftChannels) notices(r *Realm) []Notice {
 	var left, vanished []Notice
 	var peers peerGroups
 	removals, losses := map[UserID]*SubscriptionsRemoved{}, map[UserID]*ChannelVanished{}

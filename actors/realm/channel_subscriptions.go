@@ -229,7 +229,7 @@ func (f *Subscribed) apply(r *Realm) {
 	ix.activeChanges++
 }
 
-func (f *Subscribed) tell(r *Realm) []Notice {
+func (f *Subscribed) notices(r *Realm) []Notice {
 	c := r.channels.must(f.Channel)
 	var out []Notice
 	if to := r.usersAudience(f.Appears...); len(to) > 0 {
@@ -295,7 +295,7 @@ func (s *Subscription) closeSpan(last MessageID) {
 	}
 }
 
-func (f *Unsubscribed) tell(r *Realm) []Notice {
+func (f *Unsubscribed) notices(r *Realm) []Notice {
 	c := r.channels.must(f.Channel)
 	var out []Notice
 	for _, u := range r.usersAudience(f.Users...) {
@@ -562,4 +562,4 @@ func (f *HistoryGiven) apply(r *Realm) {
 	rd.Read.Union(f.Read)
 }
 
-func (f *HistoryGiven) tell(*Realm) []Notice { return nil }
+func (f *HistoryGiven) notices(*Realm) []Notice { return nil }

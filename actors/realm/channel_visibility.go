@@ -97,7 +97,7 @@ type ChannelVisibilityChanged struct {
 
 func (*ChannelVisibilityChanged) keepsMarkdownConfig() {}
 func (*ChannelVisibilityChanged) apply(*Realm)         {}
-func (f *ChannelVisibilityChanged) tell(r *Realm) []Notice {
+func (f *ChannelVisibilityChanged) notices(r *Realm) []Notice {
 	return r.channelVisibilityNotices(r.channels.must(f.Channel), f.Before, nil)
 }
 
@@ -109,7 +109,7 @@ type ChannelsShown struct {
 
 func (*ChannelsShown) keepsMarkdownConfig() {}
 func (*ChannelsShown) apply(*Realm)         {}
-func (f *ChannelsShown) tell(r *Realm) []Notice {
+func (f *ChannelsShown) notices(r *Realm) []Notice {
 	if to := r.usersAudience(f.Viewer); len(to) > 0 {
 		return r.channelsAppearedNotices(to, f.Channels)
 	}

@@ -11,23 +11,23 @@
 //	facts, numbered --> journal (on disk before anything is sent)
 //	    |
 //	    +-- apply: changes rows and indexes
-//	    +-- tell:  notices = events with their audiences --> event queues --> clients
+//	    +-- notices: events with their audiences --> event queues --> clients
 //
 // The contract:
 //
 //   - Decide first checks everything, then records facts. A refusal after the first fact is a bug.
 //   - Only apply changes the realm. It runs at once, so the rest of the turn sees the change. It does not fail.
-//   - tell runs right after apply and resolves the audience at that moment.
+//   - notices runs right after apply and resolves the audience at that moment.
 //   - Facts are stored, commands are not. Recovery loads the rows of the last snapshot and replays the facts after it
-//     with Replay, which uses the same apply and tell.
+//     with Replay, which uses the same apply and notices.
 //   - The package starts no goroutine, holds no lock, reads no clock, draws no random numbers and does no I/O. The time
 //     and random tokens of a turn come from TurnEnv. A Realm belongs to one goroutine at a time.
 //   - Rows belong to the realm. Everything that leaves a view or a turn is copied.
 //
 // # Visibility
 //
-// A fact may show or hide something for users that the fact is not about. Their clients must be told. The facts that
-// tell them change no rows, and each command records them explicitly:
+// A fact may show or hide something for users that the fact is not about. Their clients need events about it. These
+// events come from additional facts, which change no rows. Each command records them explicitly:
 //
 //   - Users: if guests are limited, a guest sees only users that share a channel or a direct conversation. A command
 //     records facts that may change this with Turn.recordWithVisibility. That step also records PeopleSeen: users that

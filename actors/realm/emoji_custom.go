@@ -150,7 +150,7 @@ func (f *EmojiAdded) apply(r *Realm) {
 	r.small.emoji.put(e.ID, &e)
 }
 
-func (f *EmojiAdded) tell(r *Realm) []Notice {
+func (f *EmojiAdded) notices(r *Realm) []Notice {
 	return []Notice{{To: r.everyoneAudience(), Event: &EmojiChanged{Emoji: f.Emoji, All: r.CustomEmojis()}}}
 }
 
@@ -178,7 +178,7 @@ type EmojiRemoved struct{ ID int64 }
 
 func (f *EmojiRemoved) apply(r *Realm) { r.small.emoji.change(f.ID).Deactivated = true }
 
-func (f *EmojiRemoved) tell(r *Realm) []Notice {
+func (f *EmojiRemoved) notices(r *Realm) []Notice {
 	e := &EmojiChanged{Emoji: *r.small.emoji.must(f.ID), All: r.CustomEmojis()}
 	return []Notice{{To: r.everyoneAudience(), Event: e}}
 }

@@ -41,8 +41,8 @@ var typeByNumber = map[uint16]any{
 	34: (*RealmEnded)(nil),
 	35: (*RealmReopened)(nil),
 	36: (*ExportChanged)(nil),
-	37: (*ExportsTold)(nil),
-	38: (*ConsentTold)(nil),
+	37: (*ExportListEvent)(nil),
+	38: (*ExportConsentEvent)(nil),
 
 	// 100-159 people: users, bots, settings, profiles, status, mutes, alert words
 	100: (*UserDeactivated)(nil),
@@ -73,7 +73,7 @@ var typeByNumber = map[uint16]any{
 
 	// 160-219 channels: channels, subscriptions, folders, defaults, topic policies
 	160: (*TopicPoliciesSet)(nil),
-	161: (*MutedTopicsTold)(nil),
+	161: (*MutedTopicsEvent)(nil),
 	162: (*ChannelChanged)(nil),
 	163: (*ChannelPrivacySet)(nil),
 	164: (*ChannelArchived)(nil),
@@ -88,7 +88,7 @@ var typeByNumber = map[uint16]any{
 	173: (*DefaultChannelsSet)(nil),
 	174: (*DefaultGroupSet)(nil),
 	175: (*DefaultGroupDropped)(nil),
-	176: (*DefaultGroupsTold)(nil),
+	176: (*DefaultGroupsEvent)(nil),
 	177: (*MailTokenMade)(nil),
 	178: (*HistoryGiven)(nil),
 	179: (*ChannelVisibilityChanged)(nil),
@@ -121,7 +121,7 @@ var typeByNumber = map[uint16]any{
 
 	// 280-319 reading: flags
 	280: (*FlagsChanged)(nil),
-	281: (*FlagsTold)(nil),
+	281: (*FlagsEvent)(nil),
 	282: (*AllRead)(nil),
 
 	// 320-369 stored items: drafts, scheduled messages, reminders, snippets, navigation views

@@ -179,7 +179,7 @@ func (f *GroupCreated) apply(r *Realm) {
 	r.groups.put(g.ID, &g)
 }
 
-func (f *GroupCreated) tell(r *Realm) []Notice {
+func (f *GroupCreated) notices(r *Realm) []Notice {
 	return []Notice{{To: r.everyoneAudience(), Event: &GroupAppeared{Group: r.GroupInfo(r.groups.must(f.Group.ID))}}}
 }
 
@@ -292,7 +292,7 @@ func (f *GroupChanged) apply(r *Realm) {
 	}
 }
 
-func (f *GroupChanged) tell(r *Realm) []Notice {
+func (f *GroupChanged) notices(r *Realm) []Notice {
 	to, e := r.everyoneAudience(), f
 	if len(f.Settings) > 0 {
 		shown := *f
@@ -526,7 +526,7 @@ type MembersChanged struct {
 	Users  []UserID
 	Groups []GroupID
 
-	Deactivated bool // as in GroupMembersChanged; set by tell
+	Deactivated bool // as in GroupMembersChanged; set by notices
 }
 
 func (f *MembersChanged) apply(r *Realm) {
@@ -540,7 +540,7 @@ func (f *MembersChanged) apply(r *Realm) {
 	g.Subgroups = slices.DeleteFunc(g.Subgroups, func(s GroupID) bool { return containsSorted(f.Groups, s) })
 }
 
-func (f *MembersChanged) tell(r *Realm) []Notice {
+func (f *MembersChanged) notices(r *Realm) []Notice {
 	deactivated := r.groups.must(f.Group).Deactivated
 	if len(f.Users) > 0 {
 		e := &GroupMembersChanged{f.Group, f.Joined, f.Users, deactivated}

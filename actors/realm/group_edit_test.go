@@ -126,27 +126,27 @@ func TestGroupsOmitDeactivatedUsers(t *testing.T) {
 func TestConsentEventsForNewAccounts(t *testing.T) {
 	s := New(t)
 	olive, ann := s.Join("Olive", realm.Owner), s.Join("Ann")
-	told := func(want ...realm.ConsentTold) {
+	told := func(want ...realm.ExportConsentEvent) {
 		t.Helper()
-		var got []realm.ConsentTold
-		for _, e := range ListEventsOf[*realm.ConsentTold](s, olive) {
+		var got []realm.ExportConsentEvent
+		for _, e := range ListEventsOf[*realm.ExportConsentEvent](s, olive) {
 			got = append(got, *e)
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("Olive received %+v, want %+v", got, want)
 		}
-		if e := ListEventsOf[*realm.ConsentTold](s, ann); len(e) != 0 {
+		if e := ListEventsOf[*realm.ExportConsentEvent](s, ann); len(e) != 0 {
 			t.Errorf("Ann received %+v, want none", e)
 		}
 	}
 	bo := Do(s, System, realm.CreateUser{Name: "Bo", Email: "bo@example.com"})
 	told()
 	Do(s, bo, realm.ChangeSettings{Values: []realm.SettingValue{{Name: "allow_private_data_export", Value: true}}})
-	told(realm.ConsentTold{User: bo, Consented: true})
+	told(realm.ExportConsentEvent{User: bo, Consented: true})
 	Do(s, olive, realm.DeactivateUser{User: bo})
 	told()
 	Do(s, olive, realm.ReactivateUser{User: bo})
-	told(realm.ConsentTold{User: bo, Consented: true})
+	told(realm.ExportConsentEvent{User: bo, Consented: true})
 	robot := Do(s, ann, realm.CreateBot{Name: "Robot", ShortName: "robot", Email: "robot-bot@example.com",
 		Type: realm.GenericBot})
 	told()

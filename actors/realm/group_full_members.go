@@ -99,7 +99,7 @@ func (f *FullMembersGrew) apply(r *Realm) {
 	o.FullAt = max(o.FullAt, f.At)
 }
 
-func (f *FullMembersGrew) tell(r *Realm) []Notice {
+func (f *FullMembersGrew) notices(r *Realm) []Notice {
 	to := r.everyoneAudience()
 	if len(f.Users) == 0 || len(to) == 0 {
 		return nil

@@ -63,7 +63,7 @@ func (t *Turn) recordValuesShown(u UserID) {
 	}
 }
 
-func (f *ValuesShown) tell(r *Realm) (out []Notice) {
+func (f *ValuesShown) notices(r *Realm) (out []Notice) {
 	all, u := r.everyoneAudience(), r.users.must(f.User)
 	if !u.Active {
 		all = r.cannotSeeUserAudience(u) // other clients get the deactivation of the account and remove it themselves

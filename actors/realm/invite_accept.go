@@ -151,7 +151,7 @@ func (f *InviteAccepted) apply(r *Realm) {
 	}
 }
 
-func (f *InviteAccepted) tell(r *Realm) []Notice {
+func (f *InviteAccepted) notices(r *Realm) []Notice {
 	var by []UserID
 	if !f.Multi {
 		by = append(by, r.small.invites.must(f.ID).By)

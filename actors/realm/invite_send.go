@@ -355,7 +355,7 @@ func (r *Realm) removeInvites(multi bool, ids []int64) {
 	}
 }
 
-func (f *InvitesSent) tell(r *Realm) []Notice { return r.inviteNotices(f.Invites[0].By) }
+func (f *InvitesSent) notices(r *Realm) []Notice { return r.inviteNotices(f.Invites[0].By) }
 
 // MakeInviteLink asks for a reusable link to join with. It answers the token.
 type MakeInviteLink struct{ InviteOptions }
@@ -396,7 +396,7 @@ func (f *InviteLinkMade) apply(r *Realm) {
 	r.addInvite(f.Invite)
 }
 
-func (f *InviteLinkMade) tell(r *Realm) []Notice { return r.inviteNotices(f.Invite.By) }
+func (f *InviteLinkMade) notices(r *Realm) []Notice { return r.inviteNotices(f.Invite.By) }
 
 // InvitesChanged is the event invites_changed: clients of users that may manage an invitation should fetch the list
 // again.
@@ -500,7 +500,7 @@ func (f *InvitesRevoked) apply(r *Realm) {
 	}
 }
 
-func (f *InvitesRevoked) tell(r *Realm) []Notice {
+func (f *InvitesRevoked) notices(r *Realm) []Notice {
 	var by []UserID
 	for _, id := range f.IDs {
 		by = append(by, r.invitesOf(f.Multi).must(id).By)
@@ -563,4 +563,6 @@ func (f *InviteResent) apply(r *Realm) {
 	r.indexInvite(i)
 }
 
-func (f *InviteResent) tell(r *Realm) []Notice { return r.inviteNotices(r.small.invites.must(f.ID).By) }
+func (f *InviteResent) notices(r *Realm) []Notice {
+	return r.inviteNotices(r.small.invites.must(f.ID).By)
+}

@@ -182,8 +182,8 @@ func (f *BrowserSessionOpened) apply(r *Realm) {
 	l.List = append(slices.Clone(l.List), f.Session)
 }
 
-func (*BrowserSessionOpened) tell(*Realm) []Notice { return nil }
-func (*BrowserSessionOpened) keepsMarkdownConfig() {}
+func (*BrowserSessionOpened) notices(*Realm) []Notice { return nil }
+func (*BrowserSessionOpened) keepsMarkdownConfig()    {}
 
 // RenewBrowserSession records that the caller's session is in use. It does nothing if the last use was recorded less
 // than a day ago.
@@ -216,8 +216,8 @@ func (f *BrowserSessionRenewed) apply(r *Realm) {
 	}
 }
 
-func (*BrowserSessionRenewed) tell(*Realm) []Notice { return nil }
-func (*BrowserSessionRenewed) keepsMarkdownConfig() {}
+func (*BrowserSessionRenewed) notices(*Realm) []Notice { return nil }
+func (*BrowserSessionRenewed) keepsMarkdownConfig()    {}
 
 // EndBrowserSessions asks to end sessions of a user: one by its ID, or all of them. Users end their own; the server and
 // its operator end any.
@@ -253,9 +253,9 @@ type BrowserSessionsEnded struct {
 	IDs  []int64
 }
 
-func (f *BrowserSessionsEnded) apply(r *Realm)     { r.removeBrowserSessions(f.User, f.IDs) }
-func (*BrowserSessionsEnded) tell(*Realm) []Notice { return nil }
-func (*BrowserSessionsEnded) keepsMarkdownConfig() {}
+func (f *BrowserSessionsEnded) apply(r *Realm)        { r.removeBrowserSessions(f.User, f.IDs) }
+func (*BrowserSessionsEnded) notices(*Realm) []Notice { return nil }
+func (*BrowserSessionsEnded) keepsMarkdownConfig()    {}
 
 func (r *Realm) removeBrowserSessions(u UserID, ended []int64) {
 	if len(ended) == 0 {
@@ -299,8 +299,8 @@ func (r *Realm) removeWebPush(u UserID, ends func(session int64) bool) {
 	(&PushTokensChanged{u, slices.DeleteFunc(slices.Clone(l.List), gone)}).apply(r)
 }
 
-func (*AllBrowserSessionsEnded) tell(*Realm) []Notice { return nil }
-func (*AllBrowserSessionsEnded) keepsMarkdownConfig() {}
+func (*AllBrowserSessionsEnded) notices(*Realm) []Notice { return nil }
+func (*AllBrowserSessionsEnded) keepsMarkdownConfig()    {}
 
 // renewOwnBrowserSession ends all other sessions of the caller and gives the own one a new secret, which it returns. It
 // returns "" if the request was not sent with a session.

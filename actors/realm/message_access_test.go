@@ -206,7 +206,7 @@ func TestFlags(t *testing.T) {
 	s.expectNarrow(s.bo, oneTerm("is", "unread"), two)
 
 	do(s, s.bo, flag("remove", "read", one))
-	e := realmtest.ListEventsOf[*FlagsTold](s.Scene, s.bo)
+	e := realmtest.ListEventsOf[*FlagsEvent](s.Scene, s.bo)
 	if len(e) != 1 || !reflect.DeepEqual(e[0].Details(), []UnreadDetail{{
 		ID: one, Channel: s.public, Topic: "a", Unmuted: true,
 	}}) {
@@ -285,7 +285,7 @@ func TestMarkAllRead(t *testing.T) {
 	s.post(s.ann, s.private, "a", "3")
 	do(s, s.ann, directMessage("4", s.bo))
 	do(s, s.bo, ReadTopic{s.public, "A"})
-	if e := realmtest.ListEventsOf[*FlagsTold](s.Scene, s.bo); len(e) != 1 ||
+	if e := realmtest.ListEventsOf[*FlagsEvent](s.Scene, s.bo); len(e) != 1 ||
 		!slices.Equal(ids.IDs[MessageID](e[0].IDs), []MessageID{one}) {
 		t.Errorf("Bo got %+v", e)
 	}
@@ -298,7 +298,7 @@ func TestMarkAllRead(t *testing.T) {
 		t.Errorf("unread: %+v", u)
 	}
 	do(s, s.bo, ReadAll{})
-	if e := realmtest.ListEventsOf[*FlagsTold](s.Scene, s.bo); len(e) != 1 || !e[0].All || !e[0].IDs.Empty() {
+	if e := realmtest.ListEventsOf[*FlagsEvent](s.Scene, s.bo); len(e) != 1 || !e[0].All || !e[0].IDs.Empty() {
 		t.Errorf("Bo got %+v", e)
 	}
 	if u := s.ViewAs(s.bo).Unread().Sorted(); u.Count != 0 {

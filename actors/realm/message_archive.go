@@ -245,7 +245,7 @@ func (f *MessagesArchived) messages() (all ids.Set) {
 }
 
 func (f *MessagesArchived) apply(r *Realm) {
-	before := r.keepForTell()
+	before := r.savePriorState()
 	for i := range f.Groups {
 		g := &f.Groups[i]
 		before.audiences = append(before.audiences, r.deletionAudience(g.Channel, g.IDs, f.By))
@@ -330,8 +330,8 @@ func (r *Realm) putArchived(f *MessagesArchived, row *ArchivedMessages) {
 	}
 }
 
-func (f *MessagesArchived) tell(r *Realm) []Notice {
-	before := r.leftByApply()
+func (f *MessagesArchived) notices(r *Realm) []Notice {
+	before := r.priorState()
 	var out []Notice
 	for i, g := range f.Groups {
 		if to := before.audiences[i]; len(to) > 0 {
@@ -339,7 +339,7 @@ func (f *MessagesArchived) tell(r *Realm) []Notice {
 			out = append(out, Notice{To: to, Event: e})
 		}
 	}
-	out = append(append(out, before.stars.tell()...), r.attachmentUseNotices(before.files)...)
+	out = append(append(out, before.stars.notices()...), r.attachmentUseNotices(before.files)...)
 	for _, u := range before.uploads {
 		out = append(out, r.uploadNotices(u.owner, &AttachmentGone{u.id, r.index.uploadBytes})...)
 	}

@@ -135,8 +135,8 @@ type MessagesPurged struct {
 	Uploads  []int64     // archived files that are deleted, too
 }
 
-func (*MessagesPurged) keepsMarkdownConfig() {}
-func (*MessagesPurged) tell(*Realm) []Notice { return nil }
+func (*MessagesPurged) keepsMarkdownConfig()    {}
+func (*MessagesPurged) notices(*Realm) []Notice { return nil }
 
 // Erased returns every version of the texts.
 func (f *MessagesPurged) Erased() []BodyRef { return allVersions(f.IDs, f.Versions) }
@@ -231,6 +231,6 @@ func (c NoteTextsCompacted) Decide(t *Turn) (Done, error) {
 // TextsCompacted says that no bytes of a row of PurgedTexts are left on the disk.
 type TextsCompacted struct{ Row int }
 
-func (f *TextsCompacted) apply(r *Realm)     { r.small.purgedTexts.remove(f.Row) }
-func (*TextsCompacted) keepsMarkdownConfig() {}
-func (*TextsCompacted) tell(*Realm) []Notice { return nil }
+func (f *TextsCompacted) apply(r *Realm)        { r.small.purgedTexts.remove(f.Row) }
+func (*TextsCompacted) keepsMarkdownConfig()    {}
+func (*TextsCompacted) notices(*Realm) []Notice { return nil }

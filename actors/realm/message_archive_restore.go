@@ -87,8 +87,8 @@ func (f *RestoreBegan) apply(r *Realm) {
 	r.small.archiveIndex.restoring[f.Archive] = struct{}{}
 }
 
-func (*RestoreBegan) keepsMarkdownConfig() {}
-func (*RestoreBegan) tell(*Realm) []Notice { return nil }
+func (*RestoreBegan) keepsMarkdownConfig()    {}
+func (*RestoreBegan) notices(*Realm) []Notice { return nil }
 
 // restoringArchive returns the name of the first archive that is being restored, or "".
 func (r *Realm) restoringArchive() string {
@@ -152,7 +152,7 @@ type MessagesRestored struct {
 func (*MessagesRestored) keepsMarkdownConfig() {}
 
 func (f *MessagesRestored) apply(r *Realm) {
-	row, kept := r.small.archived.must(f.Row), r.keepForTell()
+	row, kept := r.small.archived.must(f.Row), r.savePriorState()
 	f.IDs.Each(func(n int64) bool {
 		id, m := MessageID(n), row.message(n)
 		b := r.blocks.ensure(n / blockSize)
@@ -191,13 +191,13 @@ func (f *MessagesRestored) apply(r *Realm) {
 	r.removeArchived(f.Row, f.IDs)
 }
 
-// tell returns the events with which clients' counts are right again: messages that are unread, and stars. Clients get
+// notices returns the events that correct the counts of clients: messages that are unread, and stars. Clients get
 // the messages themselves when they next load the conversation.
-func (f *MessagesRestored) tell(r *Realm) (out []Notice) {
+func (f *MessagesRestored) notices(r *Realm) (out []Notice) {
 	out = r.restoredUnreadNotices(f)
-	for _, x := range r.leftByApply().marks {
+	for _, x := range r.priorState().marks {
 		if to := r.usersAudience(x.User); len(to) > 0 && !x.Starred.Empty() {
-			out = append(out, Notice{To: to, Event: &FlagsTold{Flag: FlagStarred, Add: true, IDs: x.Starred}})
+			out = append(out, Notice{To: to, Event: &FlagsEvent{Flag: FlagStarred, Add: true, IDs: x.Starred}})
 		}
 	}
 	for _, id := range f.Uploads {
@@ -229,7 +229,7 @@ func (r *Realm) restoredUnreadNotices(f *MessagesRestored) (out []Notice) {
 		if e == nil {
 			continue
 		}
-		same := slices.IndexFunc(out, func(n Notice) bool { return n.Event.(*FlagsTold).sameUnread(e) })
+		same := slices.IndexFunc(out, func(n Notice) bool { return n.Event.(*FlagsEvent).sameUnread(e) })
 		if same >= 0 {
 			out[same].To = append(out[same].To, u)
 		} else {
@@ -243,7 +243,7 @@ func (r *Realm) restoredUnreadNotices(f *MessagesRestored) (out []Notice) {
 }
 
 // restoredUnread returns the event about those restored messages that are unread to a user, or nil without any.
-func (r *Realm) restoredUnread(u UserID, restored ids.Set) *FlagsTold {
+func (r *Realm) restoredUnread(u UserID, restored ids.Set) *FlagsEvent {
 	rd := r.marks.find(u)
 	var unread ids.Set
 	ids.Difference(restored, r.readSet(rd)).Each(func(n int64) bool {
@@ -258,7 +258,7 @@ func (r *Realm) restoredUnread(u UserID, restored ids.Set) *FlagsTold {
 	if unread.Empty() {
 		return nil
 	}
-	e := &FlagsTold{Flag: FlagRead, IDs: unread}
+	e := &FlagsEvent{Flag: FlagRead, IDs: unread}
 	r.addUnreadDetails(e, u)
 	return e
 }
@@ -301,7 +301,7 @@ func (r *Realm) plainUnread(u UserID, c ChannelID, messages []MessageID) (unread
 }
 
 // sameUnread reports whether two events say the same about messages that became unread.
-func (e *FlagsTold) sameUnread(o *FlagsTold) bool {
+func (e *FlagsEvent) sameUnread(o *FlagsEvent) bool {
 	return e.IDs.Equal(o.IDs) && e.Mentions.Equal(o.Mentions) && slices.Equal(e.At, o.At) &&
 		slices.EqualFunc(e.Places, o.Places, func(p, q UnreadPlace) bool {
 			return p.Channel == q.Channel && p.Topic == q.Topic && p.Unmuted == q.Unmuted &&

@@ -117,7 +117,7 @@ func TestRestoreAsItWas(t *testing.T) {
 	s.runClock()
 	s.ExpectEvents(s.guest, "update_message_flags")
 	s.ExpectEvents(s.cy, "update_message_flags")
-	if e := realmtest.ListEventsOf[*FlagsTold](s.Scene, s.bo); len(e) != 2 || e[0].Flag != FlagRead || e[0].Add ||
+	if e := realmtest.ListEventsOf[*FlagsEvent](s.Scene, s.bo); len(e) != 2 || e[0].Flag != FlagRead || e[0].Add ||
 		len(e[0].Details()) != 1 || !e[0].Details()[0].Mentioned || e[1].Flag != FlagStarred || !e[1].Add {
 		t.Errorf("the events are %+v", e)
 	}

@@ -129,7 +129,7 @@ func (r *Realm) deletionAudience(c ChannelID, messages []MessageID, by UserID) [
 // and members of the direct conversations, ascending.
 func (r *Realm) restoredAudience() []UserID {
 	var out []UserID
-	kept := r.leftByApply()
+	kept := r.priorState()
 	kept.channels.Each(func(c int64) bool {
 		out = append(out, r.subscribersAudience(ChannelID(c))...)
 		return true

@@ -144,7 +144,7 @@ func (*MessagesDeleted) keepsMarkdownConfig() {}
 func (f *MessagesDeleted) Erased() []BodyRef { return allVersions(f.IDs, f.Versions) }
 
 func (f *MessagesDeleted) apply(r *Realm) {
-	before := r.keepForTell()
+	before := r.savePriorState()
 	before.audiences = [][]UserID{r.deletionAudience(f.Channel, f.IDs, f.By)}
 	gone := ids.SetOf(f.IDs...)
 	for _, id := range f.IDs {
@@ -160,14 +160,14 @@ func (f *MessagesDeleted) apply(r *Realm) {
 	r.takeMarks(gone, &before.stars, before.audiences)
 }
 
-func (f *MessagesDeleted) tell(r *Realm) []Notice {
-	before := r.leftByApply()
+func (f *MessagesDeleted) notices(r *Realm) []Notice {
+	before := r.priorState()
 	var out []Notice
 	if to := before.audiences[0]; len(to) > 0 {
 		e := &MessagesVanished{IDs: f.IDs, Channel: f.Channel, Topic: f.Topic}
 		out = append(out, Notice{To: to, Event: e})
 	}
-	return append(append(out, before.stars.tell()...), r.attachmentUseNotices(before.files)...)
+	return append(append(out, before.stars.notices()...), r.attachmentUseNotices(before.files)...)
 }
 
 // removedStars are deleted messages by the user that had starred them. It has only users that do not get the deletion
@@ -188,9 +188,9 @@ func (s *removedStars) add(r *Realm, u UserID, gone ids.Set, audience []UserID) 
 	}
 }
 
-func (s removedStars) tell() (out []Notice) {
+func (s removedStars) notices() (out []Notice) {
 	for _, u := range slices.Sorted(maps.Keys(s)) {
-		out = append(out, Notice{To: []UserID{u}, Event: &FlagsTold{Flag: FlagStarred, IDs: s[u]}})
+		out = append(out, Notice{To: []UserID{u}, Event: &FlagsEvent{Flag: FlagStarred, IDs: s[u]}})
 	}
 	return out
 }

@@ -157,7 +157,7 @@ func (f *DraftsAdded) apply(r *Realm) {
 	}
 }
 
-func (f *DraftsAdded) tell(r *Realm) []Notice {
+func (f *DraftsAdded) notices(r *Realm) []Notice {
 	return []Notice{{To: r.usersAudience(f.User), Event: f}}
 }
 
@@ -198,7 +198,7 @@ func (*DraftChanged) EventType() string    { return "drafts" }
 
 func (f *DraftChanged) apply(r *Realm) { d := f.Draft; r.small.drafts.put(d.ID, &d) }
 
-func (f *DraftChanged) tell(r *Realm) []Notice {
+func (f *DraftChanged) notices(r *Realm) []Notice {
 	return []Notice{{To: r.usersAudience(f.Draft.User), Event: f}}
 }
 
@@ -228,7 +228,7 @@ func (*DraftRemoved) EventType() string    { return "drafts" }
 
 func (f *DraftRemoved) apply(r *Realm) { r.small.drafts.remove(f.ID) }
 
-func (f *DraftRemoved) tell(r *Realm) []Notice {
+func (f *DraftRemoved) notices(r *Realm) []Notice {
 	return []Notice{{To: r.usersAudience(f.User), Event: f}}
 }
 

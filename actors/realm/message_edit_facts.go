@@ -217,7 +217,7 @@ func (c *ContentEdit) apply(r *Realm, f *MessageUpdated) {
 	}
 	r.unindexContent(id, m)
 	extra := r.changeExtra(id)
-	r.keepForTell().files = symmetricDifference(extra.Attachments, c.Content.Attachments)
+	r.savePriorState().files = symmetricDifference(extra.Attachments, c.Content.Attachments)
 	revision := Revision{User: f.User, At: f.At, Content: true, Version: extra.Version}
 	if f.Move != nil && f.Move.IDs.Has(int64(id)) {
 		revision = f.Move.revision(r, m, revision)
@@ -478,10 +478,10 @@ func (r *Realm) legacySpelling(c ChannelID, name string, otherwise TopicID) Topi
 	return otherwise
 }
 
-func (f *MessageUpdated) tell(r *Realm) []Notice {
+func (f *MessageUpdated) notices(r *Realm) []Notice {
 	out := f.updateNotices(r)
 	if f.Content != nil {
-		out = append(out, r.attachmentUseNotices(r.leftByApply().files)...)
+		out = append(out, r.attachmentUseNotices(r.priorState().files)...)
 	}
 	return out
 }

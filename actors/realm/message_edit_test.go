@@ -511,7 +511,7 @@ func TestDeleteTopicClearsPolicies(t *testing.T) {
 		if e.Channel != s.public || e.Topic != "A" || e.Policy != TopicInherits {
 			t.Errorf("the event says %+v", e)
 		}
-		if l := realmtest.ListEventsOf[*MutedTopicsTold](s.Scene, s.bo)[0].List; len(l) != 1 || l[0].Topic != "b" {
+		if l := realmtest.ListEventsOf[*MutedTopicsEvent](s.Scene, s.bo)[0].List; len(l) != 1 || l[0].Topic != "b" {
 			t.Errorf("muted topics: %v", l)
 		}
 		for _, u := range []UserID{s.ann, s.bo} {
@@ -676,7 +676,7 @@ func TestDeletionRemovesStars(t *testing.T) {
 	s.leave(s.bo, s.private)
 	do(s, s.ann, DeleteMessage{id})
 	s.ExpectEvents(s.bo, "update_message_flags")
-	if e := realmtest.ListEventsOf[*FlagsTold](s.Scene, s.bo)[0]; e.Add || e.Flag != FlagStarred ||
+	if e := realmtest.ListEventsOf[*FlagsEvent](s.Scene, s.bo)[0]; e.Add || e.Flag != FlagStarred ||
 		!e.IDs.Has(int64(id)) {
 		t.Errorf("received %+v", e)
 	}
@@ -691,7 +691,7 @@ func TestMoveRemovesStars(t *testing.T) {
 	s.leave(s.bo, s.private)
 	s.leave(s.bo, s.protected)
 	do(s, s.ann, moveToChannel(id, MoveAll, s.protected))
-	if e := realmtest.ListEventsOf[*FlagsTold](s.Scene, s.bo); len(e) != 1 || e[0].Add || e[0].Flag != FlagStarred {
+	if e := realmtest.ListEventsOf[*FlagsEvent](s.Scene, s.bo); len(e) != 1 || e[0].Add || e[0].Flag != FlagStarred {
 		t.Errorf("received %+v", e)
 	}
 	do(s, s.ann, moveToChannel(id, MoveAll, s.public))

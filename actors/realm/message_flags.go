@@ -210,20 +210,20 @@ func (f *FlagsChanged) apply(r *Realm) {
 	set.Subtract(f.IDs)
 }
 
-func (f *FlagsChanged) tell(r *Realm) []Notice {
+func (f *FlagsChanged) notices(r *Realm) []Notice {
 	to := r.usersAudience(f.User)
 	if len(to) == 0 {
 		return nil
 	}
-	e := &FlagsTold{Flag: f.Flag, Add: f.Add, IDs: f.IDs}
+	e := &FlagsEvent{Flag: f.Flag, Add: f.Add, IDs: f.IDs}
 	if f.Flag == FlagRead && !f.Add {
 		r.addUnreadDetails(e, f.User)
 	}
 	return []Notice{{To: to, Event: e}}
 }
 
-// FlagsTold is the event update_message_flags.
-type FlagsTold struct {
+// FlagsEvent is the event update_message_flags.
+type FlagsEvent struct {
 	Flag   Flags
 	Add    bool
 	All    bool // all messages are read now; IDs is empty
@@ -238,7 +238,7 @@ type FlagsTold struct {
 }
 
 // Details returns the data clients need about the messages that became unread, in the order of ids.
-func (e *FlagsTold) Details() []UnreadDetail {
+func (e *FlagsEvent) Details() []UnreadDetail {
 	if len(e.Places) == 0 {
 		return e.Unread
 	}
@@ -250,7 +250,7 @@ func (e *FlagsTold) Details() []UnreadDetail {
 	return out
 }
 
-func (*FlagsTold) EventType() string { return "update_message_flags" }
+func (*FlagsEvent) EventType() string { return "update_message_flags" }
 
 // UnreadDetail has the data a client needs to count a message as unread.
 type UnreadDetail struct {
@@ -271,7 +271,7 @@ type UnreadPlace struct {
 }
 
 // addUnreadDetails fills in the details of messages that became unread.
-func (r *Realm) addUnreadDetails(e *FlagsTold, u UserID) {
+func (r *Realm) addUnreadDetails(e *FlagsEvent, u UserID) {
 	e.At = make([]uint32, 0, e.IDs.Len())
 	mutes := r.muteSettingsOf(u)
 	rd := r.marks.find(u)
@@ -424,9 +424,9 @@ func (f *AllRead) apply(r *Realm) {
 	})
 }
 
-func (f *AllRead) tell(r *Realm) []Notice {
+func (f *AllRead) notices(r *Realm) []Notice {
 	if to := r.usersAudience(f.User); len(to) > 0 {
-		return []Notice{{To: to, Event: &FlagsTold{Flag: FlagRead, Add: true, All: true}}}
+		return []Notice{{To: to, Event: &FlagsEvent{Flag: FlagRead, Add: true, All: true}}}
 	}
 	return nil
 }

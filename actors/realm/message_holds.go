@@ -90,8 +90,8 @@ func (f *HoldAdded) apply(r *Realm) {
 	r.small.holds.put(f.ID, &h)
 }
 
-func (*HoldAdded) keepsMarkdownConfig() {}
-func (*HoldAdded) tell(*Realm) []Notice { return nil }
+func (*HoldAdded) keepsMarkdownConfig()    {}
+func (*HoldAdded) notices(*Realm) []Notice { return nil }
 
 // RemoveHold asks, for the operator, to end a legal hold. Archived messages whose time is over are purged soon after.
 type RemoveHold struct{ ID int64 }
@@ -115,8 +115,8 @@ func (f *HoldRemoved) apply(r *Realm) {
 	r.purgeProgress = purgeProgress{} // the messages may be due now
 }
 
-func (*HoldRemoved) keepsMarkdownConfig() {}
-func (*HoldRemoved) tell(*Realm) []Notice { return nil }
+func (*HoldRemoved) keepsMarkdownConfig()    {}
+func (*HoldRemoved) notices(*Realm) []Notice { return nil }
 
 // HoldInfo is a legal hold with its id.
 type HoldInfo struct {

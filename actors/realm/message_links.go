@@ -47,4 +47,4 @@ func (f *LinksMarked) apply(r *Realm) {
 	o.LinksChecked = max(o.LinksChecked, f.UpTo)
 }
 
-func (*LinksMarked) tell(*Realm) []Notice { return nil }
+func (*LinksMarked) notices(*Realm) []Notice { return nil }

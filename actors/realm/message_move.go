@@ -56,7 +56,7 @@ type MessagesHidden struct {
 func (*MessagesHidden) keepsMarkdownConfig() {}
 
 func (f *MessagesHidden) apply(r *Realm) {
-	before := r.keepForTell()
+	before := r.savePriorState()
 	before.audiences = [][]UserID{r.hiddenMessagesAudience(f)}
 	for _, u := range f.Users {
 		before.stars.add(r, u, f.IDs, before.audiences[0])
@@ -68,14 +68,14 @@ func (f *MessagesHidden) apply(r *Realm) {
 	}
 }
 
-func (f *MessagesHidden) tell(r *Realm) []Notice {
-	before := r.leftByApply()
+func (f *MessagesHidden) notices(r *Realm) []Notice {
+	before := r.priorState()
 	var out []Notice
 	if to := before.audiences[0]; len(to) > 0 {
 		e := &MessagesVanished{IDs: ids.IDs[MessageID](f.IDs), Channel: f.Channel, Topic: f.Topic}
 		out = append(out, Notice{To: to, Event: e})
 	}
-	return append(out, before.stars.tell()...)
+	return append(out, before.stars.notices()...)
 }
 
 // MessagesVanished is the event delete_message: messages were deleted, or moved where the receiver has no access. It
@@ -124,7 +124,7 @@ type HistoryBegins struct {
 
 func (*HistoryBegins) keepsMarkdownConfig() {}
 func (*HistoryBegins) apply(*Realm)         {}
-func (f *HistoryBegins) tell(r *Realm) []Notice {
+func (f *HistoryBegins) notices(r *Realm) []Notice {
 	c := r.channels.must(f.Channel)
 	e := &ChannelActivityChanged{Channel: c.ID, Name: c.Name, First: f.First, FirstChanged: true}
 	return []Notice{{To: r.channelAudience(c), Event: e}}

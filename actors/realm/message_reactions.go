@@ -119,7 +119,7 @@ func (t View) checkEmoji(e Reaction, c AddReaction) error {
 type ReactionAdded struct {
 	Message  MessageID
 	Reaction Reaction
-	UserName string // of the user that reacted; tell fills it in for users that can see them
+	UserName string // of the user that reacted; notices fills it in for users that can see them
 }
 
 func (*ReactionAdded) keepsMarkdownConfig() {}
@@ -142,7 +142,7 @@ func (f *ReactionAdded) apply(r *Realm) {
 	}
 }
 
-func (f *ReactionAdded) tell(r *Realm) []Notice {
+func (f *ReactionAdded) notices(r *Realm) []Notice {
 	return r.reactionNotices(f.Message, f.Reaction.User, func(name string) Event {
 		return &ReactionAdded{f.Message, f.Reaction, name}
 	})
@@ -232,7 +232,7 @@ func (f *ReactionRemoved) apply(r *Realm) {
 	}
 }
 
-func (f *ReactionRemoved) tell(r *Realm) []Notice {
+func (f *ReactionRemoved) notices(r *Realm) []Notice {
 	return r.reactionNotices(f.Message, f.Reaction.User, func(name string) Event {
 		return &ReactionRemoved{f.Message, f.Reaction, name}
 	})

@@ -137,7 +137,7 @@ func (f *ReminderAdded) apply(r *Realm) {
 	r.small.reminders.put(x.ID, &x)
 }
 
-func (f *ReminderAdded) tell(r *Realm) []Notice {
+func (f *ReminderAdded) notices(r *Realm) []Notice {
 	return []Notice{{To: r.usersAudience(f.Reminder.User), Event: f}}
 }
 
@@ -162,7 +162,7 @@ func (*ReminderGone) keepsMarkdownConfig() {}
 func (*ReminderGone) EventType() string    { return "reminders" }
 
 func (f *ReminderGone) apply(r *Realm) { r.small.reminders.remove(f.ID) }
-func (f *ReminderGone) tell(r *Realm) []Notice {
+func (f *ReminderGone) notices(r *Realm) []Notice {
 	return []Notice{{To: r.usersAudience(f.User), Event: f}}
 }
 

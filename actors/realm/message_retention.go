@@ -103,8 +103,8 @@ func (x *retentionProgress) step(now int64, do func(*Turn)) func(*Turn) (any, er
 	}
 	return func(t *Turn) (any, error) {
 		do(t)
-		for _, told := range t.told {
-			for _, n := range told.Notices {
+		for _, p := range t.publications {
+			for _, n := range p.Notices {
 				x.deliveries += len(n.To)
 			}
 		}

@@ -164,7 +164,7 @@ func (f *MessageScheduled) apply(r *Realm) {
 	r.small.scheduled.put(s.ID, &s)
 }
 
-func (f *MessageScheduled) tell(r *Realm) []Notice {
+func (f *MessageScheduled) notices(r *Realm) []Notice {
 	return []Notice{{To: r.usersAudience(f.Message.User), Event: f}}
 }
 
@@ -243,7 +243,7 @@ func (*ScheduledChanged) EventType() string    { return "scheduled_messages" }
 
 func (f *ScheduledChanged) apply(r *Realm) { s := f.Message; r.small.scheduled.put(s.ID, &s) }
 
-func (f *ScheduledChanged) tell(r *Realm) []Notice {
+func (f *ScheduledChanged) notices(r *Realm) []Notice {
 	return []Notice{{To: r.usersAudience(f.Message.User), Event: f}}
 }
 
@@ -275,7 +275,7 @@ func (f *ScheduledGone) apply(r *Realm) {
 	}
 }
 
-func (f *ScheduledGone) tell(r *Realm) []Notice {
+func (f *ScheduledGone) notices(r *Realm) []Notice {
 	return []Notice{{To: r.usersAudience(f.User), Event: f}}
 }
 

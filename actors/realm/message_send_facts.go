@@ -123,7 +123,7 @@ func (r *Realm) addTopic(id TopicID, c ChannelID, name string) {
 	r.index.addTopic(id, t)
 }
 
-func (f *MessageSent) tell(r *Realm) []Notice {
+func (f *MessageSent) notices(r *Realm) []Notice {
 	e := &MessageArrived{Message: r.messageInfo(f.ID, r.message(f.ID)), ChannelWildcard: f.Content.ChannelWildcard,
 		Mentioned: f.Mentioned, GroupMentioned: f.GroupMentioned, TopicMentioned: f.TopicMentioned, Alerted: f.Alerted,
 		ReadBy: f.ReadBy, Queue: f.Queue, LocalID: f.LocalID}

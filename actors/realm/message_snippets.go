@@ -64,7 +64,7 @@ func (f *SnippetAdded) apply(r *Realm) {
 	r.small.snippets.put(s.ID, &s)
 }
 
-func (f *SnippetAdded) tell(r *Realm) []Notice {
+func (f *SnippetAdded) notices(r *Realm) []Notice {
 	return []Notice{{To: r.usersAudience(f.Snippet.User), Event: f}}
 }
 
@@ -103,7 +103,7 @@ func (*SnippetChanged) EventType() string    { return "saved_snippets" }
 
 func (f *SnippetChanged) apply(r *Realm) { s := f.Snippet; r.small.snippets.put(s.ID, &s) }
 
-func (f *SnippetChanged) tell(r *Realm) []Notice {
+func (f *SnippetChanged) notices(r *Realm) []Notice {
 	return []Notice{{To: r.usersAudience(f.Snippet.User), Event: f}}
 }
 
@@ -129,6 +129,6 @@ func (*SnippetRemoved) EventType() string    { return "saved_snippets" }
 
 func (f *SnippetRemoved) apply(r *Realm) { r.small.snippets.remove(f.ID) }
 
-func (f *SnippetRemoved) tell(r *Realm) []Notice {
+func (f *SnippetRemoved) notices(r *Realm) []Notice {
 	return []Notice{{To: r.usersAudience(f.User), Event: f}}
 }

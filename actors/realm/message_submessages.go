@@ -170,6 +170,6 @@ func (f *SubmessageAdded) apply(r *Realm) {
 	e.Submessages = append(e.Submessages, f.Submessage)
 }
 
-func (f *SubmessageAdded) tell(r *Realm) []Notice {
+func (f *SubmessageAdded) notices(r *Realm) []Notice {
 	return []Notice{{To: r.messageAudience(f.Message, r.message(f.Message)), Event: f}}
 }

@@ -73,9 +73,9 @@ func (t *Turn) sendTyping(to []UserID, e *Typing) {
 			limited = append(limited, u)
 		}
 	}
-	t.Tell(Notice{To: full, Event: e})
+	t.SendEphemeral(Notice{To: full, Event: e})
 	if len(limited) > 0 {
-		t.Tell(Notice{To: limited, Event: &redacted})
+		t.SendEphemeral(Notice{To: limited, Event: &redacted})
 	}
 }
 
@@ -119,7 +119,7 @@ func (c SendEditTyping) Decide(t *Turn) (Done, error) {
 	for _, p := range i.People {
 		e.People = append(e.People, p.ID)
 	}
-	t.Tell(Notice{To: t.typingAudience(t.messageAudience(i.ID, t.message(i.ID))), Event: e})
+	t.SendEphemeral(Notice{To: t.typingAudience(t.messageAudience(i.ID, t.message(i.ID))), Event: e})
 	return Done{}, nil
 }
 

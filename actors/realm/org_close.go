@@ -28,7 +28,7 @@ type RealmClosed struct {
 }
 
 func (f *RealmClosed) apply(r *Realm) { r.org.change(0).Deactivated = true }
-func (f *RealmClosed) tell(r *Realm) []Notice {
+func (f *RealmClosed) notices(r *Realm) []Notice {
 	return []Notice{{To: r.everyoneAudience(), Event: &RealmEnded{r.ID()}}}
 }
 
@@ -57,5 +57,5 @@ func (ReopenRealm) Decide(t *Turn) (Done, error) {
 // RealmReopened reactivates the organization.
 type RealmReopened struct{ At int64 }
 
-func (f *RealmReopened) apply(r *Realm)         { r.org.change(0).Deactivated = false }
-func (f *RealmReopened) tell(r *Realm) []Notice { return nil }
+func (f *RealmReopened) apply(r *Realm)            { r.org.change(0).Deactivated = false }
+func (f *RealmReopened) notices(r *Realm) []Notice { return nil }

@@ -73,7 +73,7 @@ func (f *Founded) apply(r *Realm) {
 	}
 }
 
-func (f *Founded) tell(*Realm) []Notice { return nil }
+func (f *Founded) notices(*Realm) []Notice { return nil }
 
 // FoundRealm creates the organization. The server creates its owner next, with CreateUser.
 type FoundRealm struct{ StringID, Name string }

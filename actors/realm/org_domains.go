@@ -93,8 +93,10 @@ func (f *DomainAdded) apply(r *Realm) {
 	r.small.domains.put(d.ID, &d)
 }
 
-func (f *DomainAdded) tell(r *Realm) []Notice { return []Notice{{To: r.everyoneAudience(), Event: f}} }
-func (*DomainAdded) EventType() string        { return "realm_domains" }
+func (f *DomainAdded) notices(r *Realm) []Notice {
+	return []Notice{{To: r.everyoneAudience(), Event: f}}
+}
+func (*DomainAdded) EventType() string { return "realm_domains" }
 
 // EditDomain asks to include a domain's subdomains, or to exclude them.
 type EditDomain struct {
@@ -122,7 +124,7 @@ type DomainChanged struct{ Domain Domain }
 func (f *DomainChanged) apply(r *Realm) {
 	r.small.domains.change(f.Domain.ID).Subdomains = f.Domain.Subdomains
 }
-func (f *DomainChanged) tell(r *Realm) []Notice {
+func (f *DomainChanged) notices(r *Realm) []Notice {
 	return []Notice{{To: r.everyoneAudience(), Event: f}}
 }
 func (*DomainChanged) EventType() string { return "realm_domains" }
@@ -153,7 +155,7 @@ type DomainRemoved struct {
 }
 
 func (f *DomainRemoved) apply(r *Realm) { r.small.domains.remove(f.ID) }
-func (f *DomainRemoved) tell(r *Realm) []Notice {
+func (f *DomainRemoved) notices(r *Realm) []Notice {
 	return []Notice{{To: r.everyoneAudience(), Event: f}}
 }
 func (*DomainRemoved) EventType() string { return "realm_domains" }

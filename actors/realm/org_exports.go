@@ -172,17 +172,17 @@ func (f *ExportChanged) apply(r *Realm) {
 	r.small.exports.put(e.ID, &e)
 }
 
-func (f *ExportChanged) tell(r *Realm) []Notice {
+func (f *ExportChanged) notices(r *Realm) []Notice {
 	if to := r.humanAdminsAudience(); len(to) > 0 {
-		return []Notice{{To: to, Event: &ExportsTold{r.exportList()}}}
+		return []Notice{{To: to, Event: &ExportListEvent{r.exportList()}}}
 	}
 	return nil
 }
 
-// ExportsTold is the event realm_export, with all exports.
-type ExportsTold struct{ Exports []Export }
+// ExportListEvent is the event realm_export, with all exports.
+type ExportListEvent struct{ Exports []Export }
 
-func (*ExportsTold) EventType() string { return "realm_export" }
+func (*ExportListEvent) EventType() string { return "realm_export" }
 
 func (r *Realm) exportList() []Export { return r.small.exports.list() }
 
@@ -251,13 +251,13 @@ func (v View) MessagesAt(ids []MessageID) (out []MessageInfo) {
 	return slices.Clip(out)
 }
 
-// ConsentTold is the event realm_export_consent: a user gave or withdrew consent to exports.
-type ConsentTold struct {
+// ExportConsentEvent is the event realm_export_consent: a user gave or withdrew consent to exports.
+type ExportConsentEvent struct {
 	User      UserID
 	Consented bool
 }
 
-func (*ConsentTold) EventType() string { return "realm_export_consent" }
+func (*ExportConsentEvent) EventType() string { return "realm_export_consent" }
 
 // consentNotices tells administrators whether a reactivated account consents to exports. No other event contains it,
 // and none does for a new account (protocol).
@@ -266,5 +266,5 @@ func (r *Realm) consentNotices(u *User) []Notice {
 	if u.IsBot() || len(to) == 0 {
 		return nil
 	}
-	return []Notice{{To: to, Event: &ConsentTold{u.ID, u.Consented()}}}
+	return []Notice{{To: to, Event: &ExportConsentEvent{u.ID, u.Consented()}}}
 }

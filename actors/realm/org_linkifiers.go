@@ -127,7 +127,7 @@ func (f *LinkifierSaved) apply(r *Realm) {
 	r.small.linkifiers.put(l.ID, &l)
 }
 
-func (f *LinkifierSaved) tell(r *Realm) []Notice { return r.linkifierNotices() }
+func (f *LinkifierSaved) notices(r *Realm) []Notice { return r.linkifierNotices() }
 
 // RemoveLinkifier asks to remove a linkifier.
 type RemoveLinkifier struct{ ID int64 }
@@ -146,8 +146,8 @@ func (c RemoveLinkifier) Decide(t *Turn) (Done, error) {
 // LinkifierRemoved says that a linkifier was removed.
 type LinkifierRemoved struct{ ID int64 }
 
-func (f *LinkifierRemoved) apply(r *Realm)         { r.small.linkifiers.remove(f.ID) }
-func (f *LinkifierRemoved) tell(r *Realm) []Notice { return r.linkifierNotices() }
+func (f *LinkifierRemoved) apply(r *Realm)            { r.small.linkifiers.remove(f.ID) }
+func (f *LinkifierRemoved) notices(r *Realm) []Notice { return r.linkifierNotices() }
 
 // OrderLinkifiers asks for another order. IDs contains each linkifier once.
 type OrderLinkifiers struct{ IDs []int64 }
@@ -176,7 +176,7 @@ func (f *LinkifiersOrdered) apply(r *Realm) {
 	}
 }
 
-func (f *LinkifiersOrdered) tell(r *Realm) []Notice { return r.linkifierNotices() }
+func (f *LinkifiersOrdered) notices(r *Realm) []Notice { return r.linkifierNotices() }
 
 // LinkifiersChanged is the event realm_linkifiers with the whole list, in order.
 type LinkifiersChanged struct{ List []Linkifier }

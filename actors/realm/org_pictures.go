@@ -60,7 +60,7 @@ func (f *PictureChanged) apply(r *Realm) {
 	*source, *file, *version = f.Picture.Source, f.Picture.File, f.Picture.Version
 }
 
-func (f *PictureChanged) tell(r *Realm) []Notice {
+func (f *PictureChanged) notices(r *Realm) []Notice {
 	return []Notice{{To: r.everyoneAudience(), Event: f}}
 }
 func (*PictureChanged) EventType() string { return "realm" }

@@ -85,7 +85,7 @@ func (f *PlaygroundAdded) apply(r *Realm) {
 	r.small.playgrounds.put(p.ID, &p)
 }
 
-func (f *PlaygroundAdded) tell(r *Realm) []Notice { return r.playgroundNotices() }
+func (f *PlaygroundAdded) notices(r *Realm) []Notice { return r.playgroundNotices() }
 
 // RemovePlayground asks to remove a playground.
 type RemovePlayground struct{ ID int64 }
@@ -104,8 +104,8 @@ func (c RemovePlayground) Decide(t *Turn) (Done, error) {
 // PlaygroundRemoved says that a playground was removed.
 type PlaygroundRemoved struct{ ID int64 }
 
-func (f *PlaygroundRemoved) apply(r *Realm)         { r.small.playgrounds.remove(f.ID) }
-func (f *PlaygroundRemoved) tell(r *Realm) []Notice { return r.playgroundNotices() }
+func (f *PlaygroundRemoved) apply(r *Realm)            { r.small.playgrounds.remove(f.ID) }
+func (f *PlaygroundRemoved) notices(r *Realm) []Notice { return r.playgroundNotices() }
 
 // PlaygroundsChanged is the event realm_playgrounds with the whole list.
 type PlaygroundsChanged struct{ List []Playground }

@@ -231,7 +231,7 @@ func (f *OrganizationChanged) apply(r *Realm) {
 	o.FullAt = max(o.FullAt, f.At)
 }
 
-func (f *OrganizationChanged) tell(r *Realm) []Notice {
+func (f *OrganizationChanged) notices(r *Realm) []Notice {
 	to := r.everyoneAudience()
 	e := *f
 	if f.Group != nil {

@@ -70,9 +70,9 @@ func (f *DeviceAdded) apply(r *Realm) {
 	r.small.devicesOf[f.User] = append(slices.Clone(r.small.devicesOf[f.User]), f.ID)
 }
 
-func (f *DeviceAdded) tell(r *Realm) []Notice { return r.userNotices(f.User, f) }
-func (*DeviceAdded) EventType() string        { return "device" }
-func (*DeviceAdded) keepsMarkdownConfig()     {}
+func (f *DeviceAdded) notices(r *Realm) []Notice { return r.userNotices(f.User, f) }
+func (*DeviceAdded) EventType() string           { return "device" }
+func (*DeviceAdded) keepsMarkdownConfig()        {}
 
 // userNotices returns the notice of an event for one user, or nil if the user is not connected.
 func (r *Realm) userNotices(u UserID, e Event) []Notice {
@@ -111,9 +111,9 @@ func (f *DeviceRemoved) apply(r *Realm) {
 	r.small.devicesOf[f.User] = rest
 }
 
-func (f *DeviceRemoved) tell(r *Realm) []Notice { return r.userNotices(f.User, f) }
-func (*DeviceRemoved) EventType() string        { return "device" }
-func (*DeviceRemoved) keepsMarkdownConfig()     {}
+func (f *DeviceRemoved) notices(r *Realm) []Notice { return r.userNotices(f.User, f) }
+func (*DeviceRemoved) EventType() string           { return "device" }
+func (*DeviceRemoved) keepsMarkdownConfig()        {}
 
 // removeAllDevices ends every registration of an account for notifications, encrypted or not.
 func (t *Turn) removeAllDevices(u UserID) {
@@ -270,6 +270,6 @@ func (f *DeviceChanged) apply(r *Realm) {
 	r.updatePushReachable(f.User)
 }
 
-func (f *DeviceChanged) tell(r *Realm) []Notice { return r.userNotices(f.User, f) }
-func (*DeviceChanged) EventType() string        { return "device" }
-func (*DeviceChanged) keepsMarkdownConfig()     {}
+func (f *DeviceChanged) notices(r *Realm) []Notice { return r.userNotices(f.User, f) }
+func (*DeviceChanged) EventType() string           { return "device" }
+func (*DeviceChanged) keepsMarkdownConfig()        {}

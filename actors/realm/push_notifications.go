@@ -234,5 +234,5 @@ func (f *ShownCleared) apply(r *Realm) {
 	}
 }
 
-func (*ShownCleared) tell(*Realm) []Notice { return nil }
-func (*ShownCleared) keepsMarkdownConfig() {}
+func (*ShownCleared) notices(*Realm) []Notice { return nil }
+func (*ShownCleared) keepsMarkdownConfig()    {}

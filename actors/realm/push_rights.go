@@ -68,8 +68,8 @@ func (f *PushSecretMade) apply(r *Realm) {
 	r.org.change(0).Push = &s
 }
 
-func (*PushSecretMade) tell(*Realm) []Notice { return nil }
-func (*PushSecretMade) keepsMarkdownConfig() {}
+func (*PushSecretMade) notices(*Realm) []Notice { return nil }
+func (*PushSecretMade) keepsMarkdownConfig()    {}
 
 // SetPushRights is a command of the server: the push bouncer has said whether it forwards notifications of the
 // organization. Owners get a message when it stops to, and when it forwards them again.
@@ -145,8 +145,8 @@ func (f *PushRightsChanged) apply(r *Realm) {
 	r.org.change(0).Push = &s
 }
 
-// tell shows both values, changed or not, as two settings. Clients cannot see the reason.
-func (f *PushRightsChanged) tell(r *Realm) []Notice {
+// notices shows both values, changed or not, as two settings. Clients cannot see the reason.
+func (f *PushRightsChanged) notices(r *Realm) []Notice {
 	to := r.everyoneAudience()
 	if len(to) == 0 {
 		return nil

@@ -164,5 +164,5 @@ func (f *PushTokensChanged) apply(r *Realm) {
 	r.small.pushTokens.put(f.User, &PushTokens{slices.Clone(f.List)})
 }
 
-func (*PushTokensChanged) tell(*Realm) []Notice { return nil }
-func (*PushTokensChanged) keepsMarkdownConfig() {}
+func (*PushTokensChanged) notices(*Realm) []Notice { return nil }
+func (*PushTokensChanged) keepsMarkdownConfig()    {}

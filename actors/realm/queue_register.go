@@ -154,7 +154,7 @@ func (r *Realm) dropSubscriberCaches(u UserID) {
 	})
 }
 
-func (f *QueueOpened) tell(r *Realm) []Notice {
+func (f *QueueOpened) notices(r *Realm) []Notice {
 	return []Notice{{To: []UserID{f.Queue.User}, Event: f}}
 }
 
@@ -204,7 +204,7 @@ func (f *QueueClosed) apply(r *Realm) {
 	r.queues.remove(f.ID)
 }
 
-func (f *QueueClosed) tell(*Realm) []Notice { return []Notice{{To: []UserID{f.User}, Event: f}} }
+func (f *QueueClosed) notices(*Realm) []Notice { return []Notice{{To: []UserID{f.User}, Event: f}} }
 
 func (*QueueClosed) EventType() string { return "" }
 
@@ -217,8 +217,8 @@ type QueuesCaughtUp struct {
 	Through       Seq
 }
 
-func (*QueuesCaughtUp) apply(*Realm)         {}
-func (*QueuesCaughtUp) tell(*Realm) []Notice { return nil }
+func (*QueuesCaughtUp) apply(*Realm)            {}
+func (*QueuesCaughtUp) notices(*Realm) []Notice { return nil }
 
 // RecordCaughtUp records the fact.
 func (t *Turn) RecordCaughtUp(f *QueuesCaughtUp) { t.Record(f) }

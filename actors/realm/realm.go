@@ -42,7 +42,7 @@ type Realm struct {
 	// cache holds JSON encoded from rows, with the version of the rows it was made from.
 	cache jsonCache
 
-	applied *applied // left by apply for tell of the same fact; nil between facts
+	prior *priorState // saved by apply for notices of the same fact; nil between facts
 
 	limits Limits // of the things that users create; see SetLimits
 	level  uint16 // see Level; 0: that of the program
@@ -99,11 +99,11 @@ func (r *Realm) Founded() bool { return r.org.find(0) != nil }
 //
 // apply changes the realm. It must not fail and must not ask for anything: clock readings, new ids and permissions are
 // settled while deciding and are fields of the fact, or come with the batch. It does not change the fact, which other
-// processes apply too. tell runs right after apply. It returns the events of the fact, with their audiences as of that
+// processes apply too. notices runs right after apply. It returns the events of the fact with their audiences at that
 // moment.
 type Fact interface {
 	apply(r *Realm)
-	tell(r *Realm) []Notice
+	notices(r *Realm) []Notice
 }
 
 // Event is the content of an event for clients. It is self-contained, because it is rendered later, when the realm may
@@ -122,9 +122,9 @@ type Notice struct {
 	PublicOnly bool
 }
 
-// Told is the notices of one fact with its number. The notices of ephemeral events carry the number of the fact before
-// them.
-type Told struct {
+// Publication is the notices of one fact, on the way to the session actors. Seq is the number of the fact. An ephemeral
+// event has no fact: its publication has the number of the fact before it.
+type Publication struct {
 	Seq       Seq
 	Ephemeral bool
 	Notices   []Notice
@@ -208,9 +208,9 @@ type View struct {
 // Turn is exclusive access to the realm for one command. It collects the facts and notices that the command records.
 type Turn struct {
 	View
-	env   TurnEnv
-	facts []Fact
-	told  []Told
+	env          TurnEnv
+	facts        []Fact
+	publications []Publication
 }
 
 // ViewAs returns a view of the realm for the caller.
@@ -221,7 +221,7 @@ func (r *Realm) ViewAs(c Caller, now int64) View { return View{Realm: r, Caller:
 // IncompleteTurn if decide panics after its first fact.
 func RunTurn[A any](
 	r *Realm, c Caller, env TurnEnv, decide func(*Turn) (A, error),
-) (answer A, facts []Fact, told []Told, err error) {
+) (answer A, facts []Fact, publications []Publication, err error) {
 	t := &Turn{View: View{Realm: r, Caller: c, Now: env.Now}, env: env}
 	r.level = env.Level
 	defer func() {
@@ -247,7 +247,7 @@ func RunTurn[A any](
 	if err != nil && len(t.facts) > 0 {
 		panic(IncompleteTurn{"BUG: a command refused after recording: " + err.Error()})
 	}
-	return answer, t.facts, t.told, err
+	return answer, t.facts, t.publications, err
 }
 
 // IncompleteTurn is the panic of a turn that had already recorded a fact. The state of the realm can no longer be
@@ -281,14 +281,14 @@ func (t *Turn) record(f Fact) {
 	}
 	t.facts = append(t.facts, f)
 	if n := t.applyNext(f); len(n) > 0 {
-		t.told = append(t.told, Told{Seq: t.seq, Notices: n})
+		t.publications = append(t.publications, Publication{Seq: t.seq, Notices: n})
 	}
 }
 
-// Tell sends an event without a fact, for example presence and typing. A crash may lose it.
-func (t *Turn) Tell(n Notice) {
+// SendEphemeral sends an event without a fact, for example presence and typing. A crash may lose it.
+func (t *Turn) SendEphemeral(n Notice) {
 	if len(n.To) > 0 {
-		t.told = append(t.told, Told{Seq: t.seq, Ephemeral: true, Notices: []Notice{n}})
+		t.publications = append(t.publications, Publication{Seq: t.seq, Ephemeral: true, Notices: []Notice{n}})
 	}
 }
 
@@ -328,8 +328,8 @@ func RunSequentially(parts ...func()) {
 // for more of them.
 type Ticked struct{}
 
-func (*Ticked) apply(*Realm)             {}
-func (f *Ticked) tell(r *Realm) []Notice { return []Notice{{To: r.everyoneAudience(), Event: f}} }
+func (*Ticked) apply(*Realm)                {}
+func (f *Ticked) notices(r *Realm) []Notice { return []Notice{{To: r.everyoneAudience(), Event: f}} }
 
 // EventType returns "": sessions need only the number.
 func (*Ticked) EventType() string { return "" }
@@ -348,7 +348,7 @@ func (*ServerRestarted) EventType() string { return "restart" }
 // AnnounceRestart sends ServerRestarted to every connected user, without a fact.
 func (t *Turn) AnnounceRestart() error {
 	if t.Realm.Founded() {
-		t.Tell(Notice{To: t.everyoneAudience(), Event: &ServerRestarted{t.Now}})
+		t.SendEphemeral(Notice{To: t.everyoneAudience(), Event: &ServerRestarted{t.Now}})
 	}
 	return nil
 }

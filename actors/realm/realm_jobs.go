@@ -354,8 +354,8 @@ func (f *JobStarted) apply(r *Realm) {
 	r.small.jobs.put(f.ID, &j)
 }
 
-func (*JobStarted) tell(*Realm) []Notice { return nil }
-func (*JobStarted) keepsMarkdownConfig() {}
+func (*JobStarted) notices(*Realm) []Notice { return nil }
+func (*JobStarted) keepsMarkdownConfig()    {}
 
 // JobAdvanced says for which users or messages a job is done.
 type JobAdvanced struct {
@@ -381,11 +381,11 @@ func (f *JobStopped) apply(r *Realm) {
 	r.stoppedJobs = r.stoppedJobs[max(0, len(r.stoppedJobs)-MaxJobs):]
 }
 
-func (*JobStopped) tell(*Realm) []Notice { return nil }
-func (*JobStopped) keepsMarkdownConfig() {}
+func (*JobStopped) notices(*Realm) []Notice { return nil }
+func (*JobStopped) keepsMarkdownConfig()    {}
 
-func (*JobAdvanced) tell(*Realm) []Notice { return nil }
-func (*JobAdvanced) keepsMarkdownConfig() {}
+func (*JobAdvanced) notices(*Realm) []Notice { return nil }
+func (*JobAdvanced) keepsMarkdownConfig()    {}
 
 // ChannelJoiners is the users who join one channel, as sets. Naming each in the answer would take too long inside a
 // turn.

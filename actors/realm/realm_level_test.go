@@ -45,8 +45,8 @@ func TestFactsOfHigherLevels(t *testing.T) {
 // levelSeen is a fact that notes the level at which it is applied.
 type levelSeen struct{ at *uint16 }
 
-func (f *levelSeen) apply(r *Realm)       { *f.at = r.Level() }
-func (f *levelSeen) tell(*Realm) []Notice { return nil }
+func (f *levelSeen) apply(r *Realm)          { *f.at = r.Level() }
+func (f *levelSeen) notices(*Realm) []Notice { return nil }
 
 // A replayed fact is applied at the level of its batch, whatever the level of the program is.
 func TestReplayUsesTheLevelOfTheBatch(t *testing.T) {

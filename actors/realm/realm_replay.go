@@ -6,9 +6,9 @@ import (
 	"parley/actors/realm/ids"
 )
 
-// applied is data that apply leaves for tell of the same fact, because the state that it comes from is gone after the
-// change. It is not part of the fact: a fact is the same for every process that applies it.
-type applied struct {
+// priorState is the state before a fact, as far as notices needs it. apply saves it, because the change removes that
+// state. It is not part of the fact: a fact is the same for every process that applies it.
+type priorState struct {
 	audiences     [][]UserID // as of before the change
 	stars         removedStars
 	files         []string // the files that deleted messages used, or that only one of two texts uses
@@ -18,20 +18,20 @@ type applied struct {
 	marks         []ArchivedMarks
 }
 
-// keepForTell returns the data of the fact that is being applied, for apply to fill.
-func (r *Realm) keepForTell() *applied {
-	if r.applied == nil {
-		r.applied = &applied{}
+// savePriorState returns the prior state of the fact that is being applied, for apply to fill.
+func (r *Realm) savePriorState() *priorState {
+	if r.prior == nil {
+		r.prior = &priorState{}
 	}
-	return r.applied
+	return r.prior
 }
 
-// leftByApply returns the data that apply has left for tell.
-func (r *Realm) leftByApply() applied {
-	if r.applied == nil {
-		return applied{}
+// priorState returns what apply has saved; it is empty if apply saved nothing.
+func (r *Realm) priorState() priorState {
+	if r.prior == nil {
+		return priorState{}
 	}
-	return *r.applied
+	return *r.prior
 }
 
 // applyNext gives a fact the next number, applies it, and returns its notices.
@@ -39,21 +39,21 @@ func (r *Realm) applyNext(f Fact) []Notice {
 	r.seq++
 	f.apply(r)
 	r.noteApplied(f)
-	notices := f.tell(r)
-	r.applied = nil
+	notices := f.notices(r)
+	r.prior = nil
 	return notices
 }
 
 // Replay applies a fact that was read from the journal, at the present clock. It returns the same notices as when the
 // fact was recorded.
-func (r *Realm) Replay(f Fact) Told {
+func (r *Realm) Replay(f Fact) Publication {
 	notices := r.applyNext(f)
-	return Told{Seq: r.seq, Notices: notices}
+	return Publication{Seq: r.seq, Notices: notices}
 }
 
 // ReplayAt is Replay with the clock reading and the rule level of the fact's batch. Both are 0 for facts from before
 // batches had them; they are applied at the present clock and at FirstLevel.
-func (r *Realm) ReplayAt(f Fact, now int64, level uint16) Told {
+func (r *Realm) ReplayAt(f Fact, now int64, level uint16) Publication {
 	clock, before := r.index.clock, r.level
 	if now != 0 {
 		r.index.clock = now
@@ -67,17 +67,17 @@ func (r *Realm) ReplayAt(f Fact, now int64, level uint16) Told {
 // Follow applies a batch that another realm with the same state has recorded. facts are the decoded facts of the batch.
 // The result is the notices of each fact that has some: the same as those of the other realm. An error means that
 // nothing was applied.
-func (r *Realm) Follow(b Batch, facts []Fact) ([]Told, error) {
+func (r *Realm) Follow(b Batch, facts []Fact) ([]Publication, error) {
 	if err := r.CheckFollows(b); err != nil {
 		return nil, err
 	}
-	var told []Told
+	var publications []Publication
 	for _, f := range facts {
 		if t := r.ReplayAt(f, b.Now, b.Level); len(t.Notices) > 0 {
-			told = append(told, t)
+			publications = append(publications, t)
 		}
 	}
-	return told, nil
+	return publications, nil
 }
 
 // CheckFollows returns an error if a batch cannot be applied to the realm as it is now.

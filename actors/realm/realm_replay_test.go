@@ -9,8 +9,8 @@ import (
 	"parley/actors/realm/realmtest"
 )
 
-// A fact is the same for every process that applies it. So it has only fields that are stored: data that apply leaves
-// for tell belongs to the realm, see keepForTell.
+// A fact is the same for every process that applies it. So it has only fields that are stored: data that notices
+// needs of the state before the fact belongs to the realm, see savePriorState.
 func TestFactsHaveOnlyStoredFields(t *testing.T) {
 	for number, f := range realm.TypesByNumber() {
 		for i := range f.NumField() {

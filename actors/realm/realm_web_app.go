@@ -14,7 +14,7 @@ func (ChangeWebApp) Decide(t *Turn) (Done, error) {
 type WebAppChanged struct{}
 
 func (*WebAppChanged) apply(*Realm) {}
-func (f *WebAppChanged) tell(r *Realm) []Notice {
+func (f *WebAppChanged) notices(r *Realm) []Notice {
 	return []Notice{{To: r.everyoneAudience(), Event: f}}
 }
 

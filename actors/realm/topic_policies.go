@@ -127,7 +127,7 @@ func (f *TopicPolicySet) apply(r *Realm) {
 	r.setTopicPolicies([]UserID{f.User}, f.Channel, f.Topic, f.Policy, f.At)
 }
 
-func (f *TopicPolicySet) tell(r *Realm) []Notice {
+func (f *TopicPolicySet) notices(r *Realm) []Notice {
 	return append(r.mutedTopicsNotices(f.User), r.topicPolicyNotices([]UserID{f.User}, f)...)
 }
 
@@ -154,10 +154,10 @@ func (r *Realm) mutedTopicsNotices(users ...UserID) (out []Notice) {
 			none = append(none, u)
 			continue
 		}
-		out = append(out, Notice{To: []UserID{u}, Event: &MutedTopicsTold{r.MutedTopics(u)}})
+		out = append(out, Notice{To: []UserID{u}, Event: &MutedTopicsEvent{r.MutedTopics(u)}})
 	}
 	if len(none) > 0 {
-		out = append(out, Notice{To: none, Event: &MutedTopicsTold{[]MutedTopic{}}})
+		out = append(out, Notice{To: none, Event: &MutedTopicsEvent{[]MutedTopic{}}})
 	}
 	return out
 }
@@ -176,9 +176,9 @@ func (f *TopicPoliciesSet) apply(r *Realm) {
 	r.setTopicPolicies(f.Users, f.Channel, f.Topic, f.Policy, f.At)
 }
 
-// tell sends no new policy to users who may not read the channel: they must not learn the topic's new name. They do get
-// the removal of their policy for the old name, because their next registration shows it, too.
-func (f *TopicPoliciesSet) tell(r *Realm) []Notice {
+// notices has no new policy for users who cannot read the channel: they must not learn the topic's new name. They get
+// the removal of their policy for the old name, because their next registration also shows the removal.
+func (f *TopicPoliciesSet) notices(r *Realm) []Notice {
 	users := f.Users
 	if c := r.channels.must(f.Channel); f.Policy != TopicInherits {
 		users = slices.DeleteFunc(slices.Clone(users), func(u UserID) bool {
@@ -199,10 +199,10 @@ type MutedTopic struct {
 	Since              int64
 }
 
-// MutedTopicsTold is the event muted_topics, for clients older than topic policies.
-type MutedTopicsTold struct{ List []MutedTopic }
+// MutedTopicsEvent is the event muted_topics, for clients older than topic policies.
+type MutedTopicsEvent struct{ List []MutedTopic }
 
-func (*MutedTopicsTold) EventType() string { return "muted_topics" }
+func (*MutedTopicsEvent) EventType() string { return "muted_topics" }
 
 // MutedTopics returns a user's muted topics in channels that are not archived and that the user may know of.
 func (r *Realm) MutedTopics(u UserID) []MutedTopic {

@@ -15,7 +15,7 @@ func TestTopicPolicies(t *testing.T) {
 	do(s, s.bo, set(s.public, "Tea", TopicMuted)) // the topic needs no message
 	s.ExpectEvents(s.bo, "muted_topics", "user_topic")
 	s.ExpectNoEvents(s.ann, s.owner)
-	if l := realmtest.ListEventsOf[*MutedTopicsTold](s.Scene, s.bo)[0].List; len(l) != 1 ||
+	if l := realmtest.ListEventsOf[*MutedTopicsEvent](s.Scene, s.bo)[0].List; len(l) != 1 ||
 		l[0].ChannelName != "public" || l[0].Topic != "Tea" {
 		t.Errorf("muted topics: %+v", l)
 	}

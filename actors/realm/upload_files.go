@@ -160,7 +160,7 @@ func (x *indexes) dropUpload(u *Upload) {
 	x.uploadBytes -= u.Size
 }
 
-func (f *UploadSaved) tell(r *Realm) []Notice {
+func (f *UploadSaved) notices(r *Realm) []Notice {
 	return r.uploadNotices(f.Upload.Owner, &AttachmentChanged{
 		Attachment: r.attachmentInfo(r.small.uploads.must(f.Upload.ID)), New: true, Used: r.index.uploadBytes,
 	})
@@ -316,9 +316,9 @@ type ThumbnailNoted struct {
 	State  ThumbnailState
 }
 
-func (f *ThumbnailNoted) apply(r *Realm)         { r.small.uploads.change(f.Upload).Thumbnail = f.State }
-func (f *ThumbnailNoted) tell(r *Realm) []Notice { return nil }
-func (*ThumbnailNoted) keepsMarkdownConfig()     {}
+func (f *ThumbnailNoted) apply(r *Realm)            { r.small.uploads.change(f.Upload).Thumbnail = f.State }
+func (f *ThumbnailNoted) notices(r *Realm) []Notice { return nil }
+func (*ThumbnailNoted) keepsMarkdownConfig()        {}
 
 // UploadsOf returns at most max of a user's files, the newest ones, oldest first, and the total size of the
 // organization's files in bytes.
@@ -390,7 +390,7 @@ func (f *UploadDeleted) apply(r *Realm) {
 	r.small.uploads.remove(f.ID)
 }
 
-func (f *UploadDeleted) tell(r *Realm) []Notice {
+func (f *UploadDeleted) notices(r *Realm) []Notice {
 	return r.uploadNotices(f.Owner, &AttachmentGone{f.ID, r.index.uploadBytes})
 }
 

@@ -73,7 +73,7 @@ func (f *AlertWordsChanged) apply(r *Realm) {
 	r.indexAlertWords(f.User)
 }
 
-func (f *AlertWordsChanged) tell(r *Realm) []Notice {
+func (f *AlertWordsChanged) notices(r *Realm) []Notice {
 	if to := r.usersAudience(f.User); len(to) > 0 {
 		return []Notice{{To: to, Event: f}}
 	}

@@ -75,7 +75,7 @@ func (f *KeyIssued) apply(r *Realm) {
 	}
 }
 
-func (f *KeyIssued) tell(r *Realm) []Notice { return nil }
+func (f *KeyIssued) notices(r *Realm) []Notice { return nil }
 
 // Limits of additional API keys.
 const (
@@ -269,7 +269,7 @@ func (f *KeyAdded) apply(r *Realm) {
 	u.KeyInfo = append(u.KeyInfo, f.Key)
 	r.reserveID("api_key", f.Key.ID)
 }
-func (f *KeyAdded) tell(r *Realm) []Notice { return nil }
+func (f *KeyAdded) notices(r *Realm) []Notice { return nil }
 
 // KeysRevoked says that additional API keys of an account are not valid any more.
 type KeysRevoked struct {
@@ -284,7 +284,7 @@ func (f *KeysRevoked) apply(r *Realm) {
 		func(k KeyInfo) bool { return slices.Contains(f.Keys, k.ID) },
 	)
 }
-func (f *KeysRevoked) tell(r *Realm) []Notice { return nil }
+func (f *KeysRevoked) notices(r *Realm) []Notice { return nil }
 
 // KeyUsed says on which day an additional API key was used last.
 type KeyUsed struct {
@@ -302,4 +302,4 @@ func (f *KeyUsed) apply(r *Realm) {
 		}
 	}
 }
-func (f *KeyUsed) tell(r *Realm) []Notice { return nil }
+func (f *KeyUsed) notices(r *Realm) []Notice { return nil }

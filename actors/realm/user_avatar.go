@@ -40,7 +40,7 @@ func (f *AvatarChanged) apply(r *Realm) {
 	u.Avatar, u.AvatarFile, u.AvatarVersion = f.Source, f.File, f.Version
 }
 
-func (f *AvatarChanged) tell(r *Realm) []Notice {
+func (f *AvatarChanged) notices(r *Realm) []Notice {
 	return []Notice{{To: r.canSeeUserAudience(r.users.must(f.User)), Event: &AvatarShown{r.UserInfo(f.User)}}}
 }
 

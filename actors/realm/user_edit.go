@@ -323,7 +323,7 @@ func (f *UserDeactivated) apply(r *Realm) {
 	r.indexAccountActive(u)
 }
 
-func (f *UserDeactivated) tell(r *Realm) []Notice {
+func (f *UserDeactivated) notices(r *Realm) []Notice {
 	return r.accountNotices(f.ID, f.Channels, false, f.Full)
 }
 
@@ -528,7 +528,7 @@ func (f *UserReactivated) apply(r *Realm) {
 	r.indexAccountActive(u)
 }
 
-func (f *UserReactivated) tell(r *Realm) []Notice {
+func (f *UserReactivated) notices(r *Realm) []Notice {
 	notices := r.accountNotices(f.ID, f.Channels, true, f.Full)
 	slices.SortStableFunc(notices, func(a, b Notice) int { return noticeRank(b) - noticeRank(a) })
 	u := r.users.must(f.ID)

@@ -150,8 +150,8 @@ func (f *ErasureBegan) apply(r *Realm) {
 	r.erasePersonalRows(f.User)
 }
 
-func (*ErasureBegan) tell(*Realm) []Notice { return nil }
-func (f *ErasureBegan) Accounts() []UserID { return []UserID{f.User} }
+func (*ErasureBegan) notices(*Realm) []Notice { return nil }
+func (f *ErasureBegan) Accounts() []UserID    { return []UserID{f.User} }
 
 // erasePersonalRows removes the rows that only the person could see.
 func (r *Realm) erasePersonalRows(u UserID) {
@@ -348,8 +348,8 @@ func (f *ErasureStepped) apply(r *Realm) {
 	e.Count = withCounts(e.Count, f.Count)
 }
 
-func (*ErasureStepped) tell(*Realm) []Notice { return nil }
-func (*ErasureStepped) keepsMarkdownConfig() {}
+func (*ErasureStepped) notices(*Realm) []Notice { return nil }
+func (*ErasureStepped) keepsMarkdownConfig()    {}
 
 // KeptData counts what is left of a person after an erasure, by reason.
 type KeptData struct {

@@ -28,7 +28,7 @@ func (f *Granted) apply(r *Realm) {
 	u.MayCreateUsers, u.MayChangeEmails = f.CreateUsers, f.ChangeEmails
 }
 
-func (f *Granted) tell(*Realm) []Notice { return nil }
+func (f *Granted) notices(*Realm) []Notice { return nil }
 
 // outranks reports whether an account has a role or a granted right that another account lacks. A user that is
 // outranked by a bot must not get its key or decide what it does: the user would gain the bot's rights.

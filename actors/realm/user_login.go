@@ -75,7 +75,7 @@ func (f *UserLoggedIn) apply(r *Realm) {
 	u.LoggedIn, u.Joined = true, f.At
 }
 
-func (f *UserLoggedIn) tell(r *Realm) (out []Notice) {
+func (f *UserLoggedIn) notices(r *Realm) (out []Notice) {
 	if to := r.canSeeUserAudience(r.users.must(f.ID)); len(to) > 0 {
 		out = append(out, Notice{To: to, Event: f})
 	}

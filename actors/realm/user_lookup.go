@@ -327,7 +327,7 @@ func (f *UserJoined) apply(r *Realm) {
 	r.addUser(&u)
 }
 
-func (f *UserJoined) tell(r *Realm) []Notice {
+func (f *UserJoined) notices(r *Realm) []Notice {
 	u := r.users.must(f.User.ID)
 	out := append(r.announceUser(u, r.everyoneAudience(), false), r.statusNotices(u)...)
 	if to := r.everyoneAudience(); len(to) > 0 { // registrations show group members to everyone
@@ -393,7 +393,7 @@ func (f *UserChanged) apply(r *Realm) {
 	}
 }
 
-func (f *UserChanged) tell(r *Realm) []Notice {
+func (f *UserChanged) notices(r *Realm) []Notice {
 	u := r.users.must(f.ID)
 	if f.Email != nil {
 		return r.emailNotices(u)
@@ -438,8 +438,8 @@ type PasswordChanged struct {
 	Hash string
 }
 
-func (f *PasswordChanged) apply(r *Realm)         { r.users.change(f.ID).Password = f.Hash }
-func (f *PasswordChanged) tell(r *Realm) []Notice { return nil }
+func (f *PasswordChanged) apply(r *Realm)            { r.users.change(f.ID).Password = f.Hash }
+func (f *PasswordChanged) notices(r *Realm) []Notice { return nil }
 
 // SetPassword asks to set a password, for the operator or the page for forgotten passwords. Hash is Argon2id in PHC
 // form.

@@ -77,7 +77,7 @@ func (f *UserMuted) apply(r *Realm) {
 	openSet(r.index.mutersOf, f.Other).Add(int64(f.User))
 }
 
-func (f *UserMuted) tell(r *Realm) []Notice {
+func (f *UserMuted) notices(r *Realm) []Notice {
 	if to := r.usersAudience(f.User); len(to) > 0 {
 		return []Notice{{To: to, Event: &MutedUsersChanged{r.MutedBy(f.User)}}}
 	}

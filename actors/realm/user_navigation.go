@@ -91,7 +91,7 @@ func (f *NavigationViewAdded) apply(r *Realm) {
 	l.List = append(slices.Clone(l.List), f.View)
 }
 
-func (f *NavigationViewAdded) tell(r *Realm) []Notice {
+func (f *NavigationViewAdded) notices(r *Realm) []Notice {
 	return []Notice{{To: r.usersAudience(f.User), Event: f}}
 }
 
@@ -156,7 +156,7 @@ func (f *NavigationViewChanged) apply(r *Realm) {
 	}
 }
 
-func (f *NavigationViewChanged) tell(r *Realm) []Notice {
+func (f *NavigationViewChanged) notices(r *Realm) []Notice {
 	return []Notice{{To: r.usersAudience(f.User), Event: f}}
 }
 
@@ -185,6 +185,6 @@ func (f *NavigationViewRemoved) apply(r *Realm) {
 	l.List = slices.DeleteFunc(slices.Clone(l.List), func(x NavigationView) bool { return x.Fragment == f.Fragment })
 }
 
-func (f *NavigationViewRemoved) tell(r *Realm) []Notice {
+func (f *NavigationViewRemoved) notices(r *Realm) []Notice {
 	return []Notice{{To: r.usersAudience(f.User), Event: f}}
 }

@@ -53,7 +53,7 @@ func (f *OnboardingStepDismissed) apply(r *Realm) {
 	o.Seen = append(slices.Clip(o.Seen), f.Step)
 }
 
-func (f *OnboardingStepDismissed) tell(r *Realm) []Notice {
+func (f *OnboardingStepDismissed) notices(r *Realm) []Notice {
 	if to := r.usersAudience(f.User); len(to) > 0 {
 		return []Notice{{To: to, Event: &OnboardingStepsChanged{r.OnboardingStepsLeft(f.User)}}}
 	}

@@ -43,7 +43,7 @@ func (c AnnouncePresence) Decide(t *Turn) (Done, error) {
 	}
 	if to := t.canSeeUserAudience(u); len(to) <= c.Max {
 		e := &CameOnline{User: t.UserInfo(u.ID), Active: c.Active, Connected: c.Connected, At: t.Now}
-		t.Tell(Notice{To: to, Event: e})
+		t.SendEphemeral(Notice{To: to, Event: e})
 	}
 	return Done{}, nil
 }

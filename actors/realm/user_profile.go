@@ -49,7 +49,7 @@ func (f *ProfileChanged) apply(r *Realm) {
 	}
 }
 
-func (f *ProfileChanged) tell(r *Realm) []Notice {
+func (f *ProfileChanged) notices(r *Realm) []Notice {
 	return []Notice{{To: r.canSeeUserAudience(r.users.must(f.User)), Event: f}}
 }
 

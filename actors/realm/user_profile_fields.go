@@ -352,7 +352,7 @@ func (r *Realm) removeValues(field int64, gone func(string) bool) {
 	}
 }
 
-func (f *ProfileFieldChanged) tell(r *Realm) []Notice { return r.fieldNotices() }
+func (f *ProfileFieldChanged) notices(r *Realm) []Notice { return r.fieldNotices() }
 
 // ProfileFieldRemoved says that a field was removed, with all users' values of it.
 type ProfileFieldRemoved struct{ ID int64 }
@@ -361,7 +361,7 @@ func (f *ProfileFieldRemoved) apply(r *Realm) {
 	r.small.profileFields.remove(f.ID)
 	r.removeValues(f.ID, func(string) bool { return true })
 }
-func (f *ProfileFieldRemoved) tell(r *Realm) []Notice { return r.fieldNotices() }
+func (f *ProfileFieldRemoved) notices(r *Realm) []Notice { return r.fieldNotices() }
 
 // ProfileFieldsOrdered says in which order the fields are listed.
 type ProfileFieldsOrdered struct{ IDs []int64 }
@@ -371,7 +371,7 @@ func (f *ProfileFieldsOrdered) apply(r *Realm) {
 		r.small.profileFields.change(id).Order = i + 1
 	}
 }
-func (f *ProfileFieldsOrdered) tell(r *Realm) []Notice { return r.fieldNotices() }
+func (f *ProfileFieldsOrdered) notices(r *Realm) []Notice { return r.fieldNotices() }
 
 // ProfileFieldsUpdated is the event custom_profile_fields with the whole list.
 type ProfileFieldsUpdated struct{ Fields []ProfileField }

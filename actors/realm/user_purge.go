@@ -77,8 +77,8 @@ func (f *PurgeBegan) apply(r *Realm) {
 	r.small.purges.put(f.ID, &p)
 }
 
-func (*PurgeBegan) tell(*Realm) []Notice { return nil }
-func (*PurgeBegan) keepsMarkdownConfig() {}
+func (*PurgeBegan) notices(*Realm) []Notice { return nil }
+func (*PurgeBegan) keepsMarkdownConfig()    {}
 
 // purgeDue returns a turn that runs one step of the oldest purge, or nil without one.
 func purgeDue(r *Realm, _ int64) func(*Turn) (any, error) {
@@ -166,5 +166,5 @@ func (f *PurgeStepped) apply(r *Realm) {
 	r.small.purges.change(f.ID).Below = f.Below
 }
 
-func (*PurgeStepped) tell(*Realm) []Notice { return nil }
-func (*PurgeStepped) keepsMarkdownConfig() {}
+func (*PurgeStepped) notices(*Realm) []Notice { return nil }
+func (*PurgeStepped) keepsMarkdownConfig()    {}

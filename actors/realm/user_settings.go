@@ -238,7 +238,7 @@ func (f *UserSettingChanged) apply(r *Realm) {
 	}
 }
 
-func (f *UserSettingChanged) tell(r *Realm) (out []Notice) {
+func (f *UserSettingChanged) notices(r *Realm) (out []Notice) {
 	add := func(to []UserID, e Event) {
 		if len(to) > 0 {
 			out = append(out, Notice{To: to, Event: e})
@@ -250,7 +250,7 @@ func (f *UserSettingChanged) tell(r *Realm) (out []Notice) {
 		add(r.canSeeUserAudience(r.users.must(f.User)), &StatusChanged{User: f.User, Away: &away})
 	}
 	if f.Name == "allow_private_data_export" {
-		add(r.humanAdminsAudience(), &ConsentTold{f.User, f.Value == true})
+		add(r.humanAdminsAudience(), &ExportConsentEvent{f.User, f.Value == true})
 	}
 	if len(f.See)+len(f.Blind) > 0 {
 		u := r.users.must(f.User)
@@ -310,7 +310,7 @@ type UserDefaultChanged struct {
 func (f *UserDefaultChanged) apply(r *Realm) {
 	r.org.change(0).UserDefaults[f.Name] = normalizeNumber(f.Value)
 }
-func (f *UserDefaultChanged) tell(r *Realm) []Notice {
+func (f *UserDefaultChanged) notices(r *Realm) []Notice {
 	return []Notice{{To: r.everyoneAudience(), Event: f}}
 }
 func (*UserDefaultChanged) EventType() string { return "realm_user_settings_defaults" }

@@ -97,7 +97,7 @@ func (f *StatusChanged) apply(r *Realm) {
 	}
 }
 
-func (f *StatusChanged) tell(r *Realm) []Notice {
+func (f *StatusChanged) notices(r *Realm) []Notice {
 	return []Notice{{To: r.canSeeUserAudience(r.users.must(f.User)), Event: f}}
 }
 

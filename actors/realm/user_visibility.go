@@ -263,7 +263,7 @@ type PeopleSeen struct {
 func (*PeopleSeen) apply(*Realm)         {}
 func (*PeopleSeen) keepsMarkdownConfig() {}
 
-func (f *PeopleSeen) tell(r *Realm) (out []Notice) {
+func (f *PeopleSeen) notices(r *Realm) (out []Notice) {
 	to := r.usersAudience(f.Viewer)
 	if len(to) == 0 {
 		return nil

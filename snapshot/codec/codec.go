@@ -162,7 +162,7 @@ type unackedNotice struct {
 }
 
 // EncodeUnacked encodes the notices of one fact. They are sent again after a restart.
-func EncodeUnacked(t realm.Told) []byte {
+func EncodeUnacked(t realm.Publication) []byte {
 	k := UnackedEvents{Seq: uint64(t.Seq)}
 	for _, n := range t.Notices {
 		k.Notices = append(k.Notices, unackedNotice{n.To, n.PublicOnly, EncodeFact(n.Event)})
@@ -171,12 +171,12 @@ func EncodeUnacked(t realm.Told) []byte {
 }
 
 // DecodeUnacked decodes what EncodeUnacked encoded.
-func DecodeUnacked(data []byte) (realm.Told, error) {
+func DecodeUnacked(data []byte) (realm.Publication, error) {
 	var k UnackedEvents
 	if err := unmarshal(data, &k); err != nil {
-		return realm.Told{}, fmt.Errorf("decode unacknowledged event: %w", err)
+		return realm.Publication{}, fmt.Errorf("decode unacknowledged event: %w", err)
 	}
-	t := realm.Told{Seq: realm.Seq(k.Seq)}
+	t := realm.Publication{Seq: realm.Seq(k.Seq)}
 	for _, n := range k.Notices {
 		x, err := DecodeEvent(n.Event)
 		if err != nil {

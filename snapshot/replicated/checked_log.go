@@ -13,19 +13,19 @@ import (
 	wal "github.com/hashicorp/raft-wal"
 )
 
-// joinAgain is what an operator does with a node whose copy is damaged.
-const joinAgain = "remove this data directory and join the cluster again"
+// rejoinAdvice tells the operator what to do with a node whose copy is damaged.
+const rejoinAdvice = "remove this data directory and join the cluster again"
 
-// checkedLog is the log of a node. It verifies every entry that is read, because raft-wal (0.4.1) does not: a leader
-// would send a damaged entry to the other nodes, and a damaged term would make them delete theirs. It has a checksum of
-// every entry in memory, 4 bytes each, which comes from the write, or at a start from a segment whose own checksums
-// were verified (see scanLog). So the format of the log stays that of raft-wal.
+// checkedLog is the log of a node. It verifies every entry that it reads, because raft-wal (0.4.1) does not: a leader
+// would send a damaged entry to the other nodes, and a damaged term would make them delete their own entries. It holds
+// a checksum of every entry in memory, 4 bytes each. The checksum is computed when the entry is written, or at a start,
+// from a segment whose own checksums were verified (see scanLog). So the format on disk is that of raft-wal.
 type checkedLog struct {
 	*wal.WAL
 	dir    string
 	log    *slog.Logger
 	failed *failure
-	space  *spaceWaiter
+	space  *diskFullRetrier
 	leads  func() bool
 
 	mu   sync.RWMutex // also held while entries are read or deleted, so that both agree
@@ -34,7 +34,7 @@ type checkedLog struct {
 
 // openCheckedLog opens or creates the log in a directory.
 func openCheckedLog(
-	fs vfs.FS, dir string, segmentBytes int, log *slog.Logger, failed *failure, space *spaceWaiter,
+	fs vfs.FS, dir string, segmentBytes int, log *slog.Logger, failed *failure, space *diskFullRetrier,
 ) (*checkedLog, error) {
 	sums, err := scanLog(fs, dir)
 	if err != nil {
@@ -42,7 +42,7 @@ func openCheckedLog(
 	}
 	w, err := openWAL(fs, dir, segmentBytes, failed, space)
 	if errors.Is(err, wal.ErrCorrupt) {
-		err = fmt.Errorf("%w; %s", err, joinAgain)
+		err = fmt.Errorf("%w; %s", err, rejoinAdvice)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open the replicated log in %s: %w", dir, err)
@@ -53,7 +53,7 @@ func openCheckedLog(
 	last, err2 := w.LastIndex()
 	if err = errors.Join(err, err2); err == nil && !c.sums.trim(first, last) {
 		err = fmt.Errorf("the replicated log in %s has entries %d to %d, but not all of them could be verified; %s",
-			dir, first, last, joinAgain)
+			dir, first, last, rejoinAdvice)
 	}
 	if err != nil {
 		return nil, errors.Join(err, w.Close())
@@ -85,11 +85,12 @@ func (c *checkedLog) read(index uint64, l *raft.Log) (err error) {
 }
 
 func (c *checkedLog) damaged(index uint64, why error) error {
-	return fmt.Errorf("log entry %d in %s is damaged: %w; %s", index, c.dir, why, joinAgain)
+	return fmt.Errorf("log entry %d in %s is damaged: %w; %s", index, c.dir, why, rejoinAdvice)
 }
 
-// GetLog reads an entry for Raft. A damaged one fails the node. Raft then gets an empty entry instead of an error,
-// because it would end the process with a panic instead of the reason. A failed node neither applies nor sends it.
+// GetLog reads an entry for Raft. A damaged entry fails the node. Raft then receives an empty entry instead of an
+// error, because after an error it would panic and hide the reason. A failed node neither applies nor sends the empty
+// entry.
 func (c *checkedLog) GetLog(index uint64, l *raft.Log) error {
 	err := c.read(index, l)
 	if err == nil || errors.Is(err, raft.ErrLogNotFound) || errors.Is(err, wal.ErrClosed) {
@@ -102,7 +103,7 @@ func (c *checkedLog) GetLog(index uint64, l *raft.Log) error {
 
 func (c *checkedLog) StoreLog(l *raft.Log) error { return c.StoreLogs([]*raft.Log{l}) }
 
-// StoreLogs stores entries. Those that another node has sent damaged are refused: this node stays as it is.
+// StoreLogs stores entries. It rejects all of them if one was damaged on its way from another node.
 func (c *checkedLog) StoreLogs(logs []*raft.Log) error {
 	if err := c.failed.get(); err != nil {
 		return err
@@ -110,7 +111,7 @@ func (c *checkedLog) StoreLogs(logs []*raft.Log) error {
 	sums := make([]uint32, len(logs))
 	for i, l := range logs {
 		if l.Type == raft.LogCommand {
-			if _, _, err := open(l.Data); err != nil {
+			if _, _, err := decodeEntry(l.Data); err != nil {
 				err = fmt.Errorf("log entry %d (term %d) is not stored: it has arrived damaged: %w", l.Index, l.Term,
 					err)
 				c.log.Error("a damaged log entry was refused", "err", err)
@@ -119,8 +120,8 @@ func (c *checkedLog) StoreLogs(logs []*raft.Log) error {
 		}
 		sums[i] = sumOf(l)
 	}
-	if c.space.refuses(logs) && !c.leads() {
-		return errNoRoom
+	if c.space.rejects(logs) && !c.leads() {
+		return errDiskFull
 	}
 	if err := c.WAL.StoreLogs(logs); err != nil {
 		return err
@@ -176,10 +177,10 @@ func (s *logSums) get(index uint64) (sum uint32, found bool) {
 	return s.list[index-s.first], true
 }
 
-// set sets the checksum of an entry, which follows the last one, or replaces one and those after it.
+// set sets the checksum of an entry: the one after the last, or an existing one, which removes all checksums after it.
 func (s *logSums) set(index uint64, sum uint32) {
 	if index < s.first || index-s.first > uint64(len(s.list)) {
-		s.list = nil // the log begins again behind the backup of another node
+		s.list = nil // the log starts again after the backup of another node
 	}
 	if len(s.list) == 0 {
 		s.first = index
@@ -187,7 +188,8 @@ func (s *logSums) set(index uint64, sum uint32) {
 	s.list = append(s.list[:index-s.first], sum)
 }
 
-// trim removes the checksums of all entries but those from first to last. It reports whether it has all of them.
+// trim removes the checksums of all entries except first to last. It reports whether it has a checksum of each of
+// these.
 func (s *logSums) trim(first, last uint64) (complete bool) {
 	if last == 0 {
 		*s = logSums{}

@@ -137,9 +137,9 @@ func newCluster(t *testing.T, change func(*Options), names ...string) *cluster {
 	})
 	for i, name := range names {
 		if i == 0 {
-			c.startNew(name, Begin)
+			c.startNew(name, Bootstrap)
 		} else {
-			c.startNew(name, Prepare)
+			c.startNew(name, PrepareJoin)
 			c.join(name)
 		}
 	}

@@ -11,12 +11,13 @@ import (
 	"parley/snapshot"
 )
 
-// damageFile is a file beside the note that says why a node must not start again. Most of the store is read by requests
-// only, so a start would find no damage there, and the node would serve until the next such request.
+// damageFile is a file in the log directory with the reason why a node must not start again. A start does not read most
+// of the store. Without the file the node would start and serve until a request reads the damaged data again.
 const damageFile = "damaged"
 
-// minDamageVoters is how many voters a cluster needs so that one with damaged data stops: the others are a majority
-// then. A smaller cluster goes on like a single server, which refuses the requests that need the damaged data.
+// minDamageVoters is the number of voters from which on a node with damaged data stops: the other nodes are a majority
+// then. In a smaller cluster the node continues and refuses the requests that need the damaged data, as a single server
+// does.
 const minDamageVoters = 3
 
 // damage is the first damage that a node has found in its store.
@@ -39,7 +40,7 @@ func (n *Node) storeOptions() snapshot.Options {
 	return o
 }
 
-// storeFailed stops the node when its store cannot go on.
+// storeFailed stops the node after its store has failed.
 func (n *Node) storeFailed(err error) {
 	var d *snapshot.DamageError
 	if errors.As(err, &d) && n.isStarted() && n.stopForDamage(d) {
@@ -48,8 +49,9 @@ func (n *Node) storeFailed(err error) {
 	n.failed.fail(err)
 }
 
-// storeDamaged stops the node if enough others have the data. It does not return then before the node is closed: no
-// client and no other node gets an answer because of the damage, and all of them turn to another node.
+// storeDamaged stops the node if enough other nodes have the data. In this case it returns only when the node is
+// closed, so that no client and no other node receives an error because of the damage; they all connect to another
+// node.
 func (n *Node) storeDamaged(d *snapshot.DamageError) {
 	n.damage.mu.Lock()
 	if n.damage.found == nil {
@@ -77,9 +79,9 @@ func (n *Node) stopForDamage(d *snapshot.DamageError) bool {
 	n.damage.mu.Lock()
 	defer n.damage.mu.Unlock()
 	if n.failed.get() == nil {
-		reason := fmt.Sprintf("the data of this core is damaged: %v; %s", d, joinAgain)
-		if err := replaceSealedFile(n.fs, n.raftDir(), damageFile, []byte(reason)); err != nil {
-			n.log.Error("the damage is not noted: a start of this core would not be refused", "err", err)
+		reason := fmt.Sprintf("the data of this core is damaged: %v; %s", d, rejoinAdvice)
+		if err := replaceChecksummedFile(n.fs, n.raftDir(), damageFile, []byte(reason)); err != nil {
+			n.log.Error("writing the damage file failed: the next start of this core will not be refused", "err", err)
 		}
 		n.failed.fail(errors.New(reason))
 	}
@@ -89,7 +91,7 @@ func (n *Node) stopForDamage(d *snapshot.DamageError) bool {
 // checkNotDamaged returns the reason why the node has stopped because of damage.
 func (n *Node) checkNotDamaged() error {
 	path := n.fs.PathJoin(n.raftDir(), damageFile)
-	reason, err := readSealedFile(n.fs, path)
+	reason, err := readChecksummedFile(n.fs, path)
 	switch {
 	case errors.Is(err, iofs.ErrNotExist):
 		return nil

@@ -37,7 +37,7 @@ func TestDamagedTableStopsNode(t *testing.T) {
 		t.Fatal("the node has not stopped")
 	}
 	reason := n.Err().Error()
-	for _, part := range []string{"in store/", ".sst: ", joinAgain} {
+	for _, part := range []string{"in store/", ".sst: ", rejoinAdvice} {
 		if !strings.Contains(reason, part) {
 			t.Errorf("the node stopped with %q, which does not contain %q", reason, part)
 		}
@@ -78,7 +78,7 @@ func TestDamagedTableIsNotCopied(t *testing.T) {
 	n := restartWithDamage(c, victim, text)
 	c.must(c.leader().MoveLeader(victim))
 	c.wait("the damaged node leads", func() bool { return c.leader() == n })
-	c.startNew("d", Prepare)
+	c.startNew("d", PrepareJoin)
 	c.must(n.Add("d", c.address["d"]))
 	select {
 	case <-n.Failed():

@@ -35,7 +35,7 @@ func TestDamagedLogStopsNode(t *testing.T) {
 	if err == nil {
 		n.Close()
 	}
-	for _, part := range []string{"data/raft/", "entries ", errChecksum.Error(), joinAgain} {
+	for _, part := range []string{"data/raft/", "entries ", errChecksum.Error(), rejoinAdvice} {
 		if err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("the node started with %v, which does not contain %q", err, part)
 		}
@@ -70,7 +70,7 @@ func TestDamagedLogOfLeader(t *testing.T) {
 				t.Fatal("the leader has not noticed the damage")
 			}
 			if err := leader.Err(); !strings.Contains(err.Error(), "log entry ") ||
-				!strings.Contains(err.Error(), joinAgain) {
+				!strings.Contains(err.Error(), rejoinAdvice) {
 				t.Errorf("the leader stopped with %v", err)
 			}
 			c.network.setCut(leader.o.Address, true)
@@ -105,7 +105,7 @@ func TestDamagedStream(t *testing.T) {
 			c.kill(behind)
 			w.mustAdd(t, 100, 4000)
 			for _, n := range c.nodes {
-				c.wait("the log is shortened", func() bool { return backups == 0 || n.Shorten() == nil })
+				c.wait("the log is shortened", func() bool { return backups == 0 || n.Truncate() == nil })
 			}
 			w.mustAdd(t, 5, 10)
 			c.network.flip(c.address[behind])
@@ -132,7 +132,7 @@ func TestEveryByteOfLog(t *testing.T) {
 	const entries = 14
 	for i := uint64(1); i <= entries; i++ {
 		l := &raft.Log{Index: i, Term: 300 + i/5, AppendedAt: time.Unix(1e9, int64(i)),
-			Data: seal(kindOps, bytes.Repeat([]byte{byte(i)}, 100))}
+			Data: encodeEntry(kindOps, bytes.Repeat([]byte{byte(i)}, 100))}
 		if i%5 == 0 {
 			l.Type, l.Data = raft.LogNoop, nil
 		}
@@ -243,7 +243,7 @@ func (c *cluster) replace(name string) {
 	delete(c.nodes, name)
 	c.must(c.leader().Remove(name))
 	c.disks[name] = vfs.NewCrashableMem()
-	c.must(Prepare("data", c.options(name)))
+	c.must(PrepareJoin("data", c.options(name)))
 	c.start(name)
 	c.join(name)
 }
@@ -338,10 +338,10 @@ func TestEntries(t *testing.T) {
 	b.Texts = append(b.Texts, realm.TextWrite{Ref: realm.BodyRef{Message: 9}})
 	ops := opsOf(b)
 	for _, limit := range []int{100, MaxEntryBytes} {
-		var p parts
+		var p operationParts
 		var got []byte
 		for _, x := range pack(ops, 7, limit) {
-			kind, payload, err := open(x.data)
+			kind, payload, err := decodeEntry(x.data)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -353,7 +353,7 @@ func TestEntries(t *testing.T) {
 			for i := range x.data {
 				damaged := bytes.Clone(x.data)
 				damaged[i] ^= 16
-				if _, _, err := open(damaged); err == nil {
+				if _, _, err := decodeEntry(damaged); err == nil {
 					t.Errorf("a flipped bit in byte %d of an entry is not found", i)
 				}
 			}

@@ -44,16 +44,16 @@ var (
 	errChecksum = errors.New("its checksum does not match")
 )
 
-// seal returns a log entry.
-func seal(kind byte, payload []byte) []byte {
+// encodeEntry returns a log entry.
+func encodeEntry(kind byte, payload []byte) []byte {
 	e := make([]byte, 0, entryHead+len(payload)+entryTail)
 	e = append(e, entryFormat, kind)
 	e = append(e, payload...)
 	return binary.BigEndian.AppendUint32(e, crc32.Checksum(e, castagnoli))
 }
 
-// open verifies a log entry and returns its content.
-func open(entry []byte) (kind byte, payload []byte, err error) {
+// decodeEntry verifies a log entry and returns its content.
+func decodeEntry(entry []byte) (kind byte, payload []byte, err error) {
 	if len(entry) < entryHead+entryTail {
 		return 0, nil, errShort
 	}
@@ -143,7 +143,7 @@ func (r *reader) number() uint64 {
 	return n
 }
 
-// take returns the next n bytes, which stay part of the encoding.
+// take returns the next n bytes. The slice shares the memory of the encoding.
 func (r *reader) take(n uint64) []byte {
 	if n > uint64(len(r.rest)) {
 		r.fail()
@@ -247,14 +247,15 @@ type packed struct {
 	ops  []int
 }
 
-// pack puts operations into as few log entries as possible, in their order. An operation that does not fit one entry
-// becomes several parts; id tells them from those of other operations. limit is how many bytes fit one entry.
+// pack puts operations into as few log entries as possible, in their order. An operation that does not fit into one
+// entry becomes several parts, which id distinguishes from those of other operations. limit is how many bytes fit into
+// one entry.
 func pack(ops []snapshot.LogOp, id uint64, limit int) (list []packed) {
 	var payload []byte
 	var inside []int
 	flush := func() {
 		if len(inside) > 0 {
-			list = append(list, packed{seal(kindOps, payload), inside})
+			list = append(list, packed{encodeEntry(kindOps, payload), inside})
 			payload, inside = payload[:0], nil
 		}
 	}
@@ -286,7 +287,7 @@ func split(op []byte, index int, id uint64, limit int) (list []packed) {
 		head = binary.AppendUvarint(head, uint64(k))
 		head = binary.AppendUvarint(head, uint64(n))
 		piece := op[k*limit : min(len(op), (k+1)*limit)]
-		p := packed{data: seal(kindPart, append(head, piece...))}
+		p := packed{data: encodeEntry(kindPart, append(head, piece...))}
 		if k == n-1 {
 			p.ops = []int{index}
 		}
@@ -295,38 +296,38 @@ func split(op []byte, index int, id uint64, limit int) (list []packed) {
 	return list
 }
 
-// parts joins the parts of an operation. The parts of one operation follow each other in the log; those of an operation
-// whose leader stopped in between are dropped.
-type parts struct {
+// operationParts collects the parts of an operation. The parts of one operation follow each other in the log. If the
+// leader has changed before the last part, the parts are dropped.
+type operationParts struct {
 	id    uint64
 	next  uint64 // number of the part that must come next
 	bytes []byte
 }
 
-// add adds a part. It returns the operation with its last part, and complete with every last part: the operation is nil
-// if a part before it is not in the log, because the leader changed in between.
-func (p *parts) add(payload []byte) (op []byte, complete bool, err error) {
+// add adds a part. complete reports whether it is the last part of its operation. With the last part add returns the
+// whole operation, or nil if an earlier part is not in the log because the leader has changed.
+func (p *operationParts) add(payload []byte) (op []byte, complete bool, err error) {
 	r := reader{rest: payload}
 	id, k, n := r.number(), r.number(), r.number()
 	if r.err != nil || k >= n || n > maxParts {
 		return nil, false, errShort
 	}
 	if k == 0 {
-		*p = parts{id: id}
+		*p = operationParts{id: id}
 	}
 	last := k == n-1
 	if id != p.id || k != p.next {
-		*p = parts{}
+		*p = operationParts{}
 		return nil, last, nil
 	}
 	p.bytes = append(p.bytes, r.rest...)
 	p.next++
 	if last {
 		op = p.bytes
-		*p = parts{}
+		*p = operationParts{}
 	}
 	return op, last, nil
 }
 
 // pending reports whether parts wait for the next one.
-func (p *parts) pending() bool { return p.next > 0 }
+func (p *operationParts) pending() bool { return p.next > 0 }

@@ -96,7 +96,7 @@ func TestImport(t *testing.T) {
 	if got := rowsOf(t, n); got != "" {
 		t.Errorf("rows are visible before the last step: %s", got)
 	}
-	c.must(n.Shorten())
+	c.must(n.Truncate())
 	late := op(snapshot.ImportFinish)
 	late.Term = n.Term() + 1
 	refused("another term", n.Import(late))
@@ -111,7 +111,7 @@ func TestImport(t *testing.T) {
 	for range 200 { // so that the node that was away gets a backup
 		c.must(n.SetMeta("x", make([]byte, 1000)))
 	}
-	c.must(n.Shorten())
+	c.must(n.Truncate())
 	c.start(away)
 	for name, x := range c.nodes {
 		c.caughtUp(name)

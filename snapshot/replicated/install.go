@@ -14,8 +14,8 @@ func (n *Node) install(backup io.Reader) error {
 		return err
 	}
 	if err := snapshot.UnpackReplacement(backup, n.dir, n.o.Store); err != nil {
-		n.log.Error("the backup of another node is not installed", "err", err)
-		return errors.Join(err, n.notes.notInstalled())
+		n.log.Error("installing the backup of another node failed", "err", err)
+		return errors.Join(err, n.snapshots.revertInstall())
 	}
 	if err := n.store.Load().Close(); err != nil {
 		return n.failed.fail(err)
@@ -27,22 +27,22 @@ func (n *Node) install(backup io.Reader) error {
 	if err != nil {
 		return n.failed.fail(err)
 	}
-	if err := n.notes.installed(store.Applied()); err != nil {
+	if err := n.snapshots.markInstalled(store.Applied()); err != nil {
 		return n.failed.fail(errors.Join(err, store.Close()))
 	}
-	if err := n.useLevel(store); err != nil {
+	if err := n.loadLevel(store); err != nil {
 		return n.failed.fail(errors.Join(err, store.Close()))
 	}
-	n.installs.Add(1) // first: a caller that sees the new store must not take it for the one of before
+	n.installs.Add(1) // before setStore: a caller that sees the new store must also see that it is new
 	n.setStore(store)
 	n.metaInstalled()
 	n.log.Info("installed the backup of another node", "applied", store.Applied())
 	return nil
 }
 
-// finishInstall installs the backup that the process had received when it ended. The caller notes it when it has opened
-// the store.
-func (n *Node) finishInstall(x *note) error {
+// finishInstall installs a backup that an earlier process has received but not installed. When the caller has opened
+// the store, it calls markInstalled.
+func (n *Node) finishInstall(x *raftSnapshot) error {
 	f, err := n.fs.Open(n.fs.PathJoin(n.raftDir(), x.Backup))
 	if err != nil {
 		return fmt.Errorf("open the backup of another node: %w", err)

@@ -13,8 +13,8 @@ import (
 	"parley/snapshot/codec"
 )
 
-// Journal is the disk of the actors on a core node: it changes the journal through the log, and reads, and writes rows,
-// on this node.
+// Journal is the disk of the actors on a core node. Changes of the journal go through the replicated log; reads, and
+// writes of rows, use the store of this node.
 type Journal struct {
 	*Node
 	codecDisk // encodes facts and rows
@@ -29,7 +29,7 @@ func (codecDisk) EncodeRow(table uint16, key, row any) realm.EncodedRow {
 	return snapshot.Disk{}.EncodeRow(table, key, row)
 }
 
-func (codecDisk) EncodeUnacked(t realm.Told) realm.EncodedRow {
+func (codecDisk) EncodeUnacked(t realm.Publication) realm.EncodedRow {
 	return snapshot.Disk{}.EncodeUnacked(t)
 }
 
@@ -38,8 +38,8 @@ func (codecDisk) Decode(fact []byte) (realm.Fact, error) { return codec.DecodeFa
 // Journal returns the node as the disk of actors.
 func (n *Node) Journal() Journal { return Journal{Node: n} }
 
-// Claim makes this node the realm's only writer, if the realm has the epoch seen. The error is a realm.ErrMoved if this
-// node is not the leader.
+// Claim makes this node the only writer of a realm, if the realm's epoch is still seen. The error is a realm.ErrMoved
+// if this node is not the leader.
 func (j Journal) Claim(id realm.ID, seen uint64) (realm.Claimed, error) {
 	r := j.propose([]snapshot.LogOp{{Claim: uint32(id), Seen: seen}})[0]
 	if r.Err != nil {
@@ -99,8 +99,8 @@ func (n *Node) Term() uint64 { return n.raft.CurrentTerm() }
 
 // propose puts operations into the log and returns their results when they are applied.
 func (n *Node) propose(ops []snapshot.LogOp) []snapshot.LogResult {
-	n.proposing.Lock()
-	defer n.proposing.Unlock()
+	n.proposeMu.Lock()
+	defer n.proposeMu.Unlock()
 	results := make([]snapshot.LogResult, len(ops))
 	list := pack(ops, rand.Uint64()>>1, MaxEntryBytes)
 	futures := make([]raft.ApplyFuture, len(list))
@@ -126,7 +126,7 @@ func (n *Node) propose(ops []snapshot.LogOp) []snapshot.LogResult {
 	return results
 }
 
-// result waits for an entry. An error of Raft says that the entry is not stored, or that nobody knows yet.
+// result waits until an entry is applied. After an error of Raft the entry is not stored, or its fate is unknown.
 func (n *Node) result(f raft.ApplyFuture) ([]snapshot.LogResult, error) {
 	if err := f.Error(); err != nil {
 		if failure := n.failed.get(); failure != nil {
@@ -143,8 +143,8 @@ func (n *Node) result(f raft.ApplyFuture) ([]snapshot.LogResult, error) {
 	return nil, nil // a part before the last one
 }
 
-// WriteRows writes changed rows on this node; see Store.Snapshot. Every node writes its own rows, whoever owns the
-// realm, so the epoch does not matter.
+// WriteRows writes changed rows on this node; see Store.Snapshot. Every node writes its own rows, whether or not it
+// owns the realm, so the epoch is ignored.
 func (j Journal) WriteRows(id realm.ID, _ uint64, at realm.Seq, rows []realm.EncodedRow) error {
 	d := j.Disk()
 	return d.WriteRows(id, d.Epoch(uint32(id)), at, rows)
@@ -160,7 +160,7 @@ func (j Journal) Realms() ([]realm.ID, error) { return j.Disk().Realms() }
 
 func (j Journal) Bounds(id realm.ID) (rows, last realm.Seq, err error) { return j.Disk().Bounds(id) }
 
-func (j Journal) Load(id realm.ID, r *realm.Realm, table *presence.Table) ([]realm.Told, error) {
+func (j Journal) Load(id realm.ID, r *realm.Realm, table *presence.Table) ([]realm.Publication, error) {
 	return j.Disk().Load(id, r, table)
 }
 

@@ -10,13 +10,13 @@ import (
 	"github.com/hashicorp/raft-wal/verifier"
 )
 
-// OnLeadership calls fn when this node has become the leader and has applied everything that earlier leaders have
-// committed, and when it is not the leader any more. The calls come in order from one goroutine, which fn must not
-// block for long.
+// OnLeadership calls fn with true when this node has become the leader and has applied everything that earlier leaders
+// have committed, and with false when it has lost the leadership. One goroutine makes all calls, in order; fn must not
+// block it for long.
 func (n *Node) OnLeadership(fn func(leader bool)) {
 	n.leaderMu.Lock()
 	defer n.leaderMu.Unlock()
-	n.watchers = append(n.watchers, fn)
+	n.onLeadership = append(n.onLeadership, fn)
 	if n.leading {
 		fn(true)
 	}
@@ -48,7 +48,7 @@ func (n *Node) OnLeaderChange(fn func(id string)) {
 // barrierTimeout is how long a new leader may take to apply the entries of earlier leaders before it tries again.
 const barrierTimeout = 10 * time.Second
 
-// watchLeadership calls the watchers.
+// watchLeadership calls the functions of OnLeadership.
 func (n *Node) watchLeadership() {
 	defer n.loops.Done()
 	for {
@@ -78,7 +78,7 @@ func (n *Node) setLeading(on bool) {
 	}
 	n.leading = on
 	n.log.Info("leadership changed", "leader", on, "term", n.raft.CurrentTerm())
-	for _, fn := range n.watchers {
+	for _, fn := range n.onLeadership {
 		fn(on)
 	}
 }
@@ -92,8 +92,8 @@ type verifyRounds struct {
 	rounds  int64
 }
 
-// VerifyLeader calls done with nil when a majority of the voters have confirmed that this node is the leader, by a
-// message sent after this call. All calls that arrive during one check share the next one.
+// VerifyLeader calls done with nil when a majority of the voters have confirmed, after this call, that this node is the
+// leader. All calls that arrive during one check share the next check.
 func (n *Node) VerifyLeader(done func(error)) {
 	v := &n.rounds
 	v.mu.Lock()
@@ -146,9 +146,9 @@ func (n *Node) verifyLeader() {
 	}
 }
 
-// shortenLog notes the synced index of the store after every Options.NoteEntries, and deletes log entries whenever the
-// log has grown enough.
-func (n *Node) shortenLog() {
+// truncateLog takes a Raft snapshot after every Options.SnapshotThreshold entries, and truncates the log whenever it
+// has grown by Options.LogBytes.
+func (n *Node) truncateLog() {
 	defer n.loops.Done()
 	t := time.NewTicker(time.Second)
 	defer t.Stop()
@@ -160,38 +160,38 @@ func (n *Node) shortenLog() {
 		}
 		var err error
 		if n.logBytes.Load() >= n.o.LogBytes {
-			err = n.Shorten()
-		} else if n.raft.AppliedIndex() >= n.notes.index.Load()+n.o.NoteEntries {
-			err = n.writeNote(keepAll)
+			err = n.Truncate()
+		} else if n.raft.AppliedIndex() >= n.snapshots.index.Load()+n.o.SnapshotThreshold {
+			err = n.takeRaftSnapshot(keepAll)
 		}
 		if err != nil {
-			n.log.Warn("the synced index is not noted, or the log is not shortened", "err", err)
+			n.log.Warn("taking a Raft snapshot or truncating the log failed", "err", err)
 		}
 	}
 }
 
-// keepAll is the number of kept entries with which none is deleted.
+// keepAll is a number of trailing entries with which no entry is deleted.
 const keepAll = 1 << 62
 
-// writeNote notes the synced index of the store and deletes the log entries before it, except the newest ones.
-func (n *Node) writeNote(kept uint64) error {
+// takeRaftSnapshot takes a Raft snapshot and deletes the log entries before it, except the newest ones: trailing is
+// their number.
+func (n *Node) takeRaftSnapshot(trailing uint64) error {
 	c := n.raft.ReloadableConfig()
-	c.TrailingLogs = kept
+	c.TrailingLogs = trailing
 	if err := n.raft.ReloadConfig(c); err != nil {
 		return err
 	}
 	return n.raft.Snapshot().Error()
 }
 
-// Shorten notes the synced index of the store, and deletes the log entries before it except the newest
-// Options.LogBytes.
-func (n *Node) Shorten() error {
+// Truncate takes a Raft snapshot, and deletes the log entries before it except the newest Options.LogBytes.
+func (n *Node) Truncate() error {
 	bytes, entries := n.logBytes.Load(), n.logEntries.Load()
-	// An estimate from the entries since the last time is enough: the bound is for the space on the disk.
+	// The average size of the entries since the last truncation is enough: the limit only bounds the space on the disk.
 	size := max(float64(bytes)/float64(max(entries, 1)), 1)
 	n.logBytes.Add(-bytes)
 	n.logEntries.Add(-entries)
-	err := n.writeNote(min(uint64(max(entries, 1)), uint64(float64(n.o.LogBytes)/size)))
+	err := n.takeRaftSnapshot(min(uint64(max(entries, 1)), uint64(float64(n.o.LogBytes)/size)))
 	if err != nil {
 		n.logBytes.Add(bytes)
 		n.logEntries.Add(entries)
@@ -204,7 +204,7 @@ func isCheckpoint(l *raft.Log) (bool, error) {
 	return l.Type == raft.LogCommand && len(l.Data) >= entryHead && l.Data[1] == kindCheckpoint, nil
 }
 
-// addCheckpoints lets the verifier compare the logs of all nodes at times.
+// addCheckpoints adds a checkpoint to the log at every Options.CheckpointInterval, while this node is the leader.
 func (n *Node) addCheckpoints() {
 	defer n.loops.Done()
 	if n.o.CheckpointInterval < 0 {
@@ -228,9 +228,9 @@ func (n *Node) addCheckpoints() {
 
 // Checkpoint makes every node compare its log since the last checkpoint with that of the leader.
 func (n *Node) Checkpoint() error {
-	n.proposing.Lock()
-	defer n.proposing.Unlock()
-	return n.raft.Apply(seal(kindCheckpoint, nil), enqueueTimeout).Error()
+	n.proposeMu.Lock()
+	defer n.proposeMu.Unlock()
+	return n.raft.Apply(encodeEntry(kindCheckpoint, nil), enqueueTimeout).Error()
 }
 
 // reportVerified stops the node if its log differs from that of the leader.

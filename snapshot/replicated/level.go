@@ -18,8 +18,8 @@ func (e levelError) Error() string {
 // Level returns the rule level of the cluster, as far as this node has applied the log.
 func (n *Node) Level() uint16 { return uint16(n.level.Load()) }
 
-// RaiseLevel raises the rule level of the cluster. From then on nodes whose program does not know the level stop. The
-// caller has seen that every node knows it. The error is a realm.ErrMoved if this node is not the leader.
+// RaiseLevel raises the rule level of the cluster. Nodes whose program does not know the new level stop, so the caller
+// must check that every node knows it. The error is a realm.ErrMoved if this node is not the leader.
 func (n *Node) RaiseLevel(to uint16) error {
 	if to < n.Level() || to > n.o.Level {
 		return fmt.Errorf("the rule level must be between %d and %d, not %d", n.Level(), n.o.Level, to)
@@ -27,8 +27,8 @@ func (n *Node) RaiseLevel(to uint16) error {
 	return n.SetMeta(snapshot.LevelKey, []byte(strconv.Itoa(int(to))))
 }
 
-// useLevel records the level of a store, or returns an error if this program does not know it.
-func (n *Node) useLevel(s *snapshot.Store) error {
+// loadLevel reads the level from a store. It returns an error if this program does not know the level.
+func (n *Node) loadLevel(s *snapshot.Store) error {
 	level, err := s.Level()
 	if err != nil {
 		return err
@@ -40,8 +40,8 @@ func (n *Node) useLevel(s *snapshot.Store) error {
 	return nil
 }
 
-// checkLevels returns an error if operations that are to be applied need a level that this program does not know. They
-// are not applied then, so that a newer program goes on with them.
+// checkLevels returns an error if an operation needs a level that this program does not know. The operations are then
+// not applied, so that a newer program can apply them.
 func (n *Node) checkLevels(ops []snapshot.LogOp) error {
 	for i := range ops {
 		level := uint16(0)
@@ -60,13 +60,13 @@ func (n *Node) checkLevels(ops []snapshot.LogOp) error {
 	return nil
 }
 
-// levelChanged takes over the level of applied operations.
+// levelChanged sets the level if an applied operation has changed it.
 func (n *Node) levelChanged(op *snapshot.LogOp) {
 	if op.Meta != snapshot.LevelKey {
 		return
 	}
 	if level, err := snapshot.ParseLevel(op.Value); err == nil { // checkLevels has parsed it
 		n.level.Store(uint32(level))
-		n.log.Info("rule level of the cluster", "level", level)
+		n.log.Info("rule level of the cluster changed", "level", level)
 	}
 }

@@ -16,18 +16,18 @@ type Member struct {
 
 // Status is the state of the cluster as this node sees it.
 type Status struct {
-	ID       string
-	Leading  bool
-	LeaderID string // "" if it is unknown
-	Term     uint64
-	Applied  uint64        // entry that the store of this node contains
-	Commit   uint64        // entry that a majority has, as far as this node knows
-	Last     uint64        // entry in the log of this node
-	Noted    uint64        // entry up to which the log may be deleted
-	Contact  time.Duration // since the last message of the leader; 0 on the leader
-	Installs int64         // backups of other nodes that were installed
-	Verified int64         // comparisons of the log that found no difference
-	Members  []Member
+	ID            string
+	Leading       bool
+	LeaderID      string // "" if it is unknown
+	Term          uint64
+	Applied       uint64        // entry that the store of this node contains
+	Commit        uint64        // entry that a majority has, as far as this node knows
+	Last          uint64        // entry in the log of this node
+	SnapshotIndex uint64        // index of the Raft snapshot: entries up to it may be deleted
+	Contact       time.Duration // since the last message of the leader; 0 on the leader
+	Installs      int64         // backups of other nodes that were installed
+	Verified      int64         // comparisons of the log that found no difference
+	Members       []Member
 }
 
 // Status returns the state of the cluster as this node sees it.
@@ -38,8 +38,8 @@ func (n *Node) Status() Status {
 		Applied: n.store.Load().Applied(), Commit: n.raft.CommitIndex(), Last: n.raft.LastIndex(),
 		Installs: n.installs.Load(), Verified: n.verified.Load(),
 	}
-	if x, err := n.notes.read(); err == nil && x != nil {
-		s.Noted = x.Index
+	if x, err := n.snapshots.read(); err == nil && x != nil {
+		s.SnapshotIndex = x.Index
 	}
 	if !s.Leading {
 		s.Contact = time.Since(n.raft.LastContact())
@@ -63,8 +63,8 @@ func (n *Node) members() []raft.Server {
 // memberTimeout is how long a change of the members may wait for Raft to accept it.
 const memberTimeout = 10 * time.Second
 
-// Add adds a node that has no vote yet: it gets every entry, or a backup first. Promote gives it a vote. One change is
-// made at a time.
+// Add adds a node without a vote. The node receives a backup if it is far behind, and then every entry. Promote gives
+// it a vote. Only one change of the members is in progress at a time.
 func (n *Node) Add(id, address string) error {
 	err := n.raft.AddNonvoter(raft.ServerID(id), raft.ServerAddress(address), 0, memberTimeout).Error()
 	if err != nil {
@@ -73,8 +73,8 @@ func (n *Node) Add(id, address string) error {
 	return nil
 }
 
-// Promote gives a node a vote. The caller has seen that it has caught up: a voter that is far behind would let appends
-// wait when another one fails.
+// Promote gives a node a vote. The caller must check that the node has caught up: if another voter fails, appends wait
+// for a voter that is far behind.
 func (n *Node) Promote(id string) error {
 	for _, m := range n.Status().Members {
 		if m.ID == id {
@@ -88,7 +88,7 @@ func (n *Node) Promote(id string) error {
 	return fmt.Errorf("the cluster has no node %s", id)
 }
 
-// Remove removes a node. The leader can remove itself: another voter follows it.
+// Remove removes a node. The leader can remove itself: another voter then becomes the leader.
 func (n *Node) Remove(id string) error {
 	if err := n.raft.RemoveServer(raft.ServerID(id), 0, memberTimeout).Error(); err != nil {
 		return fmt.Errorf("remove node %s: %w", id, err)
@@ -96,7 +96,7 @@ func (n *Node) Remove(id string) error {
 	return nil
 }
 
-// MoveLeader makes another voter the leader: the given one, or with "" the one that has the newest entries.
+// MoveLeader makes another voter the leader: the one with the given id, or for "" the one with the newest entries.
 func (n *Node) MoveLeader(id string) error {
 	if id == "" {
 		return n.raft.LeadershipTransfer().Error()

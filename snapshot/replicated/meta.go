@@ -4,8 +4,8 @@ import (
 	"parley/snapshot"
 )
 
-// SetMeta stores a small value of the cluster itself on every node. It returns when a majority has it. The error is a
-// realm.ErrMoved if this node is not the leader.
+// SetMeta stores a small value of the cluster itself, such as the list of its members, on every node. It returns when a
+// majority of the voters have it. The error is a realm.ErrMoved if this node is not the leader.
 func (n *Node) SetMeta(key string, value []byte) error {
 	r := n.propose([]snapshot.LogOp{{Meta: key, Value: value}})[0]
 	return snapshot.Moved(r.Err)
@@ -14,7 +14,8 @@ func (n *Node) SetMeta(key string, value []byte) error {
 // Meta returns a value; nil if there is none.
 func (n *Node) Meta(key string) ([]byte, error) { return n.store.Load().Meta(key) }
 
-// OnMeta calls fn with the value of a key, if there is one, and after every change. fn must not block, nor change it.
+// OnMeta calls fn with the present value of a key, if there is one, and with the new value after every change. fn must
+// neither block nor modify the value.
 func (n *Node) OnMeta(key string, fn func([]byte)) error {
 	n.metaMu.Lock()
 	defer n.metaMu.Unlock()

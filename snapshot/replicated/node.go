@@ -27,13 +27,13 @@ const (
 	// DefaultElectionTimeout is how long a voter waits for the leader before it asks for votes; the wait is random, up
 	// to twice this time. Service is back in under 2 s; a busy host of two cores answers heartbeats in far less.
 	DefaultElectionTimeout = 500 * time.Millisecond
-	// DefaultLogBytes is how many bytes of entries are added before the log is shortened, and how many stay for nodes
-	// that are a little behind.
+	// DefaultLogBytes is how many bytes of new entries make the node truncate its log, and how many bytes of old
+	// entries it then retains for nodes that are a little behind.
 	DefaultLogBytes = 64 << 20
-	// DefaultNoteEntries is how many entries are added before the synced index of the store is noted. A start reads the
-	// entries after the note, which takes some tenths of a second.
-	DefaultNoteEntries = 10_000
-	// DefaultCheckpointInterval is the time between two comparisons of the logs of all nodes.
+	// DefaultSnapshotThreshold is how many new entries make the node take a Raft snapshot. A start reads the entries
+	// after the last snapshot, which takes some tenths of a second.
+	DefaultSnapshotThreshold = 10_000
+	// DefaultCheckpointInterval is the time between two comparisons of the logs of all nodes; see Checkpoint.
 	DefaultCheckpointInterval = time.Minute
 
 	// maxAppendEntries is how many entries are sent to a node, or applied, at a time.
@@ -42,22 +42,23 @@ const (
 	enqueueTimeout = 5 * time.Second
 	// linkTimeout is how long another node may take to answer a request.
 	linkTimeout = 5 * time.Second
-	// maxPooledLinks is how many idle connections to each node are kept.
+	// maxPooledLinks is how many idle connections to each node stay open.
 	maxPooledLinks = 3
-	// commitTimeout is how soon followers learn that an entry is committed when no other entry follows, and up to twice
-	// that: their clients get its events then.
+	// commitTimeout is how soon followers learn that an entry is committed when no other entry follows; it may take up
+	// to twice as long. The clients of a follower get the events of the entry after that.
 	commitTimeout = 8 * time.Millisecond
-	// requestAgainAfter is how soon a request that has nothing new is sent, so that a lost link is noticed.
-	requestAgainAfter = 50 * time.Millisecond
+	// idleRequestInterval is the time between two requests without new entries. They show whether the link still works.
+	idleRequestInterval = 50 * time.Millisecond
 
-	// firstIndex is the index of the note with which a log begins. Every other node begins with a backup.
+	// firstIndex is the index of the Raft snapshot with which Bootstrap begins a log. Every other node begins with a
+	// backup.
 	firstIndex, firstTerm = 1, 1
 )
 
-// subDir is the directory of the log and the note in a data directory.
+// subDir is the directory of the log and the Raft snapshot in a data directory.
 const subDir = "raft"
 
-// HasLog reports whether a data directory has a replicated log. That of a core that has never run has none.
+// HasLog reports whether a data directory has a replicated log. A core creates it at its first start.
 func HasLog(dir string) (bool, error) {
 	_, err := os.Stat(filepath.Join(dir, subDir))
 	if errors.Is(err, os.ErrNotExist) {
@@ -82,7 +83,7 @@ type Options struct {
 
 	ElectionTimeout    time.Duration // 0: DefaultElectionTimeout
 	LogBytes           int64         // 0: DefaultLogBytes
-	NoteEntries        uint64        // 0: DefaultNoteEntries
+	SnapshotThreshold  uint64        // 0: DefaultSnapshotThreshold
 	SegmentBytes       int           // 0: DefaultSegmentBytes
 	CheckpointInterval time.Duration // 0: DefaultCheckpointInterval; less than 0: never
 
@@ -95,10 +96,10 @@ type Options struct {
 type mutant int
 
 const (
-	mutantNoEpochCheck mutant = 1 + iota
-	mutantEarlyAnswer         // appends are answered before a majority has them
-	mutantUnsyncedNote        // the note is written before the store is synced
-	mutantTakeNote            // a start takes the index of a backup that is not installed
+	mutantNoEpochCheck     mutant = 1 + iota
+	mutantEarlyAnswer             // appends are answered before a majority has them
+	mutantUnsyncedSnapshot        // the Raft snapshot is written before the store is synced
+	mutantTrustSnapshot           // a start uses the index of a backup that is not installed
 )
 
 func (o Options) withDefaults() Options {
@@ -114,8 +115,8 @@ func (o Options) withDefaults() Options {
 	if o.LogBytes == 0 {
 		o.LogBytes = DefaultLogBytes
 	}
-	if o.NoteEntries == 0 {
-		o.NoteEntries = DefaultNoteEntries
+	if o.SnapshotThreshold == 0 {
+		o.SnapshotThreshold = DefaultSnapshotThreshold
 	}
 	if o.SegmentBytes == 0 {
 		o.SegmentBytes = DefaultSegmentBytes
@@ -138,7 +139,7 @@ type Node struct {
 	lock  io.Closer
 	store atomic.Pointer[snapshot.Store]
 
-	notes     *notes
+	snapshots *raftSnapshotStore
 	wal       *checkedLog
 	logs      *verifier.LogStore
 	transport raft.Transport
@@ -146,8 +147,9 @@ type Node struct {
 	failed    *failure
 	damage    damage
 
-	proposing sync.Mutex // one append at a time, so that the entries of one follow each other in the log
-	// Bytes and number of the entries that were applied since the log was shortened. The note has them for a start.
+	proposeMu sync.Mutex // one append at a time, so that the entries of one follow each other in the log
+	// Bytes and number of the entries that were applied since the log was truncated. The Raft snapshot stores them for
+	// the next start.
 	logBytes, logEntries atomic.Int64
 
 	installs atomic.Int64
@@ -155,15 +157,15 @@ type Node struct {
 	verified atomic.Int64  // comparisons of the log that found no difference
 	rounds   verifyRounds
 
-	leaderCommit atomic.Uint64 // see noteCommit
-	handled      atomic.Uint64 // last entry that the state machine has got and applied
+	leaderCommit atomic.Uint64 // see recordLeaderCommit
+	fsmApplied   atomic.Uint64 // last entry that the state machine has got and applied
 
 	metaMu sync.Mutex
 	onMeta map[string]func([]byte)
 
-	leaderMu sync.Mutex
-	watchers []func(leader bool)
-	leading  bool
+	leaderMu     sync.Mutex
+	onLeadership []func(leader bool)
+	leading      bool
 
 	started   chan struct{} // closed when raft is set
 	closing   chan struct{}
@@ -172,9 +174,9 @@ type Node struct {
 	loops     sync.WaitGroup
 }
 
-// Begin makes a data directory the first node of a new cluster. The directory may contain organizations, and must not
-// be open.
-func Begin(dir string, o Options) error {
+// Bootstrap turns a data directory into that of the first node of a new cluster. The directory may contain
+// organizations. No server may use it.
+func Bootstrap(dir string, o Options) error {
 	o = o.withDefaults()
 	n := &Node{dir: dir, o: o, fs: o.Store.FS, failed: newFailure()}
 	s, err := snapshot.Open(dir, o.Store)
@@ -184,8 +186,8 @@ func Begin(dir string, o Options) error {
 	if err := makeDir(n.fs, n.raftDir()); err != nil {
 		return errors.Join(err, s.Close())
 	}
-	n.notes = &notes{fs: n.fs, dir: n.raftDir(), failed: n.failed}
-	old, err := n.notes.read()
+	n.snapshots = &raftSnapshotStore{fs: n.fs, dir: n.raftDir(), failed: n.failed}
+	old, err := n.snapshots.read()
 	if err == nil && (old != nil || s.Replicated()) {
 		err = fmt.Errorf("%s belongs to a cluster already", dir)
 	}
@@ -198,13 +200,13 @@ func Begin(dir string, o Options) error {
 	if err = errors.Join(err, s.Close()); err != nil {
 		return err
 	}
-	return n.notes.write(&note{Index: firstIndex, Term: firstTerm, ServersIndex: firstIndex,
+	return n.snapshots.write(&raftSnapshot{Index: firstIndex, Term: firstTerm, ServersIndex: firstIndex,
 		Servers: []raft.Server{{ID: raft.ServerID(o.ID), Address: raft.ServerAddress(o.Address)}}})
 }
 
-// Prepare makes an empty data directory one that can join a cluster. A directory that belongs to a cluster already is
-// not changed.
-func Prepare(dir string, o Options) error {
+// PrepareJoin turns an empty data directory into that of a node that can join a cluster. A directory that already
+// belongs to a cluster is not changed.
+func PrepareJoin(dir string, o Options) error {
 	o = o.withDefaults()
 	s, err := snapshot.Open(dir, o.Store)
 	if err != nil {
@@ -222,7 +224,8 @@ func Prepare(dir string, o Options) error {
 	return errors.Join(err, s.Close())
 }
 
-// Open starts a node whose directory is of Begin, or of Prepare; the latter waits until a leader adds it.
+// Open starts the node of a directory that Bootstrap or PrepareJoin has made. After PrepareJoin the node waits until a
+// leader adds it.
 func Open(dir string, o Options) (*Node, error) {
 	o = o.withDefaults()
 	if o.ID == "" || o.Address == "" {
@@ -248,7 +251,7 @@ func Open(dir string, o Options) (*Node, error) {
 	}
 	n.loops.Add(4)
 	go n.watchLeadership()
-	go n.shortenLog()
+	go n.truncateLog()
 	go n.addCheckpoints()
 	go n.verifyLeader()
 	return n, nil
@@ -256,14 +259,14 @@ func Open(dir string, o Options) (*Node, error) {
 
 func (n *Node) raftDir() string { return n.fs.PathJoin(n.dir, subDir) }
 
-// errNoCluster is the error of a data directory that is not one of Begin or Prepare.
+// errNoCluster is the error for a data directory that neither Bootstrap nor PrepareJoin has made.
 var errNoCluster = errors.New("the data directory belongs to no cluster")
 
 // openStore finishes an interrupted installation and opens the store.
 func (n *Node) openStore() error {
-	n.notes = &notes{fs: n.fs, dir: n.raftDir(), failed: n.failed, space: n.spaceWaiter(),
-		backup: func(w io.Writer) error { return n.store.Load().Backup(w) },
-		kept:   func() (bytes, entries int64) { return n.logBytes.Load(), n.logEntries.Load() }}
+	n.snapshots = &raftSnapshotStore{fs: n.fs, dir: n.raftDir(), failed: n.failed, space: n.diskFullRetrier(),
+		backup:  func(w io.Writer) error { return n.store.Load().Backup(w) },
+		logSize: func() (bytes, entries int64) { return n.logBytes.Load(), n.logEntries.Load() }}
 	if err := makeDir(n.fs, n.dir); err != nil {
 		return err
 	}
@@ -275,12 +278,12 @@ func (n *Node) openStore() error {
 		return fmt.Errorf("%w: %w", snapshot.ErrInUse, err)
 	}
 	n.lock = lock
-	x, err := n.notes.read()
+	x, err := n.snapshots.read()
 	if err != nil {
 		return err
 	}
 	installing := x != nil && x.Backup != ""
-	if installing && n.o.mutant != mutantTakeNote {
+	if installing && n.o.mutant != mutantTrustSnapshot {
 		if err := n.finishInstall(x); err != nil {
 			return err
 		}
@@ -291,47 +294,47 @@ func (n *Node) openStore() error {
 	}
 	n.setStore(s)
 	if installing {
-		if err := n.notes.installed(s.Applied()); err != nil {
+		if err := n.snapshots.markInstalled(s.Applied()); err != nil {
 			return err
 		}
 	}
 	if !s.Replicated() {
 		return fmt.Errorf("%s: %w", n.dir, errNoCluster)
 	}
-	if err := n.useLevel(s); err != nil {
+	if err := n.loadLevel(s); err != nil {
 		return err
 	}
-	if x != nil && s.Applied() < x.Index && n.o.mutant != mutantTakeNote {
-		return fmt.Errorf("the store of %s has the log up to entry %d, but entry %d was synced: entries are lost; "+
+	if x != nil && s.Applied() < x.Index && n.o.mutant != mutantTrustSnapshot {
+		return fmt.Errorf("the store in %s contains the log up to entry %d, but had synced entry %d: entries are lost; "+
 			"remove this data directory and join the cluster again", n.dir, s.Applied(), x.Index)
 	}
 	return nil
 }
 
-// spaceWaiter lets writes wait for space while the node is open.
-func (n *Node) spaceWaiter() *spaceWaiter {
+// diskFullRetrier lets writes wait for space while the node is open.
+func (n *Node) diskFullRetrier() *diskFullRetrier {
 	release := func() bool {
 		s := n.store.Load()
 		return s != nil && s.ReleaseRoom()
 	}
 	hasRoom := func() bool { return n.store.Load().HasRoom() }
-	return &spaceWaiter{release: release, hasRoom: hasRoom, failed: n.failed, closing: n.closing}
+	return &diskFullRetrier{release: release, hasRoom: hasRoom, failed: n.failed, closing: n.closing}
 }
 
-// openLog opens the log and checks that it continues the note.
+// openLog opens the log and checks that no entry is missing between it and the Raft snapshot.
 func (n *Node) openLog() (err error) {
 	if n.wal, err = openCheckedLog(n.fs, n.raftDir(), n.o.SegmentBytes, n.log, n.failed,
-		n.spaceWaiter()); err != nil {
+		n.diskFullRetrier()); err != nil {
 		return err
 	}
-	x, err := n.notes.read()
+	x, err := n.snapshots.read()
 	if err != nil {
 		return err
 	}
 	if x == nil {
-		x = &note{}
+		x = &raftSnapshot{}
 	}
-	n.notes.index.Store(x.Index)
+	n.snapshots.index.Store(x.Index)
 	n.logBytes.Store(x.LogBytes)
 	n.logEntries.Store(x.LogEntries)
 	first, err := n.wal.FirstIndex()
@@ -343,7 +346,7 @@ func (n *Node) openLog() (err error) {
 		return err
 	}
 	if last > 0 && last < x.Index {
-		// The process ended before Raft deleted the entries that a backup has replaced.
+		// An installed backup has replaced these entries, and the process ended before Raft deleted them.
 		if err := n.wal.DeleteRange(first, last); err != nil {
 			return err
 		}
@@ -352,7 +355,7 @@ func (n *Node) openLog() (err error) {
 	applied := n.store.Load().Applied()
 	if last > 0 && first > x.Index+1 || applied > max(last, x.Index, x.Contains) {
 		return fmt.Errorf("the replicated log in %s has entries %d to %d, but the store has synced %d and contains "+
-			"%d: entries are lost; %s", n.raftDir(), first, last, x.Index, applied, joinAgain)
+			"%d: entries are lost; %s", n.raftDir(), first, last, x.Index, applied, rejoinAdvice)
 	}
 	n.logs = verifier.NewLogStore(n.wal, isCheckpoint, n.reportVerified, &metrics.NoOpCollector{})
 	return nil
@@ -363,11 +366,11 @@ func (n *Node) startRaft() (err error) {
 	c := raft.DefaultConfig()
 	c.LocalID = raft.ServerID(n.o.ID)
 	c.HeartbeatTimeout, c.ElectionTimeout = n.o.ElectionTimeout, n.o.ElectionTimeout
-	// No read trusts the lease (see VerifyLeader), so a leader on a busy host need not give up earlier.
+	// Reads do not rely on the lease (see VerifyLeader), so a shorter lease would only depose leaders on busy hosts.
 	c.LeaderLeaseTimeout = n.o.ElectionTimeout
 	c.CommitTimeout, c.MaxAppendEntries, c.BatchApplyCh = commitTimeout, maxAppendEntries, true
 	c.NoSnapshotRestoreOnStart = true                             // the store continues at its own index
-	c.SnapshotInterval, c.SnapshotThreshold = 24*time.Hour, 1<<62 // see shortenLog
+	c.SnapshotInterval, c.SnapshotThreshold = 24*time.Hour, 1<<62 // see truncateLog
 	c.TrailingLogs = keepAll
 	c.ShutdownOnRemove = false
 	c.NoLegacyTelemetry = true
@@ -375,12 +378,12 @@ func (n *Node) startRaft() (err error) {
 	if n.o.Links == nil {
 		_, n.transport = raft.NewInmemTransport(raft.ServerAddress(n.o.Address))
 	} else {
-		n.transport = newPatientTransport(n, raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
+		n.transport = newRetryingTransport(n, raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 			Stream: streamLayer{n.o.Links}, MaxPool: maxPooledLinks, Timeout: linkTimeout, Logger: c.Logger,
 		}))
 	}
 	n.wal.leads = func() bool { return n.isStarted() && n.raft.State() == raft.Leader }
-	if n.raft, err = raft.NewRaft(c, &machine{n: n}, n.logs, n.wal, n.notes, n.transport); err != nil {
+	if n.raft, err = raft.NewRaft(c, &stateMachine{n: n}, n.logs, n.wal, n.snapshots, n.transport); err != nil {
 		return fmt.Errorf("start the replicated log: %w", err)
 	}
 	close(n.started)
@@ -392,19 +395,19 @@ func (n *Node) isStarted() bool {
 	select {
 	case <-n.started:
 		return true
-	default: // also in Begin and Leave, which start none
+	default: // also in Bootstrap and Dissolve, which do not start Raft
 		return false
 	}
 }
 
-// streamLayer passes links to Raft.
+// streamLayer is the raft.StreamLayer of a node: it opens connections with Links.
 type streamLayer struct{ Links }
 
 func (s streamLayer) Dial(to raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
 	return s.Links.Dial(string(to), timeout)
 }
 
-// setStore makes a store the one of the node. If it fails, the node fails.
+// setStore sets the store of the node. If the store fails, the node fails.
 func (n *Node) setStore(s *snapshot.Store) {
 	n.store.Store(s)
 	go func() {
@@ -416,11 +419,11 @@ func (n *Node) setStore(s *snapshot.Store) {
 	}()
 }
 
-// Disk returns the store with the types of package realm. After the installation of a backup it is another one, and the
-// old one returns snapshot.ErrClosed.
+// Disk returns the store with the types of package realm. The installation of a backup replaces the store: the methods
+// of an earlier Disk then return snapshot.ErrClosed.
 func (n *Node) Disk() snapshot.Disk { return snapshot.Disk{Store: n.store.Load()} }
 
-// Failed returns a channel that is closed when the node cannot go on. Err then returns the reason.
+// Failed returns a channel that is closed when the node has failed. Err then returns the reason.
 func (n *Node) Failed() <-chan struct{} { return n.failed.done }
 
 // Err returns the reason of a failure; nil without one.

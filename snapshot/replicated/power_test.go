@@ -60,8 +60,8 @@ func TestPowerLoss(t *testing.T) {
 // The faults that the harness exists for are found by it.
 func TestPowerLossFindsFaults(t *testing.T) {
 	for name, m := range map[string]mutant{
-		"a note before the sync":                 mutantUnsyncedNote,
-		"the index of a backup not yet restored": mutantTakeNote,
+		"a Raft snapshot before the sync":        mutantUnsyncedSnapshot,
+		"the index of a backup not yet restored": mutantTrustSnapshot,
 	} {
 		t.Run(name, func(t *testing.T) {
 			const most = 5000 // power losses
@@ -135,21 +135,21 @@ func (h *history) options(fs vfs.FS) Options {
 // follower is a node whose log is written by the test instead of Raft.
 type follower struct {
 	*Node
-	machine *machine
+	machine *stateMachine
 }
 
 // open opens a follower, and applies the entries of its log that the store does not have.
 func (h *history) open(fs vfs.FS) (f *follower, err error) {
 	o := h.options(fs)
 	n := &Node{dir: "data", o: o, fs: fs, log: o.Log, failed: newFailure(), closing: make(chan struct{})}
-	f = &follower{n, &machine{n: n}}
+	f = &follower{n, &stateMachine{n: n}}
 	if err := errors.Join(n.openStore()); err != nil {
 		return f, err
 	}
 	if err := n.openLog(); err != nil {
 		return f, err
 	}
-	x, err := n.notes.read()
+	x, err := n.snapshots.read()
 	if err != nil {
 		return f, err
 	}
@@ -175,7 +175,7 @@ const staleTerm = 9
 
 // position returns the last index that the follower has.
 func (f *follower) position() (uint64, error) {
-	x, err := f.notes.read()
+	x, err := f.snapshots.read()
 	if err != nil {
 		return 0, err
 	}
@@ -219,7 +219,7 @@ func (h *history) run() {
 		}
 	}
 	leaderFS := vfs.NewMem()
-	must(Begin("data", h.options(leaderFS)))
+	must(Bootstrap("data", h.options(leaderFS)))
 	var err error
 	h.leader, err = snapshot.Open("data", snapshot.Options{FS: leaderFS})
 	must(err)
@@ -238,7 +238,7 @@ func (h *history) run() {
 		}
 		return nil
 	}))
-	must(Begin("data", h.options(fs)))
+	must(Bootstrap("data", h.options(fs)))
 	h.set("open", h.acked)
 	f, err := h.open(fs)
 	must(err)
@@ -247,7 +247,7 @@ func (h *history) run() {
 		case k == 0 && h.last > 0:
 			must(h.rows(f))
 		case k == 1:
-			must(h.note(f))
+			must(h.takeRaftSnapshot(f))
 		case k == 2:
 			must(h.install(f))
 		case k == 3:
@@ -300,7 +300,7 @@ func (h *history) append() {
 	}
 	n := &Node{failed: newFailure()}
 	n.store.Store(h.leader)
-	m := &machine{n: n}
+	m := &stateMachine{n: n}
 	for _, l := range h.log {
 		m.ApplyBatch([]*raft.Log{l})
 		hash, last := h.leader.LastHash(1)
@@ -353,18 +353,18 @@ func (h *history) rows(f *follower) error {
 	return Journal{Node: f.Node}.WriteRows(1, 0, at, []realm.EncodedRow{row})
 }
 
-// note makes a Raft snapshot, and then deletes entries of the log.
-func (h *history) note(f *follower) error {
+// takeRaftSnapshot makes a Raft snapshot, and then deletes entries of the log.
+func (h *history) takeRaftSnapshot(f *follower) error {
 	at, err := f.position()
 	if err != nil || at == firstIndex || f.machine.parts.pending() {
 		return err
 	}
-	h.set("note", h.acked)
+	h.set("snapshot", h.acked)
 	s, err := f.machine.Snapshot()
 	if err != nil {
 		return err
 	}
-	sink, _ := f.notes.Create(1, at, 1, raft.Configuration{Servers: []raft.Server{{ID: "a", Address: "a"}}}, 1, nil)
+	sink, _ := f.snapshots.Create(1, at, 1, raft.Configuration{Servers: []raft.Server{{ID: "a", Address: "a"}}}, 1, nil)
 	if err := s.Persist(sink); err != nil {
 		return err
 	}
@@ -385,7 +385,7 @@ func (h *history) conflict(f *follower) error {
 	var list []*raft.Log
 	for i := range uint64(1 + h.random.IntN(4)) {
 		list = append(list, &raft.Log{Index: at + 1 + i, Term: staleTerm, Type: raft.LogCommand,
-			Data: seal(kindOps, make([]byte, h.random.IntN(3000)))})
+			Data: encodeEntry(kindOps, make([]byte, h.random.IntN(3000)))})
 	}
 	if err := f.logs.StoreLogs(list); err != nil {
 		return err
@@ -415,14 +415,15 @@ func (h *history) install(f *follower) error {
 		return err
 	}
 	index := h.log[len(h.log)-1].Index
-	sink, _ := f.notes.Create(1, index, 1, raft.Configuration{Servers: []raft.Server{{ID: "a", Address: "a"}}}, 1, nil)
+	servers := raft.Configuration{Servers: []raft.Server{{ID: "a", Address: "a"}}}
+	sink, _ := f.snapshots.Create(1, index, 1, servers, 1, nil)
 	if _, err := sink.Write(backup.Bytes()); err != nil {
 		return err
 	}
 	if err := sink.Close(); err != nil {
 		return err
 	}
-	_, r, err := f.notes.Open("")
+	_, r, err := f.snapshots.Open("")
 	if err != nil {
 		return err
 	}

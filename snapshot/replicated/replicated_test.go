@@ -147,7 +147,7 @@ func TestFarBehind(t *testing.T) {
 	c.kill(behind)
 	w.mustAdd(t, 200, 1000)
 	for _, n := range c.nodes {
-		c.wait("the log is shortened", func() bool { return n.Shorten() == nil })
+		c.wait("the log is shortened", func() bool { return n.Truncate() == nil })
 	}
 	w.mustAdd(t, 20, 1000)
 	n := c.start(behind)
@@ -162,11 +162,11 @@ func TestFarBehind(t *testing.T) {
 	c.expectEqual(230)
 }
 
-// A node notes how far its store is synced, so that a start reads few entries. That deletes none: a node that was away
+// A node takes Raft snapshots, so that a start reads few entries. That deletes none: a node that was away
 // needs no backup. Entries of former processes count when the log is to be shortened.
 func TestNotesBetweenShortenings(t *testing.T) {
-	const noted = 50
-	c := newCluster(t, func(o *Options) { o.NoteEntries = noted }, "a", "b", "c")
+	const threshold = 50
+	c := newCluster(t, func(o *Options) { o.SnapshotThreshold = threshold }, "a", "b", "c")
 	w := c.claim()
 	w.mustAdd(t, 5, 10)
 	c.expectEqual(5)
@@ -177,7 +177,7 @@ func TestNotesBetweenShortenings(t *testing.T) {
 		if name == away {
 			continue
 		}
-		c.wait("a note", func() bool { return n.raft.AppliedIndex() < n.notes.index.Load()+noted })
+		c.wait("a Raft snapshot", func() bool { return n.raft.AppliedIndex() < n.snapshots.index.Load()+threshold })
 		if first, err := n.wal.FirstIndex(); err != nil || first != firstIndex+1 && first != firstIndex {
 			t.Errorf("%s: the log begins at %d: %v", name, first, err)
 		}
@@ -190,7 +190,7 @@ func TestNotesBetweenShortenings(t *testing.T) {
 	other := c.leader().o.ID
 	before := c.nodes[other].logEntries.Load()
 	c.kill(other)
-	if got := c.start(other).logEntries.Load(); got < before-noted || got > before+noted {
+	if got := c.start(other).logEntries.Load(); got < before-threshold || got > before+threshold {
 		t.Errorf("the log has %d entries since it was shortened, before the start %d", got, before)
 	}
 }
@@ -235,7 +235,7 @@ func TestCurrentAfterStart(t *testing.T) {
 	c.kill(behind)
 	w.mustAdd(t, 5*maxAppendEntries, 100)
 	n := c.start(behind)
-	c.wait("the node is current", n.IsCurrent)
+	c.wait("the node is current", n.IsCaughtUp)
 	if _, got, err := n.Disk().Bounds(1); err != nil || got < 5+5*maxAppendEntries {
 		t.Errorf("the node is current with fact %d, %v", got, err)
 	}
@@ -243,8 +243,8 @@ func TestCurrentAfterStart(t *testing.T) {
 	c.expectEqual(5 + 5*maxAppendEntries)
 	c.kill(behind)
 	n = c.start(behind)
-	c.wait("the node is current again", n.IsCurrent)
-	c.wait("the leader is current", c.leader().IsCurrent)
+	c.wait("the node is current again", n.IsCaughtUp)
+	c.wait("the leader is current", c.leader().IsCaughtUp)
 	c.expectEqual(5 + 5*maxAppendEntries)
 }
 
@@ -434,7 +434,7 @@ func TestFollowAcrossInstall(t *testing.T) {
 	w.mustAdd(t, 200, 1000)
 	for _, x := range c.nodes {
 		if x != n {
-			c.wait("the log is shortened", func() bool { return x.Shorten() == nil })
+			c.wait("the log is shortened", func() bool { return x.Truncate() == nil })
 		}
 	}
 	c.network.setCut(n.o.Address, false)

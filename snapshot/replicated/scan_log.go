@@ -19,9 +19,9 @@ import (
 //
 //	file header 32 | (entries | index of the offsets, in the last batch of a sealed segment | commit)...
 //
-// Each of them is a frame: kind 1, zeros 3, length or checksum 4, content, zeros up to a multiple of 8. A commit has
-// no content, and the CRC-32C of everything since the commit before it. raft-wal looks at the checksum of the last
-// commit only, to find a write that a power loss has interrupted.
+// Each of them is a frame: kind 1, zeros 3, length or checksum 4, content, zeros up to a multiple of 8. A commit has no
+// content, and the CRC-32C of everything since the commit before it. raft-wal verifies only the checksum of the last
+// commit, to detect a write that a power loss has interrupted.
 const (
 	segmentHead = 32
 	frameHead   = 8
@@ -51,7 +51,7 @@ func scanLog(fs vfs.FS, dir string) (sums logSums, err error) {
 		}
 		s := &segmentScan{info: info, sums: &sums, data: data, next: info.BaseIndex}
 		if err := s.scan(); err != nil {
-			return sums, fmt.Errorf("the replicated log is damaged: %s, %w; %s", path, err, joinAgain)
+			return sums, fmt.Errorf("the replicated log is damaged: %s, %w; %s", path, err, rejoinAdvice)
 		}
 	}
 	return sums, nil
@@ -79,16 +79,17 @@ func readFile(fs vfs.FS, path string, buffer []byte) ([]byte, error) {
 
 // segmentScan verifies a segment from its begin to its end.
 type segmentScan struct {
-	info types.SegmentInfo
-	sums *logSums
-	data []byte // the file
-	next uint64 // index of the first entry of the next batch
-	good int    // where the last commit with a right checksum ends
+	info     types.SegmentInfo
+	sums     *logSums
+	data     []byte // the file
+	next     uint64 // index of the first entry of the next batch
+	validEnd int    // where the last valid batch ends
 }
 
-// scan returns an error if the segment is damaged. An interrupted write at the end of the last segment is no damage: no
-// other node was told that its entries are stored. It leaves at most one commit with a wrong checksum, and no complete
-// batch behind it. A flipped bit in the last batch looks the same; openLog finds it if the store has the entries.
+// scan returns an error if the segment is damaged. An interrupted write at the end of the last segment is not damage,
+// because this node has not acknowledged its entries. Such a write leaves at most one commit with a wrong checksum, and
+// no complete batch after it. A flipped bit in the last batch looks the same; openLog detects it if the store contains
+// the entries.
 func (s *segmentScan) scan() error {
 	sealed := s.info.IndexStart > 0
 	var bad error // of a commit with a wrong checksum
@@ -100,9 +101,9 @@ func (s *segmentScan) scan() error {
 		if !complete {
 			break
 		}
-		if last := s.next + uint64(len(entries)) - 1; s.isRight(from, commit) {
-			s.take(entries)
-			s.good = commit + frameHead
+		if last := s.next + uint64(len(entries)) - 1; s.checksumMatches(from, commit) {
+			s.addChecksums(entries)
+			s.validEnd = commit + frameHead
 		} else if bad = fmt.Errorf("entries %d to %d: %w", s.next, last, errChecksum); sealed {
 			return bad
 		}
@@ -112,14 +113,14 @@ func (s *segmentScan) scan() error {
 			return nil
 		}
 	}
-	if sealed || s.followed() {
-		return fmt.Errorf("after entry %d, at byte %d: what follows cannot be read", s.next-1, s.good)
+	if sealed || s.hasLaterBatch() {
+		return fmt.Errorf("the data after entry %d, at byte %d, cannot be read", s.next-1, s.validEnd)
 	}
 	return nil
 }
 
-// batch returns the encoded entries from a place to the next commit, and where it is. It is not complete if no commit
-// follows.
+// batch returns the encoded entries from an offset to the next commit, and the offset of the commit. The batch is not
+// complete if no commit follows.
 func (s *segmentScan) batch(at int) (entries [][]byte, commit int, complete bool) {
 	for at+frameHead <= len(s.data) {
 		kind, number := s.data[at], int64(binary.LittleEndian.Uint32(s.data[at+4:]))
@@ -138,28 +139,28 @@ func (s *segmentScan) batch(at int) (entries [][]byte, commit int, complete bool
 	return entries, at, false
 }
 
-// isRight reports whether the checksum of a commit is that of the bytes from a place to it.
-func (s *segmentScan) isRight(from, commit int) bool {
+// checksumMatches reports whether the checksum of a commit is that of the bytes from a place to it.
+func (s *segmentScan) checksumMatches(from, commit int) bool {
 	return crc32.Checksum(s.data[from:commit], castagnoli) == binary.LittleEndian.Uint32(s.data[commit+4:])
 }
 
-// followed reports whether a complete batch follows somewhere behind the last one that was found. Then what is in
-// between was complete once, too: a node writes a batch when the one before it is stored.
-func (s *segmentScan) followed() bool {
-	for at := s.good; at+frameHead <= len(s.data); at += frameHead {
+// hasLaterBatch reports whether there is a complete batch somewhere after the last valid one. If so, the bytes between
+// them were complete once, too, because a node writes a batch only after the previous one is stored.
+func (s *segmentScan) hasLaterBatch() bool {
+	for at := s.validEnd; at+frameHead <= len(s.data); at += frameHead {
 		if kind := s.data[at]; kind != frameEntry && kind != frameIndex {
 			continue
 		}
-		if entries, commit, complete := s.batch(at); complete && len(entries) > 0 && s.isRight(at, commit) {
+		if entries, commit, complete := s.batch(at); complete && len(entries) > 0 && s.checksumMatches(at, commit) {
 			return true
 		}
 	}
 	return false
 }
 
-// take adds the checksums of entries. Those beyond the limits of the segment were deleted, and the next segment may
-// have others instead.
-func (s *segmentScan) take(entries [][]byte) {
+// addChecksums adds the checksums of entries. Entries beyond the limits of the segment were deleted, and the next
+// segment may have others at their indexes.
+func (s *segmentScan) addChecksums(entries [][]byte) {
 	for i, b := range entries {
 		index := s.next + uint64(i)
 		if index >= s.info.MinIndex && (s.info.MaxIndex == 0 || index <= s.info.MaxIndex) {

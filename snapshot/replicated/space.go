@@ -13,22 +13,23 @@ import (
 // spacePoll is the time between two attempts of a write that waits for space.
 const spacePoll = 100 * time.Millisecond
 
-// errNoRoom is the reason why a node takes no operations. The leader tries again, at least every 10 s.
-var errNoRoom = errors.New("the disk is full: the log takes no operations until there is space")
+// errDiskFull is the reason why a node rejects entries with operations. The leader sends them again, at least every 10
+// s.
+var errDiskFull = errors.New("the disk is full: the log rejects operations until there is space")
 
-// spaceWaiter is used by the log and the note when the disk is full. A write that found no space has changed nothing,
-// and is tried again with the space of the store's ballast. After that the log takes no operations, so the other nodes
-// go on without this one, and small files wait for space. The node catches up when there is space. A leader hands over
-// before.
-type spaceWaiter struct {
+// diskFullRetrier repeats writes of the log and of small files that failed because the disk is full. A failed write has
+// changed nothing. It is repeated first with the space of the store's ballast. When that is used up, a follower rejects
+// operations, so the other nodes continue without it, and small files wait for space. The node catches up when there is
+// space again. A leader with a full disk hands over the leadership earlier.
+type diskFullRetrier struct {
 	release func() bool // makes some space once; see snapshot.Store.ReleaseRoom
 	hasRoom func() bool // see snapshot.Store.HasRoom
 	failed  *failure
 	closing <-chan struct{}
 }
 
-// once makes a change again if the ballast has made space for it.
-func (w *spaceWaiter) once(change func() error) error {
+// retryOnce repeats a write if releasing the ballast has made space for it.
+func (w *diskFullRetrier) retryOnce(change func() error) error {
 	err := change()
 	if err != nil && w != nil && snapshot.IsFull(err) && w.release() {
 		err = change()
@@ -36,17 +37,17 @@ func (w *spaceWaiter) once(change func() error) error {
 	return err
 }
 
-// refuses reports whether a node that does not lead refuses entries: those with operations while there is no space.
-// Elections need the others.
-func (w *spaceWaiter) refuses(logs []*raft.Log) bool {
+// rejects reports whether a follower must reject entries: those with operations while there is no space. Elections need
+// the other entries.
+func (w *diskFullRetrier) rejects(logs []*raft.Log) bool {
 	return w != nil && !w.hasRoom() && slices.ContainsFunc(logs, func(l *raft.Log) bool {
 		return l.Type == raft.LogCommand && l.Data[1] != kindCheckpoint
 	})
 }
 
-// do makes a change again until there is space for it. It returns other errors, and that of a full disk if the node has
-// failed or is closed. A nil spaceWaiter does not wait.
-func (w *spaceWaiter) do(change func() error) error {
+// retryUntilSpace repeats a write until there is space for it. It returns all other errors, and the error of the full
+// disk if the node has failed or is closed. A nil diskFullRetrier does not repeat writes.
+func (w *diskFullRetrier) retryUntilSpace(change func() error) error {
 	for {
 		err := change()
 		if err == nil || w == nil || !snapshot.IsFull(err) {

@@ -7,32 +7,32 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// reachAgain is how soon a node that cannot be reached is tried again.
-const reachAgain = 50 * time.Millisecond
+// unreachableRetryInterval is the time between two attempts to reach a node.
+const unreachableRetryInterval = 50 * time.Millisecond
 
-// refusedAgain is how soon entries are sent again to a node that has refused them because it has no space. Each try
-// sends up to maxAppendEntries.
-const refusedAgain = 500 * time.Millisecond
+// rejectedRetryInterval is the time after which entries are sent again to a node that has rejected them because its
+// disk is full. Each attempt sends up to maxAppendEntries.
+const rejectedRetryInterval = 500 * time.Millisecond
 
-// patientTransport tries to send entries until the other node is reached. Raft itself waits twice as long after each
-// failure, up to 10 s: a node that was down or had no space for some seconds, and is back, would get no entries for as
-// long, and could not replace another one in the majority.
-type patientTransport struct {
+// retryingTransport repeats requests with entries until the other node receives them. Raft itself doubles its pause
+// after each failure, up to 10 s. A node that was down for some seconds would get no entries for as long after its
+// return, and could not take another node's place in the majority.
+type retryingTransport struct {
 	*raft.NetworkTransport
 	send func(raft.ServerID, raft.ServerAddress, *raft.AppendEntriesRequest, *raft.AppendEntriesResponse) error
-	// failed returns the reason why this node sends nothing any more.
+	// failed returns the reason why this node has failed and must not send entries; nil if it has not.
 	failed func() error
-	// wanted reports whether this node still leads in a term, with a member of that id.
-	wanted  func(term uint64, id raft.ServerID) bool
-	closing <-chan struct{}
-	// consumer passes the requests of other nodes on to Raft; see noteCommit.
+	// stillNeeded reports whether this node is still the leader of a term, and the other node still a member.
+	stillNeeded func(term uint64, id raft.ServerID) bool
+	closing     <-chan struct{}
+	// consumer passes the requests of other nodes on to Raft; see recordLeaderCommit.
 	consumer chan raft.RPC
 }
 
-// newPatientTransport returns the transport of a node.
-func newPatientTransport(n *Node, t *raft.NetworkTransport) *patientTransport {
-	p := &patientTransport{NetworkTransport: t, send: t.AppendEntries, failed: n.failed.get,
-		wanted: n.sendsEntries, closing: n.closing, consumer: make(chan raft.RPC)}
+// newRetryingTransport returns the transport of a node.
+func newRetryingTransport(n *Node, t *raft.NetworkTransport) *retryingTransport {
+	p := &retryingTransport{NetworkTransport: t, send: t.AppendEntries, failed: n.failed.get,
+		stillNeeded: n.replicatesTo, closing: n.closing, consumer: make(chan raft.RPC)}
 	go func() {
 		term := uint64(0) // of the last request
 		for {
@@ -42,7 +42,7 @@ func newPatientTransport(n *Node, t *raft.NetworkTransport) *patientTransport {
 				if a, is := r.Command.(*raft.AppendEntriesRequest); is && !isHeartbeat(a) {
 					// The first request may be an old one that the leader could not send before.
 					if a.Term == term {
-						n.noteCommit(a)
+						n.recordLeaderCommit(a)
 					}
 					term = a.Term
 				}
@@ -94,17 +94,17 @@ func (n *Node) admitCandidate(command any) {
 }
 
 // Consumer returns the requests of other nodes.
-func (t *patientTransport) Consumer() <-chan raft.RPC { return t.consumer }
+func (t *retryingTransport) Consumer() <-chan raft.RPC { return t.consumer }
 
-// isHeartbeat reports whether a request says nothing but that there is a leader.
+// isHeartbeat reports whether a request only shows that the leader is alive.
 func isHeartbeat(a *raft.AppendEntriesRequest) bool {
 	return len(a.Entries) == 0 && a.PrevLogEntry == 0 && a.LeaderCommitIndex == 0
 }
 
-// AppendEntries sends entries, which may be none. Heartbeats are sent once, because Raft limits their pauses. A request
-// is repeated as it is: with a newer commit index, the other node would take an entry as committed that it has behind
-// those of the request, although the leader may have another one in that place.
-func (t *patientTransport) AppendEntries(
+// AppendEntries sends a request with entries, or one without. Heartbeats are sent once, because Raft limits the pauses
+// between them. A request is repeated unchanged. With a newer commit index the other node could consider entries
+// committed that follow those of the request in its own log, although the leader has different entries there.
+func (t *retryingTransport) AppendEntries(
 	id raft.ServerID, to raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse,
 ) error {
 	for {
@@ -115,16 +115,16 @@ func (t *patientTransport) AppendEntries(
 		if err == nil && isRefusal(args, resp) {
 			// Raft sends them again at once then, and not after its own pause.
 			resp.NoRetryBackoff = true
-			t.pause(refusedAgain)
+			t.pause(rejectedRetryInterval)
 		}
-		if err == nil || isHeartbeat(args) || !t.wanted(args.Term, id) || !t.pause(reachAgain) {
+		if err == nil || isHeartbeat(args) || !t.stillNeeded(args.Term, id) || !t.pause(unreachableRetryInterval) {
 			return err
 		}
 	}
 }
 
 // pause waits, and reports false if the node is closed meanwhile.
-func (t *patientTransport) pause(d time.Duration) bool {
+func (t *retryingTransport) pause(d time.Duration) bool {
 	select {
 	case <-time.After(d):
 		return true
@@ -133,49 +133,49 @@ func (t *patientTransport) pause(d time.Duration) bool {
 	}
 }
 
-// isRefusal reports whether the other node could not store entries. Raft sets NoRetryBackoff if it lacks the entry
-// before them.
+// isRefusal reports whether the other node could not store entries. (Raft sets NoRetryBackoff if that node lacks the
+// entry before them.)
 func isRefusal(args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) bool {
 	return !resp.Success && !resp.NoRetryBackoff && resp.Term == args.Term
 }
 
 // AppendEntriesPipeline returns a way to send entries without waiting for each answer.
-func (t *patientTransport) AppendEntriesPipeline(
+func (t *retryingTransport) AppendEntriesPipeline(
 	id raft.ServerID, to raft.ServerAddress,
 ) (raft.AppendPipeline, error) {
 	p, err := t.NetworkTransport.AppendEntriesPipeline(id, to)
 	if err != nil {
 		return nil, err
 	}
-	return &sparingPipeline{AppendPipeline: p, failed: t.failed}, nil
+	return &throttledPipeline{AppendPipeline: p, failed: t.failed}, nil
 }
 
-// sparingPipeline leaves out requests that have nothing new, so that the short commitTimeout costs no messages while
-// nothing changes. Raft waits for no single answer of a pipeline. It sends nothing any more when the node has failed:
-// it may have read a damaged entry. Only one goroutine uses it.
-type sparingPipeline struct {
+// throttledPipeline drops requests without new entries and without a new commit index, so that the short commitTimeout
+// causes no traffic while nothing changes. Raft does not wait for the answer to each request of a pipeline. After a
+// failure of the node it sends no requests: they could contain a damaged entry. Only one goroutine uses it.
+type throttledPipeline struct {
 	raft.AppendPipeline
 	failed func() error
 	commit uint64    // of the last request
 	sent   time.Time // when that was
 }
 
-func (p *sparingPipeline) AppendEntries(
+func (p *throttledPipeline) AppendEntries(
 	args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse,
 ) (raft.AppendFuture, error) {
 	if err := p.failed(); err != nil {
 		return nil, err
 	}
 	now := time.Now()
-	if len(args.Entries) == 0 && args.LeaderCommitIndex == p.commit && now.Sub(p.sent) < requestAgainAfter {
+	if len(args.Entries) == 0 && args.LeaderCommitIndex == p.commit && now.Sub(p.sent) < idleRequestInterval {
 		return nil, nil
 	}
 	p.commit, p.sent = args.LeaderCommitIndex, now
 	return p.AppendPipeline.AppendEntries(args, resp)
 }
 
-// sendsEntries reports whether this node leads in a term, and a node is a member.
-func (n *Node) sendsEntries(term uint64, id raft.ServerID) bool {
+// replicatesTo reports whether this node is the leader of a term and another node is a member.
+func (n *Node) replicatesTo(term uint64, id raft.ServerID) bool {
 	if !n.isStarted() || n.raft.State() != raft.Leader || n.raft.CurrentTerm() != term {
 		return false
 	}

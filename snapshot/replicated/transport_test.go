@@ -15,7 +15,7 @@ func TestPatientTransport(t *testing.T) {
 	unreachable := errors.New("unreachable")
 	tries, wanted := 0, true
 	var failure error
-	p := &patientTransport{closing: make(chan struct{}), failed: func() error { return failure },
+	p := &retryingTransport{closing: make(chan struct{}), failed: func() error { return failure },
 		send: func(
 			_ raft.ServerID, _ raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse,
 		) error {
@@ -25,7 +25,7 @@ func TestPatientTransport(t *testing.T) {
 			resp.Success = args.LeaderCommitIndex == 4
 			return nil
 		},
-		wanted: func(term uint64, id raft.ServerID) bool { return wanted && term == 7 && id == "b" },
+		stillNeeded: func(term uint64, id raft.ServerID) bool { return wanted && term == 7 && id == "b" },
 	}
 	send := func(args raft.AppendEntriesRequest) (raft.AppendEntriesResponse, error) {
 		tries = 0
@@ -71,7 +71,7 @@ func TestPatientTransport(t *testing.T) {
 // lost link.
 func TestSparingPipeline(t *testing.T) {
 	sent := &countingPipeline{}
-	p := &sparingPipeline{AppendPipeline: sent, failed: func() error { return nil }}
+	p := &throttledPipeline{AppendPipeline: sent, failed: func() error { return nil }}
 	send := func(commit uint64, entries ...*raft.Log) {
 		t.Helper()
 		args := &raft.AppendEntriesRequest{LeaderCommitIndex: commit, Entries: entries}
@@ -93,7 +93,7 @@ func TestSparingPipeline(t *testing.T) {
 	expect(2, "a committed entry")
 	send(8, &raft.Log{Index: 9})
 	expect(3, "an entry")
-	p.sent = p.sent.Add(-requestAgainAfter)
+	p.sent = p.sent.Add(-idleRequestInterval)
 	send(8)
 	expect(4, "nothing new for some time")
 }

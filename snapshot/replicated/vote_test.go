@@ -15,7 +15,7 @@ func TestVoteForUnknownVoter(t *testing.T) {
 	w.mustAdd(t, 5, 10)
 	c.expectEqual(5)
 	leader, behind := c.leader(), c.follower()
-	c.startNew("c", Prepare)
+	c.startNew("c", PrepareJoin)
 	c.must(leader.Add("c", c.address["c"]))
 	c.caughtUp("c")
 	c.caughtUp(behind)

@@ -27,7 +27,7 @@ const (
 
 // openWAL opens or creates the log in a directory.
 func openWAL(
-	fs vfs.FS, dir string, segmentBytes int, failed *failure, space *spaceWaiter,
+	fs vfs.FS, dir string, segmentBytes int, failed *failure, space *diskFullRetrier,
 ) (*wal.WAL, error) {
 	filer := segment.NewFiler(dir, &walFiles{fs, failed, space})
 	meta := &metaStore{fs: fs, failed: failed, space: space}
@@ -38,10 +38,10 @@ func openWAL(
 		wal.WithLogger(quietLogger()))
 }
 
-// finishRotation replaces a last segment that has an index, which raft-wal (0.4.1) opens, but then refuses every append
-// with "segment is sealed". There are two ways to come to it: the process ended between the append that has completed
-// the segment and the begin of the next one, or a power loss has left a part of that append. So the valid entries are
-// copied to a segment with a new index. They are at most the entries of one segment.
+// finishRotation replaces a last segment that has an index already. raft-wal (0.4.1) opens such a segment, but then
+// refuses every append with "segment is sealed". This happens if the process ends after the append that completes the
+// segment and before the next segment begins, or if a power loss leaves a part of that append. The function copies the
+// valid entries, at most those of one segment, to a segment with a new index.
 func finishRotation(dir string, filer *segment.Filer, meta *metaStore) error {
 	state, err := meta.Load(dir)
 	if err != nil || len(state.Segments) == 0 {
@@ -96,7 +96,7 @@ func copySegment(filer *segment.Filer, from types.SegmentWriter, to types.Segmen
 		list = append(list, types.LogEntry{Index: i, Data: append([]byte{}, b.Bs...)})
 		b.Close()
 	}
-	// The remains of a start that ended here.
+	// An earlier start that ended here may have left the file.
 	if err := filer.Delete(to.BaseIndex, to.ID); err != nil && !errors.Is(err, iofs.ErrNotExist) {
 		return 0, err
 	}
@@ -111,7 +111,7 @@ func copySegment(filer *segment.Filer, from types.SegmentWriter, to types.Segmen
 	return w.ForceSeal()
 }
 
-// failure is the first failure of a node. Nothing is written after it: the content of the disk is unknown.
+// failure is the first failure of a node. After it the node writes nothing, because the content of the disk is unknown.
 type failure struct {
 	once sync.Once
 	err  error
@@ -139,11 +139,11 @@ func (f *failure) get() error {
 }
 
 // walFiles lets raft-wal write to the same kind of file system as Pebble, so that one test can cut the power of both.
-// The first error of a write or sync is final, except that of a write to a full disk; see spaceWaiter.
+// The first error of a write or sync is final, except that of a write to a full disk; see diskFullRetrier.
 type walFiles struct {
 	fs     vfs.FS
 	failed *failure
-	space  *spaceWaiter
+	space  *diskFullRetrier
 }
 
 func (w *walFiles) ListDir(dir string) ([]string, error) {
@@ -162,7 +162,7 @@ func (w *walFiles) Create(dir, name string, size uint64) (types.WritableFile, er
 		return nil, &os.PathError{Op: "create", Path: path, Err: os.ErrExist}
 	}
 	var f vfs.File
-	err := w.space.do(func() (err error) {
+	err := w.space.retryUntilSpace(func() (err error) {
 		f, err = w.fs.Create(path, vfs.WriteCategoryUnspecified)
 		return err
 	})
@@ -210,7 +210,7 @@ func (f *walFile) WriteAt(p []byte, off int64) (int, error) {
 		return 0, err
 	}
 	n := 0
-	err := f.w.space.once(func() (err error) {
+	err := f.w.space.retryOnce(func() (err error) {
 		n, err = f.File.WriteAt(p, off)
 		return err
 	})
@@ -238,12 +238,13 @@ func (f *walFile) Sync() error {
 	return nil
 }
 
-// metaStore has the list of the log's segments, and the term and vote of this node, in one small file that is replaced
-// as a whole. raft-wal's own one is a database that maps its file into memory, which no test of power losses can see.
+// metaStore stores the list of the log's segments, and the term and vote of this node, in one small file that is
+// replaced as a whole. raft-wal's own implementation maps a database file into memory, so tests of power losses could
+// not observe its writes.
 type metaStore struct {
 	fs     vfs.FS
 	failed *failure
-	space  *spaceWaiter
+	space  *diskFullRetrier
 
 	mu    sync.Mutex
 	dir   string
@@ -260,7 +261,7 @@ func (m *metaStore) Load(dir string) (types.PersistentState, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.dir, m.state = dir, metaState{Values: map[string][]byte{}}
-	data, err := readSealedFile(m.fs, m.fs.PathJoin(dir, metaFile))
+	data, err := readChecksummedFile(m.fs, m.fs.PathJoin(dir, metaFile))
 	if errors.Is(err, iofs.ErrNotExist) {
 		return types.PersistentState{}, nil
 	}
@@ -306,7 +307,7 @@ func (m *metaStore) write() error {
 	}
 	data, err := json.Marshal(m.state)
 	if err == nil {
-		err = m.space.do(func() error { return replaceSealedFile(m.fs, m.dir, metaFile, data) })
+		err = m.space.retryUntilSpace(func() error { return replaceChecksummedFile(m.fs, m.dir, metaFile, data) })
 	}
 	if err != nil {
 		return m.failed.fail(fmt.Errorf("write %s: %w", m.fs.PathJoin(m.dir, metaFile), err))
@@ -317,14 +318,14 @@ func (m *metaStore) write() error {
 // kindFile is the kind of a small file with a checksum.
 const kindFile = 'f'
 
-// replaceSealedFile atomically and durably replaces a small file. The file has a checksum.
-func replaceSealedFile(fs vfs.FS, dir, name string, data []byte) error {
+// replaceChecksummedFile atomically and durably replaces a small file. The file has a checksum.
+func replaceChecksummedFile(fs vfs.FS, dir, name string, data []byte) error {
 	path := fs.PathJoin(dir, name)
 	f, err := fs.Create(path+".new", vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(seal(kindFile, data))
+	_, err = f.Write(encodeEntry(kindFile, data))
 	if err == nil {
 		err = f.Sync()
 	}
@@ -337,8 +338,8 @@ func replaceSealedFile(fs vfs.FS, dir, name string, data []byte) error {
 	return syncDir(fs, dir)
 }
 
-// readSealedFile reads and verifies a small file.
-func readSealedFile(fs vfs.FS, path string) ([]byte, error) {
+// readChecksummedFile reads and verifies a small file.
+func readChecksummedFile(fs vfs.FS, path string) ([]byte, error) {
 	f, err := fs.Open(path)
 	if err != nil {
 		return nil, err
@@ -348,7 +349,7 @@ func readSealedFile(fs vfs.FS, path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	kind, content, err := open(data)
+	kind, content, err := decodeEntry(data)
 	if err == nil && kind != kindFile {
 		err = errors.New("it is another kind of file")
 	}

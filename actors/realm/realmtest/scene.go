@@ -32,13 +32,13 @@ type Scene struct {
 	// Mails says that emails about missed messages are enabled.
 	EmailEnabled bool
 
-	follower *realm.Realm // applies every batch right after the turn
-	recorded []recordedBatch
-	applied  []appliedFact
-	saved    map[rowKey]savedRow // rows of all snapshots so far, as on disk
-	told     []realm.Told        // of the last command
-	tokens   int                 // number of the last token or UUID
-	texts    map[realm.BodyRef]realm.Body
+	follower     *realm.Realm // applies every batch right after the turn
+	recorded     []recordedBatch
+	applied      []appliedFact
+	saved        map[rowKey]savedRow // rows of all snapshots so far, as on disk
+	publications []realm.Publication // of the last command
+	tokens       int                 // number of the last token or UUID
+	texts        map[realm.BodyRef]realm.Body
 }
 
 // recordedBatch is the encoded batch of one turn, and the encoded notices of each of its facts.
@@ -163,15 +163,15 @@ func DoAs[A any](s *Scene, c realm.Caller, cmd realm.Command[A]) A {
 
 func runTurnAs[A any](s *Scene, c realm.Caller, decide func(*realm.Turn) (A, error)) (A, error) {
 	s.Realm.SetClock(s.Now)
-	a, facts, told, err := realm.RunTurn(s.Realm, c, s.turnEnv(), decide)
-	s.told = told
+	a, facts, publications, err := realm.RunTurn(s.Realm, c, s.turnEnv(), decide)
+	s.publications = publications
 	if len(facts) == 0 {
 		return a, err
 	}
 	encode := func(f realm.Fact) []byte { return codec.EncodeFact(f) }
 	b := realm.NewBatch(s.Realm, 1, facts, encode)
 	x := recordedBatch{batch: codec.EncodeBatch(&b), notices: map[realm.Seq][]any{}}
-	for _, t := range told {
+	for _, t := range publications {
 		if !t.Ephemeral {
 			x.notices[t.Seq] = encodeNotices(t)
 		}
@@ -219,7 +219,7 @@ func ExpectRefusal[A any](s *Scene, u realm.UserID, c realm.Command[A], want str
 // ListEvents returns the events that a user got from the last command, in order.
 func (s *Scene) ListEvents(u realm.UserID) []realm.Event {
 	var out []realm.Event
-	for _, t := range s.told {
+	for _, t := range s.publications {
 		for _, n := range t.Notices {
 			for _, to := range n.To {
 				if to == u && n.Event.EventType() != "" {
@@ -334,12 +334,12 @@ func (s *Scene) follow(name string, r *realm.Realm, x recordedBatch) {
 		s.T.Fatal(err)
 	}
 	r.SetClock(b.Now + followerAhead) // a view at another time
-	told, err := r.Follow(b, facts)
+	publications, err := r.Follow(b, facts)
 	if err != nil {
 		s.T.Fatalf("%s: %v", name, err)
 	}
 	got := map[realm.Seq][]any{}
-	for _, t := range told {
+	for _, t := range publications {
 		got[t.Seq] = encodeNotices(t)
 	}
 	for i, f := range facts {
@@ -421,7 +421,7 @@ func decodeRows(r *realm.Realm) map[string]any {
 }
 
 // encodeNotices returns the notices of a fact in a comparable form.
-func encodeNotices(t realm.Told) (out []any) {
+func encodeNotices(t realm.Publication) (out []any) {
 	for _, n := range t.Notices {
 		out = append(out, n.To, n.PublicOnly, realm.NumberOf(n.Event), decodePlain(codec.EncodeFact(n.Event)[2:]))
 	}

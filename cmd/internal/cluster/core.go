@@ -298,7 +298,7 @@ func (c *Core) open(e *edgeLink, id realm.ID) {
 			c.PresenceCopied.Add(int64(len(rows)))
 		}
 	})
-	stopEphemeral := c.Orgs.FollowEphemeral(id, func(t realm.Told) {
+	stopEphemeral := c.Orgs.FollowEphemeral(id, func(t realm.Publication) {
 		e.peer.Send(encode(msgEphemeral, &ephemeralMessage{id, codec.EncodeUnacked(t)}))
 	})
 	e.stops[id] = func() { stopPresence(); stopEphemeral() }

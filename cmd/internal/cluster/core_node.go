@@ -45,9 +45,9 @@ func OpenCoreNode(
 		return nil, errors.Join(err, l.Close())
 	}
 	if !has {
-		begin := replicated.Prepare
+		begin := replicated.PrepareJoin
 		if members := d.ListMembers(); len(members) == 1 && members[0].Node == d.Node {
-			begin = replicated.Begin
+			begin = replicated.Bootstrap
 		}
 		if err := begin(data, o); err != nil {
 			return nil, errors.Join(err, l.Close())
@@ -66,12 +66,12 @@ func OpenCoreNode(
 	return &CoreNode{n, d, l}, nil
 }
 
-// WaitUntilCurrent returns when this node leads, or has applied everything that the leader had committed when this node
-// first heard from it, or when the context ends.
-func (n *CoreNode) WaitUntilCurrent(ctx context.Context) error {
+// WaitUntilCaughtUp returns when this node is the leader or has caught up; see replicated.Node.IsCaughtUp. It returns
+// an error if the context ends or the node fails before.
+func (n *CoreNode) WaitUntilCaughtUp(ctx context.Context) error {
 	t := time.NewTicker(20 * time.Millisecond)
 	defer t.Stop()
-	for !n.IsCurrent() {
+	for !n.IsCaughtUp() {
 		select {
 		case <-t.C:
 		case <-ctx.Done():

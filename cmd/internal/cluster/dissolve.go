@@ -30,9 +30,9 @@ func Dissolve(data string, acceptLoss bool) (applied uint64, err error) {
 		return 0, err
 	}
 	if has {
-		applied, err = replicated.Leave(data, replicated.Options{ID: d.Node, Address: d.PeerListen,
+		applied, err = replicated.Dissolve(data, replicated.Options{ID: d.Node, Address: d.PeerListen,
 			Store: snapshot.Options{Kept: snapshot.FollowedKept}}, acceptLoss)
-		var others *replicated.OthersError
+		var others *replicated.OtherVotersError
 		if errors.As(err, &others) {
 			return 0, fmt.Errorf("%w: remove the other cores first with parley cluster remove, while a majority runs. "+
 				"If they are lost for ever, --accept-loss makes this copy the only one; they must never start again",

@@ -419,7 +419,7 @@ func (e *Edge) receive(link *peer.Link, m []byte) {
 	case msgEphemeral:
 		var x ephemeralMessage
 		if err = decode(m[1:], &x); err == nil {
-			var t realm.Told
+			var t realm.Publication
 			if t, err = codec.DecodeUnacked(x.Told); err == nil {
 				t.Ephemeral = true
 				e.orgs.DeliverEphemeral(x.Realm, t)

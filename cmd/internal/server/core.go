@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// currentTimeout is how long a core that starts waits until it has the facts of the other cores. After that it
+	// catchUpTimeout is how long a core that starts waits until it has the facts of the other cores. After that it
 	// starts all the same: with two of three cores gone there is no leader.
-	currentTimeout = 10 * time.Second
+	catchUpTimeout = 10 * time.Second
 	// ownPoll is how often a new leader looks whether it owns all organizations.
 	ownPoll = 5 * time.Millisecond
 	// moveAgainAfter is how long a leader with a full disk waits before it tries again to hand over. It hands over only
@@ -38,9 +38,9 @@ func (s *Server) openCopy(o snapshot.Options) (*snapshot.Store, error) {
 		return nil, err
 	}
 	s.copy = n
-	ctx, cancel := context.WithTimeout(context.Background(), currentTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), catchUpTimeout)
 	defer cancel()
-	if err := n.WaitUntilCurrent(ctx); errors.Is(err, context.DeadlineExceeded) {
+	if err := n.WaitUntilCaughtUp(ctx); errors.Is(err, context.DeadlineExceeded) {
 		s.log.Warn("no leader of the cluster yet, or this core is behind", "status", n.Status())
 	} else if err != nil {
 		return nil, err
@@ -138,7 +138,7 @@ func (s *Server) isFounder() bool {
 	if len(s.node.ListMembers()) != 1 {
 		return false
 	}
-	for end := time.Now().Add(currentTimeout); !s.orgs.Leads() && time.Now().Before(end); {
+	for end := time.Now().Add(catchUpTimeout); !s.orgs.Leads() && time.Now().Before(end); {
 		time.Sleep(ownPoll)
 	}
 	return s.orgs.Leads() && len(s.orgs.Realms()) == 0

@@ -150,7 +150,7 @@ func newFollower(t *testing.T, core *matrixServer, isCore bool) (*matrixServer, 
 	}
 	for _, id := range core.orgs.Realms() {
 		core.orgs.FollowPresence(id, func(rows []presence.Row) { orgs.RestorePresence(id, rows) })
-		core.orgs.FollowEphemeral(id, func(x realm.Told) { orgs.DeliverEphemeral(id, x) })
+		core.orgs.FollowEphemeral(id, func(x realm.Publication) { orgs.DeliverEphemeral(id, x) })
 	}
 	tools := *core.tools
 	tools.Renderer = renderer

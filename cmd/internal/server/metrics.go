@@ -153,7 +153,7 @@ var allMetrics = describe(append([]metric{
 		name: "parley_cluster_log_entries", kind: prometheus.GaugeValue,
 		meaning: "Entries of the replicated log that a start of this core reads again.",
 		read: func(r *metricReading) int64 {
-			return int64(r.copy.Last - min(r.copy.Last, r.copy.Noted))
+			return int64(r.copy.Last - min(r.copy.Last, r.copy.SnapshotIndex))
 		},
 	},
 	{

@@ -8,40 +8,40 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// OthersError says that a node cannot leave its cluster, because other nodes have a vote in it, or it has none itself:
-// its copy may be old.
-type OthersError struct {
+// OtherVotersError is the reason why a node cannot become a single server: other nodes have a vote in its cluster, or
+// the node itself has none. In both cases its copy may be old.
+type OtherVotersError struct {
 	Voters []string // the others
 	Voter  bool     // this node has a vote, too
 }
 
-func (e *OthersError) Error() string {
+func (e *OtherVotersError) Error() string {
 	if !e.Voter {
 		return "this core has no vote in the cluster, so its copy may be old"
 	}
 	return "the cluster has other cores with a vote: " + strings.Join(e.Voters, ", ")
 }
 
-// Leave makes the data directory of a node that is not running one of a single node, with everything that the log of
-// the node contains. It returns the number of entries that the store did not contain yet. With an OthersError nothing
-// has changed; acceptLoss goes on in spite of it: the organizations are then as this node has them. Leave can be called
-// again if it was interrupted.
-func Leave(dir string, o Options, acceptLoss bool) (applied uint64, err error) {
+// Dissolve turns the data directory of a stopped node into that of a single server. It first applies the entries of the
+// node's log that the store does not contain yet, and returns their number. After an OtherVotersError nothing has
+// changed. With acceptLoss there is no such error: changes that this node does not have are lost. An interrupted
+// Dissolve can be repeated.
+func Dissolve(dir string, o Options, acceptLoss bool) (applied uint64, err error) {
 	o = o.withDefaults()
 	n := &Node{dir: dir, o: o, fs: o.Store.FS, log: o.Log, failed: newFailure(), closing: make(chan struct{})}
 	defer close(n.closing)
 	err = n.openStore()
-	if errors.Is(err, errNoCluster) { // an earlier call has come so far
+	if errors.Is(err, errNoCluster) { // an earlier call was interrupted after LeaveLog
 		return 0, errors.Join(n.releaseFiles(), n.fs.RemoveAll(n.raftDir()))
 	}
 	if err == nil {
 		err = n.openLog()
 	}
 	if err == nil && !acceptLoss {
-		err = n.checkAlone()
+		err = n.checkSoleVoter()
 	}
 	if err == nil {
-		applied, err = n.applyRest()
+		applied, err = n.applyRemaining()
 	}
 	if err == nil {
 		err = n.store.Load().LeaveLog()
@@ -52,13 +52,13 @@ func Leave(dir string, o Options, acceptLoss bool) (applied uint64, err error) {
 	return applied, n.fs.RemoveAll(n.raftDir())
 }
 
-// checkAlone returns an OthersError unless this node is the only one with a vote.
-func (n *Node) checkAlone() error {
-	servers, err := n.newestServers()
+// checkSoleVoter returns an OtherVotersError unless this node is the only one with a vote.
+func (n *Node) checkSoleVoter() error {
+	servers, err := n.newestConfiguration()
 	if err != nil {
 		return err
 	}
-	e := &OthersError{}
+	e := &OtherVotersError{}
 	for _, s := range servers {
 		switch {
 		case s.Suffrage != raft.Voter:
@@ -74,9 +74,9 @@ func (n *Node) checkAlone() error {
 	return nil
 }
 
-// newestServers returns the members as the newest entry of the log has them. The log must be open.
-func (n *Node) newestServers() ([]raft.Server, error) {
-	x, err := n.notes.read()
+// newestConfiguration returns the members according to the newest configuration entry of the log. The log must be open.
+func (n *Node) newestConfiguration() ([]raft.Server, error) {
+	x, err := n.snapshots.read()
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func (n *Node) newestServers() ([]raft.Server, error) {
 	if x != nil {
 		servers = x.Servers
 	}
-	err = n.eachLog(1, func(l *raft.Log) error {
+	err = n.eachEntry(1, func(l *raft.Log) error {
 		if l.Type == raft.LogConfiguration && (x == nil || l.Index > x.ServersIndex) {
 			servers = raft.DecodeConfiguration(l.Data).Servers
 		}
@@ -93,8 +93,8 @@ func (n *Node) newestServers() ([]raft.Server, error) {
 	return servers, err
 }
 
-// eachLog calls fn with the entries of the log from an index on.
-func (n *Node) eachLog(from uint64, fn func(*raft.Log) error) error {
+// eachEntry calls fn with the entries of the log, beginning at an index.
+func (n *Node) eachEntry(from uint64, fn func(*raft.Log) error) error {
 	first, err := n.wal.FirstIndex()
 	if err != nil {
 		return err
@@ -115,10 +115,10 @@ func (n *Node) eachLog(from uint64, fn func(*raft.Log) error) error {
 	return nil
 }
 
-// applyRest applies the entries of the log that the store does not contain, and syncs it.
-func (n *Node) applyRest() (applied uint64, err error) {
-	m := &machine{n: n}
-	err = n.eachLog(n.store.Load().Applied()+1, func(l *raft.Log) error {
+// applyRemaining applies the entries of the log that the store does not contain, and syncs it.
+func (n *Node) applyRemaining() (applied uint64, err error) {
+	m := &stateMachine{n: n}
+	err = n.eachEntry(n.store.Load().Applied()+1, func(l *raft.Log) error {
 		applied++
 		_, err := m.apply([]*raft.Log{l})
 		return err

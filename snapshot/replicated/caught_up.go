@@ -6,21 +6,21 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// noteCommit records which entry the leader has committed when this node hears from it. Raft itself knows only the
-// entries that this node has: its commit index is never beyond its own log.
-func (n *Node) noteCommit(a *raft.AppendEntriesRequest) {
+// recordLeaderCommit records the leader's commit index from the first request of the leader after the start. Raft
+// itself cannot tell it: the commit index of a follower is never beyond the end of the follower's own log.
+func (n *Node) recordLeaderCommit(a *raft.AppendEntriesRequest) {
 	if a.LeaderCommitIndex == 0 || n.leaderCommit.Load() != 0 {
 		return
 	}
-	// Before the start it waits for the next request, which comes within requestAgainAfter.
+	// While Raft is starting, the request is ignored: the next one arrives within idleRequestInterval.
 	if n.isStarted() && a.Term >= n.raft.CurrentTerm() {
 		n.leaderCommit.CompareAndSwap(0, a.LeaderCommitIndex)
 	}
 }
 
-// IsCurrent reports whether this node leads, or has applied everything that the leader had committed when it had its
-// first answer of this node after the start.
-func (n *Node) IsCurrent() bool {
+// IsCaughtUp reports whether this node is the leader, or has applied everything that the leader had committed when this
+// node first received a request from it.
+func (n *Node) IsCaughtUp() bool {
 	if n.isLeading() {
 		return true
 	}
@@ -28,14 +28,15 @@ func (n *Node) IsCurrent() bool {
 	if want == 0 || n.raft.AppliedIndex() < want {
 		return false
 	}
-	// Raft counts entries as applied that still wait for the state machine, which gets only those with operations.
+	// Raft's applied index includes entries that still wait for the state machine. The state machine receives only
+	// entries with operations.
 	for i := want; ; i-- {
 		var l raft.Log
 		if err := n.wal.read(i, &l); err != nil {
 			return errors.Is(err, raft.ErrLogNotFound) // deleted: the store has synced it
 		}
 		if l.Type == raft.LogCommand {
-			return max(n.handled.Load(), n.store.Load().Applied()) >= i
+			return max(n.fsmApplied.Load(), n.store.Load().Applied()) >= i
 		}
 	}
 }

@@ -11,11 +11,11 @@ import (
 	"parley/snapshot"
 )
 
-// machine is the state machine of a node: it applies committed log entries to the store. Raft calls it from one
-// goroutine. After a failure it applies nothing any more.
-type machine struct {
+// stateMachine is the state machine of a node: it applies committed log entries to the store. Raft calls it from one
+// goroutine. After a failure it applies no further entries.
+type stateMachine struct {
 	n     *Node
-	parts parts
+	parts operationParts
 }
 
 // errPartsLost is the result of an operation whose leader changed between two of its parts.
@@ -25,10 +25,10 @@ var errPartsLost = fmt.Errorf("%w: the leader changed", realm.ErrMoved)
 var errPartsPending = errors.New("a large operation is not complete yet")
 
 // Apply applies one entry.
-func (m *machine) Apply(l *raft.Log) any { return m.ApplyBatch([]*raft.Log{l})[0] }
+func (m *stateMachine) Apply(l *raft.Log) any { return m.ApplyBatch([]*raft.Log{l})[0] }
 
 // ApplyBatch applies entries and returns a []snapshot.LogResult for each, or the error that stopped the node.
-func (m *machine) ApplyBatch(logs []*raft.Log) []any {
+func (m *stateMachine) ApplyBatch(logs []*raft.Log) []any {
 	results, err := m.apply(logs)
 	if err != nil {
 		err = m.n.failed.fail(err)
@@ -40,7 +40,7 @@ func (m *machine) ApplyBatch(logs []*raft.Log) []any {
 	return results
 }
 
-func (m *machine) apply(logs []*raft.Log) ([]any, error) {
+func (m *stateMachine) apply(logs []*raft.Log) ([]any, error) {
 	if err := m.n.failed.get(); err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func (m *machine) apply(logs []*raft.Log) ([]any, error) {
 			return nil, err
 		}
 		if len(ops) > 0 || !m.parts.pending() {
-			// The index must not pass the parts of an operation that is not complete: a start reads them again.
+			// The applied index must not pass the parts of an incomplete operation: a start must read them again.
 			list = append(list, snapshot.LogEntry{Index: l.Index, Ops: ops})
 			where[i] = len(list)
 		}
@@ -80,7 +80,7 @@ func (m *machine) apply(logs []*raft.Log) ([]any, error) {
 		return nil, err
 	}
 	m.n.metaChanged(list)
-	m.n.handled.Store(logs[len(logs)-1].Index)
+	m.n.fsmApplied.Store(logs[len(logs)-1].Index)
 	for i, at := range where {
 		if at > 0 {
 			out[i] = results[at-1]
@@ -90,11 +90,11 @@ func (m *machine) apply(logs []*raft.Log) ([]any, error) {
 }
 
 // decode returns the operations of an entry.
-func (m *machine) decode(l *raft.Log) ([]snapshot.LogOp, error) {
+func (m *stateMachine) decode(l *raft.Log) ([]snapshot.LogOp, error) {
 	if l.Type != raft.LogCommand {
 		return nil, nil
 	}
-	kind, payload, err := open(l.Data)
+	kind, payload, err := decodeEntry(l.Data)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +115,7 @@ func (m *machine) decode(l *raft.Log) ([]snapshot.LogOp, error) {
 			return nil, err
 		}
 	case kindOps:
-		m.parts = parts{}
+		m.parts = operationParts{}
 		if ops, err = decodeOps(payload); err != nil {
 			return nil, err
 		}
@@ -137,37 +137,37 @@ func (m *machine) decode(l *raft.Log) ([]snapshot.LogOp, error) {
 	return ops, nil
 }
 
-// Snapshot begins a note; see notes.
-func (m *machine) Snapshot() (raft.FSMSnapshot, error) {
+// Snapshot begins a Raft snapshot; see raftSnapshot.
+func (m *stateMachine) Snapshot() (raft.FSMSnapshot, error) {
 	if err := m.n.failed.get(); err != nil {
 		return nil, err
 	}
 	if m.parts.pending() {
 		return nil, errPartsPending
 	}
-	return syncNote{m.n}, nil
+	return fsmSnapshot{m.n}, nil
 }
 
-// syncNote is a Raft snapshot: the store is synced before the note is written.
-type syncNote struct{ n *Node }
+// fsmSnapshot is the raft.FSMSnapshot of a node: Persist syncs the store before it writes the Raft snapshot.
+type fsmSnapshot struct{ n *Node }
 
-func (s syncNote) Persist(sink raft.SnapshotSink) error {
-	k, ok := sink.(*noteSink)
+func (s fsmSnapshot) Persist(sink raft.SnapshotSink) error {
+	k, ok := sink.(*raftSnapshotSink)
 	if !ok {
 		return fmt.Errorf("BUG: the sink is a %T", sink)
 	}
-	if s.n.o.mutant != mutantUnsyncedNote {
-		if err := s.n.store.Load().SyncApplied(k.note.Index); err != nil {
+	if s.n.o.mutant != mutantUnsyncedSnapshot {
+		if err := s.n.store.Load().SyncApplied(k.snapshot.Index); err != nil {
 			return s.n.failed.fail(err)
 		}
 	}
 	return sink.Close()
 }
 
-func (s syncNote) Release() {}
+func (s fsmSnapshot) Release() {}
 
 // Restore replaces the store with the backup of another node.
-func (m *machine) Restore(r io.ReadCloser) error {
-	m.parts = parts{}
+func (m *stateMachine) Restore(r io.ReadCloser) error {
+	m.parts = operationParts{}
 	return m.n.install(r)
 }
