@@ -292,8 +292,9 @@ func (c *Core) open(e *edgeLink, id realm.ID) {
 		return
 	}
 	e.presence.end(id)
+	feed := &presenceFeed{peer: e.peer, realm: id}
 	stopPresence := c.Orgs.FollowPresence(id, func(rows []presence.Row) {
-		e.peer.Send(encode(msgPresence, &presenceMessage{id, rows}))
+		feed.note(rows)
 		if e.peer.Role == peer.Core {
 			c.PresenceCopied.Add(int64(len(rows)))
 		}
@@ -301,7 +302,7 @@ func (c *Core) open(e *edgeLink, id realm.ID) {
 	stopEphemeral := c.Orgs.FollowEphemeral(id, func(t realm.Publication) {
 		e.peer.Send(encode(msgEphemeral, &ephemeralMessage{id, codec.EncodeUnacked(t)}))
 	})
-	e.stops[id] = func() { stopPresence(); stopEphemeral() }
+	e.stops[id] = func() { stopPresence(); stopEphemeral(); feed.end() }
 }
 
 func (e *edgeLink) close(id realm.ID) {
