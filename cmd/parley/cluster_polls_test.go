@@ -60,16 +60,7 @@ const (
 func startPolls(t *testing.T, all *runningCores, user *account) *clusterPolls {
 	t.Helper()
 	p := &clusterPolls{t: t, user: user, nodes: all.urls(), stop: make(chan struct{})}
-	for _, c := range all.list {
-		from := *user
-		from.url = "http://" + c.listen
-		all.retry("polls wait at "+c.name, func() error {
-			if _, err := from.newPoller(); err != nil { // until it has begun to, the leader keeps them
-				return err
-			}
-			return all.status(c, func(line string) bool { return !strings.Contains(line, " queues=0 ") })
-		})
-	}
+	all.waitUntilQueuesAreKept(user)
 	for node, at := range p.nodes {
 		for _, stays := range []bool{true, false} {
 			from := *user
@@ -85,6 +76,21 @@ func startPolls(t *testing.T, all *runningCores, user *account) *clusterPolls {
 		}
 	}
 	return p
+}
+
+// waitUntilQueuesAreKept waits until each core keeps the event queues of its clients.
+func (all *runningCores) waitUntilQueuesAreKept(user *account) {
+	all.t.Helper()
+	for _, c := range all.list {
+		from := *user
+		from.url = "http://" + c.listen
+		all.retry("keep queues at "+c.name, func() error {
+			if _, err := from.newPoller(); err != nil { // until it has begun to, the leader keeps them
+				return err
+			}
+			return all.status(c, func(line string) bool { return !strings.Contains(line, " queues=0 ") })
+		})
+	}
 }
 
 // send sends a message at any core and returns its id.
