@@ -129,8 +129,8 @@ func (srv *Server) openStandby(id realm.ID) error {
 	srv.startRealm(a, l.presence)
 	a.handle.setClosed(srv, a.realm.Closed())
 	srv.accounts.addRealm(a.realm)
-	srv.runtime.send(a.handle.pid, followAgain{a.run})
 	srv.log.Info("following an organization", "realm", id, "name", a.handle.name, "facts", uint64(a.durable))
+	srv.runtime.send(a.handle.pid, followAgain{a.run}) // its actor changes the state from now on
 	if srv.leads.Load() {
 		srv.runtime.send(a.handle.pid, lead{true})
 	}
