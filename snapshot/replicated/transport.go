@@ -23,8 +23,9 @@ type patientTransport struct {
 	// failed returns the reason why this node sends nothing any more.
 	failed func() error
 	// wanted reports whether this node still leads in a term, with a member of that id.
-	wanted  func(term uint64, id raft.ServerID) bool
-	closing <-chan struct{}
+	wanted        func(term uint64, id raft.ServerID) bool
+	closing       <-chan struct{}
+	confirmations *confirmations
 	// consumer passes the requests of other nodes on to Raft; see noteCommit.
 	consumer chan raft.RPC
 }
@@ -32,7 +33,7 @@ type patientTransport struct {
 // newPatientTransport returns the transport of a node.
 func newPatientTransport(n *Node, t *raft.NetworkTransport) *patientTransport {
 	p := &patientTransport{NetworkTransport: t, send: t.AppendEntries, failed: n.failed.get,
-		wanted: n.sendsEntries, closing: n.closing, consumer: make(chan raft.RPC)}
+		wanted: n.sendsEntries, closing: n.closing, confirmations: n.confirmations, consumer: make(chan raft.RPC)}
 	go func() {
 		term := uint64(0) // of the last request
 		for {
@@ -111,7 +112,11 @@ func (t *patientTransport) AppendEntries(
 		if err := t.failed(); err != nil {
 			return err
 		}
+		check := t.confirmations.began.Load()
 		err := t.send(id, to, args, resp)
+		if err == nil && resp.Success {
+			t.confirmations.note(id, args.Term, check)
+		}
 		if err == nil && isRefusal(args, resp) {
 			// Raft sends them again at once then, and not after its own pause.
 			resp.NoRetryBackoff = true
