@@ -129,8 +129,8 @@ func (srv *Server) openStandby(id realm.ID) error {
 	srv.startRealm(a, l.presence)
 	a.handle.setClosed(srv, a.realm.Closed())
 	srv.accounts.addRealm(a.realm)
-	srv.runtime.send(a.handle.pid, followAgain{a.run})
 	srv.log.Info("following an organization", "realm", id, "name", a.handle.name, "facts", uint64(a.durable))
+	srv.runtime.send(a.handle.pid, followAgain{a.run}) // its actor changes the state from now on
 	if srv.leads.Load() {
 		srv.runtime.send(a.handle.pid, lead{true})
 	}
@@ -172,12 +172,13 @@ const (
 )
 
 // CommitImported makes an organization visible whose texts and rows were stored through the replicated log. If the
-// string id is not in use, it calls commit, which adds the last step to the log, and returns when this node gives the
-// organization its turns. An earlier call for the same number may have done it already. No other organization is
-// created meanwhile. The error is a realm.ErrMoved if this node is not the leader any more.
-func (srv *Server) CommitImported(stringID string, id realm.ID, commit func() error) error {
+// string id is not in use, and no other organization has one of the API keys with these hashes, it calls commit, which
+// adds the last step to the log, and returns when this node gives the organization its turns. An earlier call for the
+// same number may have done it already. No other organization is created meanwhile. The error is a realm.ErrMoved if
+// this node is not the leader any more.
+func (srv *Server) CommitImported(stringID string, id realm.ID, keys [][32]byte, commit func() error) error {
 	srv.creating.Lock()
-	err := srv.commitImported(stringID, id, commit)
+	err := srv.commitImported(stringID, id, keys, commit)
 	srv.creating.Unlock()
 	for end := srv.sinceOpen() + openTimeout; err == nil && !srv.Owns(id); time.Sleep(openPoll) {
 		if !srv.leads.Load() || srv.sinceOpen() > end {
@@ -187,12 +188,17 @@ func (srv *Server) CommitImported(stringID string, id realm.ID, commit func() er
 	return err
 }
 
-func (srv *Server) commitImported(stringID string, id realm.ID, commit func() error) error {
+func (srv *Server) commitImported(stringID string, id realm.ID, keys [][32]byte, commit func() error) error {
 	if srv.find(id) != nil {
 		return nil
 	}
 	if _, err := srv.nextRealm(stringID); err != nil {
 		return err
+	}
+	for _, k := range keys {
+		if a, found := srv.AccountByKeyHash(k); found {
+			return ErrKeysInUse(a.Realm)
+		}
 	}
 	if err := srv.checkWritable(); err != nil {
 		return err
@@ -201,6 +207,12 @@ func (srv *Server) commitImported(stringID string, id realm.ID, commit func() er
 		return err
 	}
 	return srv.openStandby(id)
+}
+
+// ErrKeysInUse is the error of an import whose API keys belong to another organization.
+func ErrKeysInUse(id realm.ID) error {
+	return fmt.Errorf("API keys of the export belong to organization %d of this server; revoke those of the export "+
+		"with --new-keys", id)
 }
 
 // openNewRealmsLater opens new organizations in the background: loading a large one would stop the clock. It does

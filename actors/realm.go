@@ -182,6 +182,7 @@ func (a *realmActor) receive(message any) {
 	case followAgain:
 		if m.run == a.run {
 			a.follow()
+			a.claim()
 		}
 	case loadReplicaAgain:
 		a.reloadStandby()

@@ -53,9 +53,10 @@ func (a *realmActor) handleLead(on bool) {
 	}
 }
 
-// claim claims the organization in the background, after which handleClaimed is called.
+// claim claims the organization in the background, after which handleClaimed is called. It does nothing before the
+// first follow: until then Server.openStandby reads the state.
 func (a *realmActor) claim() {
-	if !a.standby || a.reloading || a.claiming || a.claimed != nil || !a.srv.leads.Load() {
+	if !a.standby || a.reloading || a.claiming || a.claimed != nil || a.stop == nil || !a.srv.leads.Load() {
 		return
 	}
 	a.claiming = true

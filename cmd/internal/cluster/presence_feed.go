@@ -23,8 +23,8 @@ type presenceFeed struct {
 	realm realm.ID
 
 	mu sync.Mutex
-	// rest are rows that are not sent, in the order of their changes, and later those that came after them. Both have at
-	// most one row for each user.
+	// rest are rows that are not sent, in the order of their changes, and later those that came after them. Both have
+	// at most one row for each user.
 	rest  []presence.Row
 	later map[realm.UserID]presence.Row
 }
