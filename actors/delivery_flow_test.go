@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"parley/actors/admission"
 	"parley/actors/queue"
 	"parley/actors/realm"
 )
@@ -204,5 +205,43 @@ func TestRegisterDuringOverload(t *testing.T) {
 		a := <-registered
 		mustCall(t, s.srv, s.cy, "GET /events", params{"queue_id": a.body["queue_id"],
 			"last_event_id": a.body["last_event_id"], "dont_block": true})
+	})
+}
+
+// After a restart, clients find many events in their queues and have needed some time to come back. That does not make
+// commands wait.
+func TestCommandsDoNotWaitAfterRestart(t *testing.T) {
+	runSynctest(t, func(t *testing.T) {
+		d := &slowDisk{diskContents: newDiskContents()}
+		srv := openServerWith(t, d, Options{DeliveryLag: DefaultDeliveryLag})
+		people := createOrganization(t, srv, "ann", "bo")
+		ann, bo := people[0], people[1]
+		q := mustCall(t, srv, bo, "POST /register", params{"event_types": []string{"message"}})
+		send := func() responseChan {
+			return call(srv, ann, "POST /messages",
+				params{"type": "stream", "to": "one", "topic": "t", "content": "x"})
+		}
+		for range admission.MinBacklog {
+			if a := <-send(); a.status != 200 {
+				t.Fatalf("before: %d %v", a.status, a.body)
+			}
+		}
+		closeServer(t, srv)
+		srv = openServerWith(t, d, Options{DeliveryLag: DefaultDeliveryLag})
+		<-send()
+		time.Sleep(2 * time.Second)
+		poll := params{"queue_id": q["queue_id"], "last_event_id": q["last_event_id"]}
+		if n := len(mustCall(t, srv, bo, "GET /events", poll)["events"].([]any)); n <= admission.MinBacklog {
+			t.Errorf("%d events", n)
+		}
+		for range 10 {
+			sent := send()
+			synctest.Wait()
+			if len(sent) == 0 {
+				t.Fatal("a message waits although no events are late")
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+		closeServer(t, srv)
 	})
 }

@@ -8,7 +8,8 @@ import (
 )
 
 // absentAfter is the number of seconds without a poll after which a client counts as absent. The waiting time of its
-// events is then not measured, because the server has not caused it.
+// events is then not measured, because the server has not caused it. The first poll for a restored queue is not
+// measured either: its client had to find another process or node first.
 const absentAfter = 10
 
 // pollLatency measures how long events wait in the queues until clients poll, for one organization in one session

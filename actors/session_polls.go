@@ -130,7 +130,7 @@ func (s *shard) answerOrPark(r *shardRealm, q *queue.Queue, m *queue.PollRequest
 	}
 	s.srv.Metrics.Deliveries.Add(1)
 	weight, complete := s.srv.protocol.AnswerPoll(m.Reply, m.Queue, a.Events)
-	if len(a.Events) > 0 && s.now-contact < absentAfter {
+	if len(a.Events) > 0 && !wasRestored && s.now-contact < absentAfter {
 		behind := len(a.Events) >= admission.MinBacklog || !complete
 		r.pollLatency.count(q.SeqOf(a.Events[0].ID), weight, behind, s.srv.sinceOpen)
 	}

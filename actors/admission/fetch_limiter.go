@@ -19,7 +19,8 @@ type FetchLimiter struct {
 	answers  Answers       // in this window
 	produced int           // events produced in this window
 
-	fetched float64 // events a second that clients fetch
+	fetched float64       // events a second that clients fetch while events wait
+	behind  time.Duration // over which fetched is averaged: how long events have waited in the last windows
 	// Events produced and fetched a second, averaged over averageWindow. The two differ: the events of abandoned queues
 	// are never fetched, and users may have several queues.
 	meanProduced, meanFetched float64
@@ -46,6 +47,8 @@ const MinBacklog = 32
 const (
 	// pollWindow is how long answers are counted.
 	pollWindow = 100 * time.Millisecond
+	// maxWindow is the length from which on a window is not evaluated, because most of it was a pause.
+	maxWindow = 2 * pollWindow
 	// firstRate is how many events a second may be produced at first: more than two processors deliver.
 	firstRate = 2e6
 	// minRate is the lowest rate.
@@ -115,10 +118,15 @@ func (p *FetchLimiter) endWindow(now time.Duration) {
 	if p.meanFetched > 0 { // converts to the unit of produced events
 		fetched *= p.meanProduced / p.meanFetched
 	}
-	p.fetched += (fetched - p.fetched) * min(took.Seconds()/fetchedWindow.Seconds(), 1)
 	waited := time.Duration(0)
-	if p.answers.Count > 0 {
+	if p.answers.Count > 0 && took < maxWindow {
 		waited = p.answers.Waited / time.Duration(p.answers.Count)
+	}
+	if waited > p.limit/4 {
+		p.behind = min(p.behind+took, fetchedWindow)
+		p.fetched += (fetched - p.fetched) * min(took.Seconds()/p.behind.Seconds(), 1)
+	} else { // clients fetch all events, so fetched would be less than they can fetch
+		p.behind = max(p.behind-took, 0)
 	}
 	p.late = waited > p.limit
 	switch {

@@ -128,6 +128,33 @@ func TestFetchLimiterOfAbandonedQueues(t *testing.T) {
 	}
 }
 
+// Clients that begin to fetch many events are not taken for slow ones: the rate is what they fetch then, at first, after
+// a pause, and after a time with few events.
+func TestFetchLimiterOfStartingClients(t *testing.T) {
+	p := NewFetchLimiter(250 * ms)
+	now := second
+	few := func() {
+		for range 5000 {
+			now += ms
+			p.Allows(0, now)
+			p.CountProduced(1)
+			p.CountFetched(Answers{Count: 1, Events: 1}, now)
+		}
+	}
+	for i, before := range []func(){func() {}, func() { now += time.Minute }, few} {
+		before()
+		for range 300 {
+			now += ms
+			p.Allows(0, now)
+			p.CountProduced(300)
+			p.CountFetched(Answers{Count: 1, Events: 300, Waited: 200 * ms}, now)
+		}
+		if p.rate < 0.8*0.9*300e3 {
+			t.Errorf("case %d: rate %.0f, want about 300,000", i, p.rate)
+		}
+	}
+}
+
 // If clients stop polling, nothing is held back for ever.
 func TestFetchLimiterOfStoppedClients(t *testing.T) {
 	p := NewFetchLimiter(250 * ms)

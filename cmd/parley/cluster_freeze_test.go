@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"os"
@@ -33,6 +34,7 @@ func TestClusterFreeze(t *testing.T) {
 	t.Logf("FREEZES=%v SEED=%d", freezes, seed)
 	all := startCores(t, "a", "b", "c")
 	h := startHistory(t, seed, all.urls()...)
+	polls := startPolls(t, all, h.users[0])
 	for _, seconds := range freezes {
 		for _, role := range []string{"leader", "follower"} {
 			h.next()
@@ -58,8 +60,10 @@ func TestClusterFreeze(t *testing.T) {
 				t.Errorf("%s %s stopped for %v: no change for %v, %d messages", role, victim.name, length, gap, during)
 			}
 			all.sendAtEach(h.users[0])
+			polls.expectSoon(fmt.Sprintf("%s %s was stopped for %v", role, victim.name, length))
 		}
 	}
+	polls.end(time.Duration(slices.Max(freezes)) * time.Second)
 	h.end()
 	all.expectEqual()
 	h.check()

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -43,6 +44,19 @@ var partitions = []partition{
 	{"all cores are cut off", 12 * time.Second, cut, allLinks, "lxy", ""},
 }
 
+// startCoresIn starts cores at the hosts 1 to 3 of a network.
+func startCoresIn(t *testing.T, w *testNetwork) *runningCores {
+	t.Helper()
+	dir := t.TempDir()
+	var cores []*runningCore
+	for i, name := range []string{"a", "b", "c"} {
+		ip := address(1 + i)
+		cores = append(cores, &runningCore{name: name, data: filepath.Join(dir, name), listen: ip.String() + ":9991",
+			peer: ip.String() + ":9992", run: func(cmd *exec.Cmd) *program { return w.start(1+i, cmd) }})
+	}
+	return startCluster(t, cores...)
+}
+
 // TestClusterPartition lets packets between cores get lost or come late, in one direction or both, while clients of all
 // cores change and read. Cores that are not in a majority acknowledge nothing, the others go on, and when the network
 // is whole all serve again within 3 s. PARTITIONS=all takes every kind of fault, instead of one; SEED repeats a run:
@@ -58,15 +72,9 @@ func TestClusterPartition(t *testing.T) {
 		list = partitions
 	}
 	t.Logf("%d partitions, SEED=%d", len(list), seed)
-	dir := t.TempDir()
-	var cores []*runningCore
-	for i, name := range []string{"a", "b", "c"} {
-		ip := address(1 + i)
-		cores = append(cores, &runningCore{name: name, data: filepath.Join(dir, name), listen: ip.String() + ":9991",
-			peer: ip.String() + ":9992", run: func(cmd *exec.Cmd) *program { return w.start(1+i, cmd) }})
-	}
-	all := startCluster(t, cores...)
+	all := startCoresIn(t, w)
 	h := startHistory(t, seed, all.urls()...)
+	polls := startPolls(t, all, h.users[0])
 	for _, p := range list {
 		h.next()
 		leader := all.leader(all.list[0])
@@ -109,8 +117,59 @@ func TestClusterPartition(t *testing.T) {
 		if p.serving != "" && gap > maxKillGap {
 			t.Errorf("%s: no change was acknowledged for %v", p.name, gap)
 		}
+		t.Logf("every client has received a new message after %v", polls.expectSoon(p.name).Round(time.Millisecond))
 	}
+	polls.end(0)
 	h.end()
 	all.expectEqual()
 	h.check()
+}
+
+// A core that does not lead is cut off from the others while clients poll it. A poll that waits there gets a heartbeat
+// in time, and every other request 503. Its health check fails, so a load balancer sends its clients to another core,
+// where their queues go on; those of the other clients go on when the network is whole: make partition-cluster.
+func TestClusterPartitionPolls(t *testing.T) {
+	if os.Getenv("PARTITIONS") != "all" {
+		t.Skip("takes 90 seconds: make partition-cluster")
+	}
+	w, ok := newTestNetwork(t, 3)
+	if !ok {
+		return
+	}
+	all := startCoresIn(t, w)
+	leader := all.leader(all.list[0])
+	cutOff := slices.Index(all.list, all.other(leader))
+	ann := demoAccount(t, "http://"+leader.listen, "ann@example.org")
+	polls := startPolls(t, all, ann)
+	for i := range all.list {
+		w.set(1+cutOff, 1+i, cut)
+		w.set(1+i, 1+cutOff, cut)
+	}
+	began := time.Now()
+	if took := polls.expectMoved(cutOff); took > maxKillGap {
+		t.Errorf("the client that can change to another core got a message %v after its core was cut off", took)
+	}
+	for i := 0; time.Since(began) < maxHeartbeat+maxPollAnswer; i++ {
+		polls.send(fmt.Sprint("meanwhile ", i), maxKillGap)
+		time.Sleep(5 * time.Second) // the fault lasts longer than the time between two heartbeats
+	}
+	busy, heartbeats := polls.answersAt(cutOff)
+	if busy == 0 || heartbeats == 0 {
+		t.Errorf("the client that stays got %d heartbeats and %d times 503", heartbeats, busy)
+	}
+	at := *ann
+	at.url = all.urls()[cutOff]
+	if r, text := getText(t, at.url+"/health"); r.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("the health of the core that is cut off is %d: %s", r.StatusCode, text)
+	}
+	asked := time.Now()
+	if _, err := at.newPoller(); err == nil || !isBusy(err) || time.Since(asked) > maxPollAnswer {
+		t.Errorf("a registration at the core that is cut off ended after %v: %v", time.Since(asked), err)
+	}
+	w.heal()
+	t.Logf("the cut took %v; the client that stays got %d heartbeats and %d times 503; every client has received a "+
+		"new message %v after the end", time.Since(began).Round(time.Second), heartbeats, busy,
+		polls.expectSoon("the cut").Round(time.Millisecond))
+	polls.end(0)
+	all.expectEqual()
 }

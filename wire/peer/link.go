@@ -33,6 +33,7 @@ type outgoing struct {
 	mu    sync.Mutex
 	list  [][]byte
 	bytes int
+	taken chan struct{} // closed when the messages are taken; nil: no one waits for that
 }
 
 func (o *outgoing) init() { o.ready = make(chan struct{}, 1) }
@@ -58,7 +59,32 @@ func (o *outgoing) take() [][]byte {
 	defer o.mu.Unlock()
 	list := o.list
 	o.list, o.bytes = nil, 0
+	if o.taken != nil {
+		close(o.taken)
+		o.taken = nil
+	}
 	return list
+}
+
+// waitForRoom returns when at most limit bytes wait. It reports false if ctx has ended before.
+func (o *outgoing) waitForRoom(ctx context.Context, limit int) bool {
+	for ctx.Err() == nil {
+		o.mu.Lock()
+		if o.bytes <= limit {
+			o.mu.Unlock()
+			return true
+		}
+		if o.taken == nil {
+			o.taken = make(chan struct{})
+		}
+		taken := o.taken
+		o.mu.Unlock()
+		select {
+		case <-taken:
+		case <-ctx.Done():
+		}
+	}
+	return false
 }
 
 func (o *outgoing) size() (messages, bytes int) {

@@ -82,6 +82,9 @@ func (p *Peer) Traffic() (sent, received int64) {
 	return p.traffic.sent.Load(), p.traffic.received.Load()
 }
 
+// WaitForRoom returns when at most limit bytes wait to be sent. It reports false if the link has ended before.
+func (p *Peer) WaitForRoom(limit int) bool { return p.outgoing.waitForRoom(p.ctx, limit) }
+
 // Queued returns the messages and bytes that wait to be sent.
 func (p *Peer) Queued() (messages, bytes int) { return p.outgoing.size() }
 

@@ -293,8 +293,9 @@ func (c *Core) open(e *edgeLink, id realm.ID) {
 		return
 	}
 	e.presence.end(id)
+	feed := &presenceFeed{peer: e.peer, realm: id}
 	stopPresence := c.Orgs.FollowPresence(id, func(rows []presence.Row) {
-		e.peer.Send(encode(msgPresence, &presenceMessage{id, rows}))
+		feed.add(rows)
 		if e.peer.Role == peer.Core {
 			c.PresenceCopied.Add(int64(len(rows)))
 		}
@@ -302,7 +303,7 @@ func (c *Core) open(e *edgeLink, id realm.ID) {
 	stopEphemeral := c.Orgs.FollowEphemeral(id, func(t realm.Publication) {
 		e.peer.Send(encode(msgEphemeral, &ephemeralMessage{id, codec.EncodeUnacked(t)}))
 	})
-	e.stopFollowing[id] = func() { stopPresence(); stopEphemeral() }
+	e.stopFollowing[id] = func() { stopPresence(); stopEphemeral(); feed.end() }
 }
 
 func (e *edgeLink) close(id realm.ID) {
