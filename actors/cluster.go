@@ -9,8 +9,8 @@ import (
 	"parley/actors/realm"
 )
 
-// Cluster is what a core node needs besides its disk: the disk's journal is replicated, and at most one node, the
-// leader, may own organizations. Package replicated implements it.
+// Cluster is the replicated journal of a core node, beyond the methods of its disk. At most one node, the leader, may
+// own organizations. Package replicated implements it.
 type Cluster interface {
 	// Bounds returns the sequence number of the rows on this node and the last fact in its journal.
 	Bounds(id realm.ID) (rows, last realm.Seq, err error)
@@ -20,29 +20,29 @@ type Cluster interface {
 	Decode(fact []byte) (realm.Fact, error)
 	// Level returns the rule level of the cluster.
 	Level() uint16
-	// VerifyLeader calls done when it is certain that this node was the leader at a moment after the call, or with an
-	// error. It does not block.
+	// VerifyLeader calls done with nil when a majority has confirmed that this node was still the leader after the
+	// call, or else with an error. It does not block.
 	VerifyLeader(done func(error))
 }
 
-// lead tells a realm actor that its node has become the leader, or is not the leader any more.
-type lead struct{ on bool }
+// leadershipChanged tells a realm actor that its node has become the leader or has lost the leadership.
+type leadershipChanged struct{ on bool }
 
-// Lead says that this node has become the leader, or is not the leader any more. As the leader it becomes the owner of
-// every organization. Lead returns before that is done; Owns reports it.
-func (srv *Server) Lead(on bool) {
-	srv.leads.Store(on)
+// SetLeader must be called when this node becomes the leader and when it loses the leadership. The leader becomes the
+// owner of every organization. SetLeader returns before that is done; Owns reports it.
+func (srv *Server) SetLeader(on bool) {
+	srv.isLeader.Store(on)
 	if on {
 		if err := srv.openNewRealms(); err != nil {
 			srv.fatal(fmt.Errorf("open the organizations of another leader: %w", err))
 			return
 		}
 	}
-	srv.eachRealm(func(r *realmHandle) { srv.runtime.send(r.pid, lead{on}) })
+	srv.eachRealm(func(r *realmHandle) { srv.runtime.send(r.pid, leadershipChanged{on}) })
 }
 
-// Leads reports whether Lead has said last that this node is the leader.
-func (srv *Server) Leads() bool { return srv.leads.Load() }
+// IsLeader reports whether this node is the leader, according to the last call of SetLeader.
+func (srv *Server) IsLeader() bool { return srv.isLeader.Load() }
 
 // OwnsAll reports whether this node owns every organization that it has.
 func (srv *Server) OwnsAll() bool {
@@ -93,7 +93,8 @@ func (srv *Server) openNewRealms() error {
 		if srv.find(id) != nil {
 			continue
 		}
-		// Nothing of an unfinished import is read: its rows and the number of its last fact appear together.
+		// An unfinished import is skipped. Its rows and the number of its last fact become visible together, at its
+		// end.
 		_, last, err := srv.cluster.Bounds(id)
 		if err != nil {
 			return err
@@ -108,7 +109,7 @@ func (srv *Server) openNewRealms() error {
 	return nil
 }
 
-// openStandby opens an organization that this node follows.
+// openStandby opens an organization that another node owns.
 func (srv *Server) openStandby(id realm.ID) error {
 	l, err := srv.loadStandby(id)
 	if err != nil {
@@ -119,9 +120,10 @@ func (srv *Server) openStandby(id realm.ID) error {
 	}
 	a := &realmActor{
 		replicaClients: newReplicaClients(srv, l.realm, l.realm.Seq()),
-		lastSnapshot:   srv.now(), rowsSeq: l.rowsSeq, standby: true, room: make(chan struct{}, replicaAhead),
+		lastSnapshot:   srv.now(), rowsSeq: l.rowsSeq, standby: true,
+		mailboxSlots: make(chan struct{}, maxQueuedBatches),
 	}
-	a.keepLoadedUnacked(l)
+	a.restoreUnacked(l)
 	a.journalBytes = int64(l.realm.Seq()-l.rowsSeq) * replayedBytes
 	a.noSnapshotBefore = srv.elapsed() + snapshotDelay
 	srv.search.Attach(id, a.durable, l.rowsSeq, srv.searchTextReader(id))
@@ -131,8 +133,8 @@ func (srv *Server) openStandby(id realm.ID) error {
 	srv.accounts.addRealm(a.realm)
 	srv.log.Info("following an organization", "realm", id, "name", a.handle.name, "facts", uint64(a.durable))
 	srv.runtime.send(a.handle.pid, followAgain{a.run}) // its actor changes the state from now on
-	if srv.leads.Load() {
-		srv.runtime.send(a.handle.pid, lead{true})
+	if srv.isLeader.Load() {
+		srv.runtime.send(a.handle.pid, leadershipChanged{true})
 	}
 	return nil
 }
@@ -171,17 +173,17 @@ const (
 	openPoll    = 10 * time.Millisecond
 )
 
-// CommitImported makes an organization visible whose texts and rows were stored through the replicated log. If the
-// string id is not in use, and no other organization has one of the API keys with these hashes, it calls commit, which
-// adds the last step to the log, and returns when this node gives the organization its turns. An earlier call for the
-// same number may have done it already. No other organization is created meanwhile. The error is a realm.ErrMoved if
-// this node is not the leader any more.
+// CommitImported makes an imported organization visible: its texts and rows are already stored through the replicated
+// log. If the string id is free, and no other organization has one of the API keys with these hashes, CommitImported
+// calls commit, which appends the last step to the log. It returns when this node owns the organization. The call can be
+// repeated. No other organization is created at the same time. The error is a realm.ErrMoved if this node has lost the
+// leadership.
 func (srv *Server) CommitImported(stringID string, id realm.ID, keys [][32]byte, commit func() error) error {
 	srv.creating.Lock()
 	err := srv.commitImported(stringID, id, keys, commit)
 	srv.creating.Unlock()
 	for end := srv.sinceOpen() + openTimeout; err == nil && !srv.Owns(id); time.Sleep(openPoll) {
-		if !srv.leads.Load() || srv.sinceOpen() > end {
+		if !srv.isLeader.Load() || srv.sinceOpen() > end {
 			return fmt.Errorf("%w: the organization is stored, but this node does not own it", realm.ErrMoved)
 		}
 	}

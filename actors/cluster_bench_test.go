@@ -105,12 +105,12 @@ func openSender(b *testing.B, nodes int) *Server {
 		b.Cleanup(func() { closeAfterBench(b, srv) })
 		leads := make(chan bool, 1)
 		if i == 0 {
-			n.OnLeadership(func(on bool) { srv.Lead(on); leads <- on })
+			n.OnLeadership(func(on bool) { srv.SetLeader(on); leads <- on })
 			<-leads
 			owner, first = srv, n
 			continue
 		}
-		n.OnLeadership(srv.Lead)
+		n.OnLeadership(srv.SetLeader)
 		if err := first.Add(o.ID, o.Address); err != nil {
 			b.Fatal(err)
 		}

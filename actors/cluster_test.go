@@ -162,7 +162,7 @@ func (all *cores) start(c *core) {
 				all.t.Errorf("fatal at %s: %v", c.name, err)
 			}
 		}})
-	c.node.OnLeadership(c.srv.Lead)
+	c.node.OnLeadership(c.srv.SetLeader)
 }
 
 // kill ends a core as a power loss does.
@@ -206,7 +206,7 @@ func (all *cores) leader() (leader *core) {
 	all.t.Helper()
 	all.wait("a leader", func() bool {
 		for _, c := range all.list {
-			if c.node != nil && !c.cut.Load() && c.node.Status().Leading && c.srv.leads.Load() {
+			if c.node != nil && !c.cut.Load() && c.node.Status().Leading && c.srv.isLeader.Load() {
 				leader = c
 				return true
 			}

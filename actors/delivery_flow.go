@@ -9,37 +9,37 @@ import (
 	"parley/actors/realm"
 )
 
-// deliveryFlow couples the commands of one organization to the delivery of their events. It passes events to the
-// session actors a few at a time, so that organizations share these fairly. If events wait too long, it lets commands
-// wait for their turn: so the journal does not run ahead of delivery, and the clients feel it.
+// deliveryFlow is the flow control of one organization. It sends events to the session actors a few at a time, so that
+// organizations share the session actors fairly. If events wait too long, it lets commands wait for their turn. This
+// back-pressure keeps the delivery close behind the journal.
 //
-// Its methods may be called by any goroutine. Nothing waits for anything while mu is held.
+// Its methods may be called by any goroutine. No method blocks while it holds mu.
 type deliveryFlow struct {
 	srv    *Server
 	handle *realmHandle
 
 	mu         sync.Mutex
 	lag        admission.Lag
-	pollers    admission.Pollers
-	room       *admission.Room[int64, *ask] // nil until a command has to wait
-	waiting    []*delivery                  // their events must be passed to the session actors, in this order
-	timed      bool                         // a timer will call admitWaiting
-	recipients int64                        // of the deliveries that were passed on and are in progress
+	limiter    admission.FetchLimiter
+	queue      *admission.WaitQueue[int64, *ask] // waiting commands; nil until a command has to wait
+	waiting    []*delivery                       // not yet sent to the session actors; in order
+	timerSet   bool                              // a timer will call admitWaiting
+	recipients int64                             // of the deliveries in progress
 }
 
-// delivery is the events of one turn on their way to the event queues.
+// delivery is the delivery of the events of one turn to the event queues.
 type delivery struct {
 	flow       *deliveryFlow
 	recipients int64
 	number     int          // see admission.Lag
 	left       atomic.Int32 // session actors that have not delivered their part
-	late       *lateDelivery
-	inOrder    func() // see deliveryFlow.inOrder; nothing else is set then
+	deferred   *deferredDelivery
+	inOrder    func() // see deliveryFlow.runInOrder; nothing else is set then
 }
 
-// lateDelivery is the part of a delivery that is needed until its events are passed to the session actors, if that
-// could not be done at once.
-type lateDelivery struct {
+// deferredDelivery has the events of a delivery that could not be sent to the session actors at once, and the answer
+// that waits for it.
+type deferredDelivery struct {
 	output pendingOutput
 	parts  [Shards][]realm.Publication
 	sizes  [Shards]int64
@@ -50,17 +50,16 @@ const (
 	// MaxWaitingCommands is how many commands of one organization wait. Each one holds a connection, and 20 kB if it is
 	// not an ordinary message.
 	MaxWaitingCommands = 4096
-	// MaxWaitingOfAccount is how many of them may be of one account: more than a client has requests under way.
+	// MaxWaitingOfAccount is how many of them may belong to one account: more than the concurrent requests of a client.
 	MaxWaitingOfAccount = 64
-	// MaxCommandWait is how long one waits. Clients repeat a request after 15 seconds or later.
+	// MaxCommandWait is how long a command may wait. Clients repeat a request after 15 seconds or later.
 	MaxCommandWait = 10 * time.Second
-	// DeliveryWindow is how many recipients of one organization's events may wait in the session actors; the events
-	// after them wait until these are delivered. It takes them some milliseconds, by which they may delay another
-	// organization.
+	// DeliveryWindow is how many recipients of one organization's events may be in progress in the session actors;
+	// later events wait. A full window is some milliseconds of work, by which it may delay another organization.
 	DeliveryWindow = 4096
-	// admitAgainAfter is how soon the next commands are admitted, if no delivery ends before.
-	admitAgainAfter = 5 * time.Millisecond
-	// DefaultDeliveryLag is the time that events may wait before commands wait.
+	// admitRetryInterval is the time after which waiting commands are checked again, if no delivery ends before.
+	admitRetryInterval = 5 * time.Millisecond
+	// DefaultDeliveryLag is how long events may wait for their delivery before commands have to wait.
 	DefaultDeliveryLag = 250 * time.Millisecond
 )
 
@@ -68,30 +67,30 @@ const (
 var errOverloaded = realm.Refuse(realm.Busy, "SERVER_OVERLOADED",
 	"The server is overloaded; try again in a few seconds.")
 
-// tryAdmit reports whether a command may have its turn now. Then the caller passes it to the realm actor, with admitted
-// set. Otherwise it must wait.
+// tryAdmit admits a command and returns true if it may have its turn now: the caller then sends it to the realm actor,
+// with admitted set. Otherwise the command must wait.
 func (f *deliveryFlow) tryAdmit() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.room != nil && f.room.Len() > 0 || !f.hasRoom() {
+	if f.queue != nil && f.queue.Len() > 0 || !f.allowsCommand() {
 		return false
 	}
 	f.lag.Admit()
 	return true
 }
 
-// wait keeps a command that was not admitted. The flow passes it to the realm actor later, or answers it.
+// wait queues a command that was not admitted. It is later sent to the realm actor or refused.
 func (f *deliveryFlow) wait(m *ask) {
 	m.admitted = true
 	account := admission.Account[int64]{User: int64(m.caller.User), Bot: f.srv.isBot(f.handle.id, m.caller.User)}
 	f.mu.Lock()
-	if f.room == nil {
-		f.room = admission.NewRoom[int64, *ask](MaxWaitingCommands, MaxWaitingOfAccount)
+	if f.queue == nil {
+		f.queue = admission.NewWaitQueue[int64, *ask](MaxWaitingCommands, MaxWaitingOfAccount)
 	}
-	before := f.room.Len()
-	refused, full := f.room.Add(account, m, f.srv.sinceOpen())
+	before := f.queue.Len()
+	refused, full := f.queue.Add(account, m, f.srv.sinceOpen())
 	f.srv.Metrics.CommandsWaited.Add(1)
-	f.srv.Metrics.CommandsWaiting.Add(int64(f.room.Len() - before))
+	f.srv.Metrics.CommandsWaiting.Add(int64(f.queue.Len() - before))
 	f.admitWaiting()
 	f.mu.Unlock()
 	if full {
@@ -99,22 +98,22 @@ func (f *deliveryFlow) wait(m *ask) {
 	}
 }
 
-// hasRoom reports whether the events of a further command would be delivered in time. mu is held.
-func (f *deliveryFlow) hasRoom() bool {
+// allowsCommand reports whether the events of another command would be delivered and fetched in time. mu is held.
+func (f *deliveryFlow) allowsCommand() bool {
 	limit := f.srv.deliveryLag
 	if limit <= 0 {
 		return true
 	}
 	now := f.srv.sinceOpen()
-	return f.lag.Estimate(now) < limit && f.pollers.HasRoom(f.lag.Admitted(), now)
+	return f.lag.Estimate(now) < limit && f.limiter.Allows(f.lag.Admitted(), now)
 }
 
-// state returns how many commands wait, and how many nanoseconds new events will wait.
+// state returns the number of waiting commands, and the expected waiting time of new events in nanoseconds.
 func (f *deliveryFlow) state() (waiting, lag int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.room != nil {
-		waiting = int64(f.room.Len())
+	if f.queue != nil {
+		waiting = int64(f.queue.Len())
 	}
 	return waiting, int64(f.lag.Estimate(f.srv.sinceOpen()))
 }
@@ -123,7 +122,7 @@ func (f *deliveryFlow) state() (waiting, lag int64) {
 func (f *deliveryFlow) countPolls(a admission.Answers, now time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.pollers.Count(a, now)
+	f.limiter.CountFetched(a, now)
 	f.admitWaiting()
 }
 
@@ -141,19 +140,19 @@ func (f *deliveryFlow) refuse(m *ask) {
 
 // admitWaiting gives waiting commands their turns. mu is held.
 func (f *deliveryFlow) admitWaiting() {
-	for f.room != nil && f.room.Len() > 0 && f.hasRoom() {
-		m, waited, _ := f.room.Next(f.srv.sinceOpen())
+	for f.queue != nil && f.queue.Len() > 0 && f.allowsCommand() {
+		m, waited, _ := f.queue.Next(f.srv.sinceOpen())
 		f.srv.Metrics.CommandsWaiting.Add(-1)
 		f.srv.Metrics.CommandWaitNanos.Add(int64(waited))
 		f.lag.Admit()
 		f.srv.runtime.send(f.handle.pid, m)
 	}
-	if f.room != nil && f.room.Len() > 0 && !f.timed {
-		f.timed = true
-		f.srv.runtime.after(admitAgainAfter, func() {
+	if f.queue != nil && f.queue.Len() > 0 && !f.timerSet {
+		f.timerSet = true
+		f.srv.runtime.after(admitRetryInterval, func() {
 			f.mu.Lock()
 			defer f.mu.Unlock()
-			f.timed = false
+			f.timerSet = false
 			f.admitWaiting()
 		})
 	}
@@ -163,8 +162,8 @@ func (f *deliveryFlow) admitWaiting() {
 func (f *deliveryFlow) expire() {
 	f.mu.Lock()
 	var late []*ask
-	if f.room != nil && f.room.Len() > 0 {
-		late = f.room.Expire(f.srv.sinceOpen() - MaxCommandWait)
+	if f.queue != nil && f.queue.Len() > 0 {
+		late = f.queue.Expire(f.srv.sinceOpen() - MaxCommandWait)
 		f.srv.Metrics.CommandsWaiting.Add(-int64(len(late)))
 		f.admitWaiting()
 	}
@@ -174,8 +173,8 @@ func (f *deliveryFlow) expire() {
 	}
 }
 
-// release lets the output of a turn leave whose facts are on disk: its answer when its events are passed to the session
-// actors, which may be later. So a client that was told of its new event queue finds it.
+// release delivers the output of a turn whose facts are on disk. It sends the events to the session actors, at once or
+// later, and the answer after the events. So a client that has received the id of its new event queue can poll it.
 func (f *deliveryFlow) release(p *pendingOutput) {
 	if len(p.publications) == 0 {
 		if p.admitted {
@@ -205,13 +204,13 @@ func (f *deliveryFlow) release(p *pendingOutput) {
 	f.srv.Metrics.Undelivered.Add(d.recipients)
 	f.mu.Lock()
 	d.number = f.lag.Commit(p.admitted, f.srv.sinceOpen())
-	f.pollers.Spend(int(d.recipients) * max(p.weight, 1))
+	f.limiter.CountProduced(int(d.recipients) * max(p.weight, 1))
 	now := len(f.waiting) == 0 && f.recipients < DeliveryWindow
 	if now {
-		f.pass(d, &parts, &sizes)
+		f.dispatch(d, &parts, &sizes)
 	} else {
-		d.late = &lateDelivery{output: *p, parts: parts, sizes: sizes}
-		d.late.output.publications = nil
+		d.deferred = &deferredDelivery{output: *p, parts: parts, sizes: sizes}
+		d.deferred.output.publications = nil
 		f.waiting = append(f.waiting, d)
 	}
 	f.mu.Unlock()
@@ -220,8 +219,8 @@ func (f *deliveryFlow) release(p *pendingOutput) {
 	}
 }
 
-// pass passes events to the session actors. mu is held.
-func (f *deliveryFlow) pass(d *delivery, parts *[Shards][]realm.Publication, sizes *[Shards]int64) {
+// dispatch sends events to the session actors. mu is held.
+func (f *deliveryFlow) dispatch(d *delivery, parts *[Shards][]realm.Publication, sizes *[Shards]int64) {
 	f.recipients += d.recipients
 	for k, part := range parts {
 		if part != nil {
@@ -230,9 +229,9 @@ func (f *deliveryFlow) pass(d *delivery, parts *[Shards][]realm.Publication, siz
 	}
 }
 
-// inOrder calls do when all events that were released before have been passed to the session actors, and before later
-// ones are. do must not block, and not use the flow.
-func (f *deliveryFlow) inOrder(do func()) {
+// runInOrder calls do after all earlier released events have been sent to the session actors, and before later ones are
+// sent. do must not block and must not use the flow.
+func (f *deliveryFlow) runInOrder(do func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.waiting) == 0 {
@@ -242,9 +241,9 @@ func (f *deliveryFlow) inOrder(do func()) {
 	f.waiting = append(f.waiting, &delivery{flow: f, inOrder: do})
 }
 
-// passWaiting passes waiting events on, as far as the window allows. It returns the deliveries whose answers may leave.
-// mu is held.
-func (f *deliveryFlow) passWaiting() (passed []*lateDelivery) {
+// dispatchWaiting sends waiting events to the session actors, as far as the window allows. It returns the deliveries
+// whose answers must be sent. mu is held.
+func (f *deliveryFlow) dispatchWaiting() (passed []*deferredDelivery) {
 	for len(f.waiting) > 0 && f.recipients < DeliveryWindow {
 		d := f.waiting[0]
 		f.waiting[0] = nil
@@ -253,13 +252,13 @@ func (f *deliveryFlow) passWaiting() (passed []*lateDelivery) {
 			d.inOrder()
 			continue
 		}
-		passed = append(passed, d.late)
-		f.pass(d, &d.late.parts, &d.late.sizes)
+		passed = append(passed, d.deferred)
+		f.dispatch(d, &d.deferred.parts, &d.deferred.sizes)
 	}
 	return passed
 }
 
-// partDelivered says that a session actor has delivered its part.
+// partDelivered must be called when a session actor has delivered its part.
 func (d *delivery) partDelivered() {
 	if d.left.Add(-1) > 0 {
 		return
@@ -268,7 +267,7 @@ func (d *delivery) partDelivered() {
 	f.mu.Lock()
 	f.lag.Deliver(d.number, f.srv.sinceOpen())
 	f.recipients -= d.recipients
-	passed := f.passWaiting()
+	passed := f.dispatchWaiting()
 	f.admitWaiting()
 	f.mu.Unlock()
 	for _, x := range passed {

@@ -18,8 +18,8 @@ func TestLargeMessagesCountByTheirWork(t *testing.T) {
 		return &Committed{Batch: realm.Batch{Texts: []realm.TextWrite{{Body: body}, {Ref: realm.BodyRef{Message: 1}}}}}
 	}
 	admitted := func(c *Committed) (n int) {
-		for p := admission.NewPollers(DefaultDeliveryLag); n < 5000 && p.HasRoom(0, time.Second); n++ {
-			p.Spend(50 * c.weight())
+		for p := admission.NewFetchLimiter(DefaultDeliveryLag); n < 5000 && p.Allows(0, time.Second); n++ {
+			p.CountProduced(50 * c.weight())
 		}
 		return n
 	}
@@ -36,7 +36,7 @@ func TestLargeMessagesCountByTheirWork(t *testing.T) {
 
 // A poll that finds large events, of which not all fit into an answer, shows that events wait, although there are few.
 func TestFewLargeEventsShowThatClientsAreLate(t *testing.T) {
-	var p promptness
+	var p pollLatency
 	p.mark(7, time.Second)
 	clock := func() time.Duration { return 2 * time.Second }
 	for _, x := range []struct {

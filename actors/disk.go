@@ -27,9 +27,9 @@ type Disk interface {
 	Realms() ([]realm.ID, error)
 	// Load puts the rows into r and the presence rows into table. It returns the stored unacked events: events that
 	// some event queue had not acknowledged.
-	Load(id realm.ID, r *realm.Realm, book *presence.Table) ([]realm.Publication, error)
+	Load(id realm.ID, r *realm.Realm, table *presence.Table) ([]realm.Publication, error)
 	// LoadPresence puts only the presence rows into table.
-	LoadPresence(id realm.ID, book *presence.Table) error
+	LoadPresence(id realm.ID, table *presence.Table) error
 	// Tail calls fn with every fact of the journal after a sequence number, in order.
 	Tail(id realm.ID, after realm.Seq, fn func(realm.Record) error) error
 	// FindRequest returns the last fact of a request whose id is in the journal. The journal remembers an id at least

@@ -13,26 +13,27 @@
 //	ReportPresence ──► presence actor ──► rows of the next snapshot
 //
 // There is one realm actor, one presence actor and Shards session actors for each organization, and one journal actor.
-// The session actors of all organizations share a few goroutines and take turns (session_pool.go). Commands wait for
-// their turn when events are delivered late (delivery_flow.go). A user's queues belong to one session actor; a mailbox
-// for each queue would cost more than the queue (BenchmarkFanout).
+// The session actors of all organizations share a few goroutines and take turns (session_pool.go). Flow control lets
+// commands wait for their turn when events are delivered late (delivery_flow.go). A user's queues belong to one session
+// actor; a mailbox for each queue would cost more than the queue (BenchmarkFanout).
 //
-// What holds:
+// The contract:
 //
-//   - Nothing leaves that a crash could take back. Answers, events and outbox jobs wait until the facts that they
-//     depend on are on disk; a view waits for the facts that it could see.
+//   - The process sends nothing that a crash could undo. Answers, events and outbox jobs wait until the facts that they
+//     depend on are on disk; the answer to a view waits for the facts that the view could see.
 //   - A batch that the journal refuses ends the ownership of its realm, not the process (realm_ownership.go). Work that
-//     only one node may do follows the ownership (duties.go).
-//   - On a node that does not own a realm, a replica actor takes the place of the realm actor (replica_follow.go). It
-//     applies the committed batches of a ReplicaSource, serves views and polls, and refuses commands, which are sent to
-//     the owner as requests. Each event queue is kept by one node: the one whose request has opened it. On a core that
-//     does not lead, the realm actor itself does this with the batches of its own journal (realm_standby.go).
-//   - A command whose request has an id is run once (realm_requests.go).
+//     only the owner may do begins and ends with the ownership (owner_tasks.go).
+//   - On an edge, a replica actor takes the place of the realm actor (replica_follow.go). It applies the committed
+//     batches of a ReplicaSource, serves views and polls, and refuses commands: the edge forwards their requests to the
+//     owner. On a core that is not the leader, the realm actor does the same with the batches of its own journal
+//     (realm_standby.go). Each event queue is hosted by one node, at first the node that received the request to open
+//     it.
+//   - A command whose request has an id is executed at most once (realm_requests.go).
 //   - A turn that panics before its first fact costs one answer. Any other panic in an actor, and a failed write, calls
-//     Options.Fatal: the process ends and the restart recovers.
+//     Options.Fatal: the process ends, and the next start recovers.
 //   - Events of a fact reach each queue in the order of the facts, under the same ids before and after a crash.
-//   - Every mailbox, cache and list has a limit (limits.go, unacked.go, delivery_flow.go). Beyond it commands are
-//     rejected as busy, or the slowest queues are evicted.
+//   - Every mailbox, cache and list has a limit (limits.go, unacked.go, delivery_flow.go). When a limit is reached,
+//     commands are rejected as busy or the slowest queues are evicted.
 //
 // The package imports plain data only. The disk, the search index, the client protocol, the renderer and the outbox are
 // interfaces that others implement.

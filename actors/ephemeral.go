@@ -8,21 +8,21 @@ import (
 	"parley/actors/realm"
 )
 
-// MaxEphemeralAhead is how many events without a fact a replica keeps until it has applied the facts before them. It
-// drops the oldest ones beyond that: such events may be lost.
+// MaxEphemeralAhead is how many ephemeral events a replica stores until it has applied the facts before them. Beyond it
+// the oldest are dropped: ephemeral events may be lost.
 const MaxEphemeralAhead = 1000
 
-// ephemeralFollowers are the replicas to which the events without a fact are passed, such as typing: once for each
+// ephemeralFollowers are the replicas that get the ephemeral events of a realm, such as typing: one follower for each
 // node.
 type ephemeralFollowers struct {
-	count atomic.Int32 // of list; without a lock, because every turn asks it
+	count atomic.Int32 // of list; an atomic, because every turn reads it
 	mu    sync.Mutex
 	list  map[*ephemeralFollower]struct{}
 }
 
 type ephemeralFollower struct{ pass func(realm.Publication) }
 
-// pass passes the events without a fact of a turn to every follower.
+// pass sends the ephemeral events of a turn to every follower.
 func (f *ephemeralFollowers) pass(publications []realm.Publication) {
 	if f.count.Load() == 0 {
 		return
@@ -38,8 +38,8 @@ func (f *ephemeralFollowers) pass(publications []realm.Publication) {
 	}
 }
 
-// FollowEphemeral calls pass with every event of a realm that has no fact, when the facts before it are on disk, before
-// the answer to its turn leaves. pass must not block, nor change the event.
+// FollowEphemeral calls pass with every ephemeral event of a realm, when the facts before it are on disk and before the
+// answer to its turn is sent. pass must neither block nor modify the event.
 func (srv *Server) FollowEphemeral(id realm.ID, pass func(realm.Publication)) (stop func()) {
 	r := srv.find(id)
 	if r == nil {
@@ -61,17 +61,17 @@ func (srv *Server) FollowEphemeral(id realm.ID, pass func(realm.Publication)) (s
 	}
 }
 
-// DeliverEphemeral passes an event without a fact, which the owner has sent, to the queues of a replica.
+// DeliverEphemeral delivers an ephemeral event of the owner to the queues of a replica.
 func (srv *Server) DeliverEphemeral(id realm.ID, t realm.Publication) {
 	if r := srv.find(id); r != nil && srv.ownerOf(r) != nil {
 		srv.runtime.send(r.pid, ephemeralEvent{t})
 	}
 }
 
-// ephemeralEvent is an event without a fact on its way to the queues of a replica.
+// ephemeralEvent is the message with which DeliverEphemeral sends an event to the actor of a realm.
 type ephemeralEvent struct{ publication realm.Publication }
 
-// deliverEphemeral delivers an event without a fact, or keeps it until the facts before it are applied.
+// deliverEphemeral delivers an ephemeral event, or stores it until the facts before it are applied.
 func (a *replicaClients) deliverEphemeral(t realm.Publication) {
 	if t.Seq > a.durable {
 		if a.ephemeral = append(a.ephemeral, t); len(a.ephemeral) > MaxEphemeralAhead {
@@ -86,11 +86,11 @@ func (a *replicaClients) deliverEphemeral(t realm.Publication) {
 	a.handle.flow.release(&pendingOutput{publications: []realm.Publication{t}})
 }
 
-// deliverEphemeralAfter delivers the events without a fact whose facts before them are applied now.
+// deliverEphemeralAfter delivers the stored ephemeral events for which all earlier facts are applied now.
 func (a *replicaClients) deliverEphemeralAfter() {
-	kept := a.ephemeral
+	waiting := a.ephemeral
 	a.ephemeral = nil
-	for _, t := range kept {
+	for _, t := range waiting {
 		a.deliverEphemeral(t)
 	}
 }

@@ -15,7 +15,7 @@ import (
 // their turn. A commit of that size takes some milliseconds, so its sync is little of it on most disks.
 const maxCommitBytes = 1 << 20
 
-// appendFacts is the facts of one turn on their way to the disk.
+// appendFacts is the message with the facts of one turn for the journal.
 type appendFacts struct {
 	batch realm.Batch
 	from  *actor.PID
@@ -116,7 +116,7 @@ func (j *journalActor) take() {
 	}
 }
 
-// commit writes the facts of one commit, and tells the realms which of theirs are on disk.
+// commit writes the facts of one commit and reports to each realm up to which fact its journal is on disk.
 func (j *journalActor) commit() {
 	j.take()
 	clear(j.batchOf)

@@ -20,7 +20,7 @@ type ReadOnlyDisk interface {
 
 // realmLoader is the part that ReadOnlyDisk and Disk share.
 type realmLoader interface {
-	Load(id realm.ID, r *realm.Realm, book *presence.Table) ([]realm.Publication, error)
+	Load(id realm.ID, r *realm.Realm, table *presence.Table) ([]realm.Publication, error)
 	Tail(id realm.ID, after realm.Seq, fn func(realm.Record) error) error
 }
 

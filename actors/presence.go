@@ -40,14 +40,14 @@ type (
 		stop     bool
 	}
 	restorePresence struct{ rows []presence.Row }
-	// ownPresence says that this core becomes the owner.
-	ownPresence struct{}
+	// presenceOwned says that this core has become the owner.
+	presenceOwned struct{}
 )
 
-// presenceFollower is a replica that gets the changed rows.
+// presenceFollower is a replica that gets all changed rows.
 type presenceFollower struct{ pass func([]presence.Row) }
 
-// presenceActor keeps the presence of one realm's users.
+// presenceActor owns the presence of one realm's users.
 type presenceActor struct {
 	srv       *Server
 	realm     *realmHandle
@@ -93,7 +93,7 @@ func (p *presenceActor) Receive(c actor.Context) {
 			p.seen.record(m.user, now)
 		}
 		if row.Update != before.Update {
-			p.passOn([]presence.Row{row})
+			p.notifyFollowers([]presence.Row{row})
 		}
 		m.done(row, announce)
 	case mergePresence:
@@ -104,10 +104,10 @@ func (p *presenceActor) Receive(c actor.Context) {
 		p.follow(m)
 	case restorePresence:
 		p.restore(m.rows)
-	case ownPresence:
+	case presenceOwned:
 		p.table.Continue()
 	case *presenceSince:
-		m.reply <- p.addOwn(p.table.ChangedSince(m.update, m.oldest), m.oldest)
+		m.reply <- p.addUnconfirmed(p.table.ChangedSince(m.update, m.oldest), m.oldest)
 	case *presenceOf:
 		r, _ := p.table.Get(m.user)
 		r.User = m.user
@@ -150,8 +150,8 @@ func (srv *Server) FollowPresence(id realm.ID, pass func([]presence.Row)) (stop 
 	return func() { srv.runtime.send(r.presence, followPresence{follower: f, stop: true}) }
 }
 
-// restore takes over rows of the owner. A core stores them, too, so that it has them after it was killed. It drops
-// those that arrive when it is the owner itself.
+// restore applies rows that the owner has sent. A core also stores them, so that they survive a crash. Rows that arrive
+// after this node has become the owner are ignored.
 func (p *presenceActor) restore(rows []presence.Row) {
 	if p.realm.owned.Load() {
 		return
@@ -175,8 +175,8 @@ func (srv *Server) RestorePresence(id realm.ID, rows []presence.Row) {
 	}
 }
 
-// ReportPresence records that a user is active or idle. announce says whether other users are to be told that the user
-// came online.
+// ReportPresence records that a user is active or idle. announce reports whether the caller must announce to other
+// users that the user is online.
 func (srv *Server) ReportPresence(id realm.ID, u realm.UserID, active bool) (row presence.Row, announce bool) {
 	return srv.report(id, &presenceReport{user: u, active: active})
 }
@@ -197,19 +197,19 @@ func (srv *Server) HidePresence(id realm.ID, u realm.UserID) presence.Row {
 	return row
 }
 
-func (srv *Server) report(id realm.ID, m *presenceReport) (row presence.Row, tell bool) {
+func (srv *Server) report(id realm.ID, m *presenceReport) (row presence.Row, announce bool) {
 	r := srv.find(id)
 	if r == nil {
 		return presence.Row{}, false
 	}
 	done := make(chan struct{})
-	m.done = func(noted presence.Row, news bool) {
-		row, tell = noted, news
+	m.done = func(r presence.Row, a bool) {
+		row, announce = r, a
 		close(done)
 	}
 	srv.runtime.send(r.presence, m)
 	<-done
-	return row, tell
+	return row, announce
 }
 
 // PresenceSince returns the rows that changed after an update id. If update is 0 or less, it returns the users that

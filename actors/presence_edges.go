@@ -10,31 +10,32 @@ import (
 )
 
 const (
-	// presenceReportEvery is the least time between two batches of presence that an edge sends to the owner. The first
-	// report after a quieter time is sent at once; later ones are collected. Clients show a user as offline after 200
-	// seconds.
-	presenceReportEvery = 3 * time.Second
-	// ownPresenceSeconds is how long an edge shows a report of its own clients that the owner has not confirmed. The
-	// owner confirms within milliseconds; it never does for users who share no presence, or if the link broke.
-	ownPresenceSeconds = 10
+	// presenceReportInterval is the least time between two batches of presence that an edge sends to the owner. The
+	// first report after a quiet time is sent at once; later ones are collected. Clients show a user as offline after
+	// 200 seconds.
+	presenceReportInterval = 3 * time.Second
+	// unconfirmedSeconds is how long an edge shows a report of its own clients that the owner has not confirmed. The
+	// owner confirms a report within milliseconds, but not at all if the user does not share presence or the link
+	// broke.
+	unconfirmedSeconds = 10
 )
 
 // Messages of a presence actor about the reports of edges.
 type (
 	mergePresence  struct{ list []presence.Report }
-	reportPresence struct{} // the time of collecting is over
+	reportPresence struct{} // the collected reports must be sent now
 )
 
-// edgePresence is the presence that the clients of an edge have reported. The rows of an edge are those of the owner,
-// which numbers them; until it has sent one, the edge shows its own report.
+// edgePresence has the presence reports of the clients of an edge. The rows of the table come from the owner, which
+// numbers them. Until the owner has sent the row of a report, the edge adds the report to the row that it shows.
 type edgePresence struct {
-	collected map[realm.UserID]presence.Report // to be sent; at most MaxPresenceReports
-	own       map[realm.UserID]presence.Report // that the owner has not confirmed: one for each user
-	sentAt    time.Duration                    // Server.sinceOpen, of the last batch
-	sent      bool                             // there was a batch
+	collected   map[realm.UserID]presence.Report // to be sent; at most MaxPresenceReports
+	unconfirmed map[realm.UserID]presence.Report // not confirmed by the owner; one for each user
+	sentAt      time.Duration                    // Server.sinceOpen, of the last batch
+	sent        bool                             // there was a batch
 }
 
-// collect notes on an edge that a user is active or idle.
+// collect records on an edge that a user is active or idle.
 func (p *presenceActor) collect(u realm.UserID, active bool, now int64) presence.Row {
 	row, _ := p.table.Get(u)
 	row.User = u
@@ -50,13 +51,13 @@ func (p *presenceActor) collect(u realm.UserID, active bool, now int64) presence
 	if e.collected == nil {
 		e.collected = map[realm.UserID]presence.Report{}
 	}
-	if e.own == nil {
-		e.own = map[realm.UserID]presence.Report{}
+	if e.unconfirmed == nil {
+		e.unconfirmed = map[realm.UserID]presence.Report{}
 	}
-	o := e.own[u]
-	e.own[u] = presence.Report{User: u, Active: max(o.Active, x.Active), Connected: now}
+	o := e.unconfirmed[u]
+	e.unconfirmed[u] = presence.Report{User: u, Active: max(o.Active, x.Active), Connected: now}
 	e.collected[u] = x
-	wait := e.sentAt + presenceReportEvery - p.srv.sinceOpen()
+	wait := e.sentAt + presenceReportInterval - p.srv.sinceOpen()
 	switch {
 	case !e.sent || wait <= 0 || len(e.collected) == MaxPresenceReports:
 		p.report()
@@ -77,8 +78,8 @@ func (p *presenceActor) report() {
 	for _, x := range e.collected {
 		list = append(list, x)
 	}
-	oldest := p.srv.now().Unix() - ownPresenceSeconds
-	maps.DeleteFunc(e.own, func(_ realm.UserID, x presence.Report) bool { return x.Connected < oldest })
+	oldest := p.srv.now().Unix() - unconfirmedSeconds
+	maps.DeleteFunc(e.unconfirmed, func(_ realm.UserID, x presence.Report) bool { return x.Connected < oldest })
 	e.collected, e.sentAt, e.sent = nil, p.srv.sinceOpen(), true
 	if owner := p.srv.ownerOf(p.realm); owner != nil {
 		owner.ReportPresence(p.realm.id, list)
@@ -87,28 +88,28 @@ func (p *presenceActor) report() {
 	}
 }
 
-// shown returns a row with the report of the edge's own client, if the owner has not confirmed that yet.
+// shown returns a row, updated by the unconfirmed report of its user, if there is one.
 func (e *edgePresence) shown(row presence.Row, now int64) presence.Row {
-	if x, ok := e.own[row.User]; ok && now-x.Connected < ownPresenceSeconds {
+	if x, ok := e.unconfirmed[row.User]; ok && now-x.Connected < unconfirmedSeconds {
 		row.Active, row.Connected = max(row.Active, x.Active), max(row.Connected, x.Connected)
 	}
 	return row
 }
 
-// confirm forgets the edge's own report of a user if the owner's row includes it. It also does so if the row goes back
-// in time, because the user wants to appear offline.
+// confirm removes the unconfirmed report of a user if the owner's row includes it, or if the times of the row have
+// decreased, because the user wants to appear offline.
 func (e *edgePresence) confirm(before, row presence.Row) {
-	x, ok := e.own[row.User]
+	x, ok := e.unconfirmed[row.User]
 	if ok && (row.Connected >= x.Connected && row.Active >= x.Active || row.Connected < before.Connected) {
-		delete(e.own, row.User)
+		delete(e.unconfirmed, row.User)
 	}
 }
 
-// addOwn adds the own reports of an edge to the rows that a client asks for: those that were connected at oldest, in
-// Unix seconds, or later. A client that has seen newer rows gets them, too.
-func (p *presenceActor) addOwn(rows []presence.Row, oldest int64) []presence.Row {
+// addUnconfirmed adds the unconfirmed reports of an edge to the rows that a client asks for, if the users were
+// connected at oldest, in Unix seconds, or later. A client that has newer rows gets them, too.
+func (p *presenceActor) addUnconfirmed(rows []presence.Row, oldest int64) []presence.Row {
 	e := &p.edge
-	if len(e.own) == 0 {
+	if len(e.unconfirmed) == 0 {
 		return rows
 	}
 	now := p.srv.now().Unix()
@@ -116,10 +117,10 @@ func (p *presenceActor) addOwn(rows []presence.Row, oldest int64) []presence.Row
 	for i := range rows {
 		rows[i], listed[rows[i].User] = e.shown(rows[i], now), true
 	}
-	for u := range e.own {
+	for u := range e.unconfirmed {
 		row, _ := p.table.Get(u)
 		row.User = u
-		if row = e.shown(row, now); !listed[u] && row.Connected >= max(oldest, now-ownPresenceSeconds) {
+		if row = e.shown(row, now); !listed[u] && row.Connected >= max(oldest, now-unconfirmedSeconds) {
 			rows = append(rows, row)
 		}
 	}
@@ -127,9 +128,9 @@ func (p *presenceActor) addOwn(rows []presence.Row, oldest int64) []presence.Row
 	return rows
 }
 
-// MergePresence merges the presence that the clients of an edge have reported: of two times of a user the later one
-// counts. Users that share no presence are left out. Other users are told that a user came online, as if that user's
-// report had been sent to this node.
+// MergePresence merges the presence that the clients of an edge have reported: the later of two times of a user counts.
+// It skips users who do not share presence. If a user came online, it announces this to other users, as for a report to
+// this node.
 func (srv *Server) MergePresence(id realm.ID, list []presence.Report) {
 	r := srv.find(id)
 	if r == nil || srv.ownerOf(r) != nil {
@@ -162,7 +163,7 @@ func (p *presenceActor) merge(list []presence.Report) {
 			online = append(online, row)
 		}
 	}
-	p.passOn(changed)
+	p.notifyFollowers(changed)
 	for _, row := range online {
 		tell := realm.AnnouncePresence{
 			User: row.User, Active: row.Active, Connected: row.Connected, Max: presence.MaxAudience,
@@ -171,8 +172,8 @@ func (p *presenceActor) merge(list []presence.Report) {
 	}
 }
 
-// passOn passes changed rows to the followers.
-func (p *presenceActor) passOn(rows []presence.Row) {
+// notifyFollowers passes changed rows to the followers.
+func (p *presenceActor) notifyFollowers(rows []presence.Row) {
 	if len(rows) == 0 {
 		return
 	}

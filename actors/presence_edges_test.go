@@ -70,9 +70,9 @@ func TestEdgePresence(t *testing.T) {
 	tell(restorePresence{[]presence.Row{{User: 2, Active: 10_001, Connected: 10_001, Update: 7}}})
 	tell(restorePresence{[]presence.Row{{User: 2, Active: 9_800, Connected: 9_800, Update: 8}}})
 	expect("a user that appears offline", connected(2), 9_800)
-	clock += ownPresenceSeconds * time.Second
+	clock += unconfirmedSeconds * time.Second
 	expect("a report that the owner has not confirmed", connected(3), 0)
 	expect("rows after that", int64(listed(0)), 1)
 	report(4)
-	expect("reports that are remembered", int64(len(p.edge.own)), 1)
+	expect("reports that are remembered", int64(len(p.edge.unconfirmed)), 1)
 }

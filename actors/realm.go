@@ -42,11 +42,11 @@ type (
 	}
 	// ackReport says how far the clients of a shard have acknowledged the realm's facts.
 	ackReport struct {
-		shard     int
-		seq       realm.Seq // every queue has acknowledged everything up to this fact
-		newest    realm.Seq // newest fact that the shard has received
-		confirmed bool      // the last of its restored queues has just been polled
-		taken     uint64    // number of the newest takeQueues or Adoption that it counts
+		shard      int
+		seq        realm.Seq // every queue has acknowledged everything up to this fact
+		newest     realm.Seq // newest fact that the shard has received
+		confirmed  bool      // the last of its restored queues has just been polled
+		generation uint64    // newest generation of queues that the report is about; see unackedEvents
 	}
 	closeRealm struct{ done chan error }
 	// saveRealm asks for a snapshot. done gets nil when it is written, or at once if there is nothing to write.
@@ -58,32 +58,33 @@ type (
 	}
 )
 
-// realmActor is the shell around one organization on the node that owns it. It gives commands and views their turns,
-// and holds back their answers and events until the facts that they depend on are on disk. Its fields belong to its
-// mailbox. The turns and the replica of the node share the plain data, so nothing is applied twice.
+// realmActor runs one organization on a node that stores it. On the owner it gives commands and views their turns, and
+// delays their answers and events until the facts that they depend on are on disk. On another core it is a standby; see
+// realm_standby.go. Only its own mailbox uses its fields. Turns and replica share the plain data, so no fact is applied
+// twice.
 type realmActor struct {
 	replicaClients
 	epoch uint64
-	env   realm.TurnEnv // what its turns may know; the time is set for each turn
+	env   realm.TurnEnv // environment of its turns; the time is set for each turn
 
 	pending    []pendingOutput // by seq
 	continuing bool            // continueJobs is in the mailbox
 
 	// On a core node; see realm_standby.go.
-	standby    bool            // it follows the owner on another node
-	claiming   bool            // a claim is in progress
-	claimed    *realm.Claimed  // the claim is made; the facts before it are not all applied yet
-	run        int             // counts the times that it began or stopped to follow
-	stop       func()          // ends the following; nil if it does not follow
-	room       chan struct{}   // one element for each batch in the mailbox
-	unverified []pendingOutput // wait until this node is known to be the leader
-	verifying  int             // how many of them the running check covers; 0: none runs
+	standby      bool            // it follows the owner on another node
+	claiming     bool            // a claim is in progress
+	claimed      *realm.Claimed  // the claim is made; the facts before it are not all applied yet
+	run          int             // number of the subscription to the journal; messages of earlier ones are ignored
+	stop         func()          // ends the subscription; nil: there is none
+	mailboxSlots chan struct{}   // one element for each batch in the mailbox
+	unverified   []pendingOutput // wait until this node is known to be the leader
+	verifying    int             // how many of them the running check covers; 0: none runs
 
 	requests recentRequests // also of turns whose facts are not on disk yet
 
-	unacked  unackedEvents // events that some queue may not have acknowledged
-	homes    queueHomes
-	weighing accountWeighing
+	unacked unackedEvents // events that some queue may not have acknowledged
+	homes   queueHomes
+	usage   accountUsage
 
 	// The snapshot in progress, if any.
 	iterator *realm.SnapshotIterator
@@ -108,7 +109,7 @@ type realmActor struct {
 	presenceDueAt  int64 // elapsed seconds
 }
 
-// snapshotState says what may happen to a realm's rows on disk.
+// snapshotState is the state of writing a realm's rows to disk.
 type snapshotState int
 
 const (
@@ -116,11 +117,12 @@ const (
 	snapshotWriting                       // one is in progress
 	snapshotFreezing                      // one is in progress; the realm is frozen after it
 	snapshotFrozen                        // the rows must not change
-	presenceWriting                       // a frozen realm closes: presence is being written, as no journal has it
+	presenceWriting                       // a frozen realm is closing: presence, which no journal has, is being written
 	presenceDone                          // that is written
 )
 
-// pendingOutput is what may leave the process when everything up to seq is on disk.
+// pendingOutput is the output of a turn or view: answer, events and outbox jobs. It is sent when all facts up to seq
+// are on disk.
 type pendingOutput struct {
 	seq               realm.Seq
 	reply             chan answer
@@ -168,14 +170,14 @@ func (a *realmActor) receive(message any) {
 		a.handleReloaded(m)
 	case reclaimRealm:
 		a.reload()
-	case lead:
-		a.handleLead(m.on)
+	case leadershipChanged:
+		a.handleLeadership(m.on)
 	case standbyClaimed:
 		a.handleClaimed(m)
 	case *standbyLoaded:
 		a.handleStandbyLoaded(m)
 	case *followedBatch:
-		<-a.room
+		<-a.mailboxSlots
 		a.applyFollowed(m)
 	case followEnded:
 		a.handleStandbyFollowEnded(m)
@@ -195,27 +197,27 @@ func (a *realmActor) receive(message any) {
 		a.runDueCommand(a.srv.now().Unix())
 	case ackReport:
 		a.handleAckReport(m)
-	case *behindReport:
-		a.handleBehindReport(m)
-	case weighStep:
-		if a.weighing.running && m.round == a.weighing.round {
-			a.weighFacts()
+	case *laggingReport:
+		a.handleLaggingReport(m)
+	case chargeStep:
+		if a.usage.running && m.round == a.usage.round {
+			a.chargeFacts()
 		}
 	case adoptQueue:
 		a.adoptQueue(m)
 	case expectRequest, waitForFact, batchReleased, ephemeralEvent, adoptAgain, *queueAdopted, sendAckReport,
-		ownerConnected, queuesKept, dropQueues, evictQueues, forgetLocalQueues:
+		ownerConnected, hostedList, dropQueues, evictQueues, forgetLocalQueues:
 		a.receiveOfClients(m)
-	case *edgeAdopts:
-		a.edgeAdopts(m)
-	case edgeKeeps:
-		a.edgeKeeps(m)
-	case edgeAcks:
-		a.edgeAcks(m)
-	case edgeCloses:
-		a.edgeCloses(m)
-	case edgeLost:
-		a.edgeLost(m.edge)
+	case *adoptRequest:
+		a.handleAdoptRequest(m)
+	case hostedReport:
+		a.handleHostedReport(m)
+	case edgeAckReport:
+		a.handleEdgeAckReport(m)
+	case closeRequest:
+		a.handleCloseRequest(m)
+	case edgeDisconnected:
+		a.handleEdgeDisconnected(m.edge)
 	case *deliveryCheck:
 		a.checkDelivery(m)
 	case snapshotStep:
@@ -246,13 +248,12 @@ func (a *realmActor) receive(message any) {
 	}
 }
 
-// ask runs one command or view. Its output leaves when everything that it could see is on disk: at once, if that is so
-// already.
+// ask runs one command or view. Its output is sent when everything that it could see is on disk.
 func (a *realmActor) ask(m *ask) {
 	var p pendingOutput
 	if a.standby && !a.reloading {
 		p = pendingOutput{reply: m.reply, async: m.async, admitted: m.admitted, answer: answer{err: realm.ErrNotOwner}}
-		if m.look != nil && (m.caller.System || !a.cannotServe()) { // the server itself compares nodes
+		if m.look != nil && (m.caller.System || !a.cannotServe()) { // the server compares the states of nodes
 			p.answer = a.view(m)
 		}
 		a.handle.flow.release(&p)
@@ -347,9 +348,9 @@ func (a *realmActor) appendToJournal(facts []realm.Fact, request string) realm.B
 	return b
 }
 
-// release lets the output leave that depends on facts up to seq, in the order of the turns. Accounts and the Markdown
-// configuration are published before the answers and events that tell about them. Then work that waited for these facts
-// goes on.
+// release sends the output that depends on facts up to seq, in the order of the turns. Accounts and the Markdown
+// configuration are published before the answers and events that depend on them. Then the work that waited for these
+// facts continues.
 func (a *realmActor) release(seq realm.Seq) {
 	a.durable = max(a.durable, seq)
 	a.handle.durable.Store(uint64(a.durable))
@@ -404,7 +405,8 @@ func (a *realmActor) snapshotDue() bool {
 	return a.journalBytes >= SnapshotBytes && !delayed
 }
 
-// frozenTooLong reports whether a frozen realm's journal is so long that its rows must be written all the same.
+// frozenTooLong reports whether the journal of a frozen realm is so long that its rows must be written in spite of
+// that.
 func (a *realmActor) frozenTooLong() bool {
 	return a.snapshotState == snapshotFrozen && a.journalBytes >= a.srv.maxFrozenBytes.Load()
 }
@@ -424,8 +426,8 @@ func (a *realmActor) handleClockTick(now int64) {
 		a.runDueCommand(now)
 		a.limitUnacked()
 		a.journalAcks()
-	} else if a.queues.used && a.srv.elapsed() >= a.queues.keepAt {
-		a.listKeptQueues()
+	} else if a.queues.used && a.srv.elapsed() >= a.queues.listAt {
+		a.listHostedQueues()
 	}
 	if a.journalBytes > 0 && a.srv.now().Sub(a.lastSnapshot) > snapshotAge {
 		a.beginSnapshot()

@@ -2,7 +2,7 @@ package actors
 
 import "parley/actors/realm"
 
-// forgetLocalQueues makes a standby drop its event queues, because the owner does not let this node keep any.
+// forgetLocalQueues makes a standby drop its event queues, because the owner does not allow this node to host any.
 type forgetLocalQueues struct{}
 
 // ForgetLocalQueues drops the event queues of all realms that this core does not own. Their clients poll again, and the
@@ -11,8 +11,8 @@ func (srv *Server) ForgetLocalQueues() {
 	srv.eachRealm(func(r *realmHandle) { srv.runtime.send(r.pid, forgetLocalQueues{}) })
 }
 
-// receiveOfClients handles the messages about clients of a node that does not own the organization. The owner ignores
-// what is left of the time before.
+// receiveOfClients handles the messages about clients on a node that does not own the organization. The owner ignores
+// those that were sent before it became the owner.
 func (a *realmActor) receiveOfClients(message any) {
 	if a.standby {
 		if _, is := message.(forgetLocalQueues); is {
@@ -36,21 +36,21 @@ func (a *realmActor) receiveOfClients(message any) {
 	}
 }
 
-// replaceQueues makes the session actors drop the event queues that this node has kept and open others, with their
-// unacked events, after all events that were released before. The polls that wait are answered with no events.
-// Reports of acknowledgements from before are ignored: they are not about these queues.
+// replaceQueues makes the session actors drop all event queues of this node and open the given ones, with their unacked
+// events, after all events that were released before. Waiting polls are answered with no events. Earlier reports of
+// acknowledgements are ignored, because they are about other queues.
 func (a *realmActor) replaceQueues(queues []realm.Queue, publications []realm.Publication) {
-	n := max(a.unacked.takes, a.queues.number) + 1
-	a.unacked.takes = n
+	n := max(a.unacked.generation, a.queues.number) + 1
+	a.unacked.generation = n
 	a.queues = replicaQueues{number: n, round: a.queues.round + 1, used: a.queues.used}
 	for k, m := range a.srv.restoredQueues(a, queues, publications) {
-		m.replace, m.number = true, n
-		a.unacked.taken[k] = n
+		m.replace, m.generation = true, n
+		a.unacked.shardGenerations[k] = n
 		a.sendInOrder(k, m)
 	}
 }
 
-// endFollowing answers everything that waits for facts of the owner, because this node is the owner now.
+// endFollowing answers all requests that wait for facts of the owner, because this node has become the owner.
 func (a *realmActor) endFollowing() {
 	a.stopFollowing()
 	a.endExpected()

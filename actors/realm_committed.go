@@ -7,9 +7,9 @@ import (
 	"parley/actors/realm"
 )
 
-// Committed is a batch that is on disk, with the events that its facts caused. The committed batches of a realm, in
-// order, are the only source of everything outside the realm that follows its state: sessions, unacked events, search,
-// accounts, the cache of texts, outbox jobs and exports.
+// Committed is a batch that is on disk, with the events of its facts. Everything outside the realm that follows its
+// state is updated only from its committed batches, in order: sessions, unacked events, search, accounts, the cache of
+// texts, outbox jobs and exports.
 type Committed struct {
 	Batch        realm.Batch
 	Facts        []realm.Fact
@@ -17,8 +17,8 @@ type Committed struct {
 	edge         *Edge               // that sent the request, or nil
 }
 
-// feedSearch passes the texts of committed output to the search index, in one step: before an answer or event leaves
-// that depends on them.
+// feedSearch passes the texts of committed output to the search index, in one step, before the answers and events that
+// depend on them are sent.
 func (a *replica) feedSearch(list []pendingOutput) {
 	var texts []realm.TextWrite
 	hasFacts := false
@@ -47,7 +47,7 @@ func (a *realmActor) publish(c *Committed) (jobs []*realm.OutboxJobsAdded) {
 		a.srv.Metrics.countArchive(f)
 		switch f := f.(type) {
 		case *realm.QueueOpened:
-			if a.standby { // becomeOwner finds out where the queues are
+			if a.standby { // becomeOwner determines the homes of all queues
 				k, n := shardOf(f.Queue.User), c.Batch.After+realm.Seq(i)+1
 				a.unacked.newestQueue[k], a.unacked.acked[k] = n, min(a.unacked.acked[k], n)
 				continue
@@ -64,7 +64,7 @@ func (a *realmActor) publish(c *Committed) (jobs []*realm.OutboxJobsAdded) {
 	}
 	for _, t := range c.Publications {
 		if !t.Ephemeral {
-			a.keepUnacked(t)
+			a.storeUnacked(t)
 		}
 	}
 	return jobs

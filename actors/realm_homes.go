@@ -12,40 +12,40 @@ import (
 
 // Messages of a realm actor about the event queues of edges; see the methods of Edge.
 type (
-	edgeAdopts struct {
+	adoptRequest struct {
 		edge   *Edge
 		asked  Adoption
 		answer func(Adopted, error)
 	}
-	edgeKeeps struct {
+	hostedReport struct {
 		edge *Edge
-		kept KeptQueues
+		kept HostedQueues
 	}
-	edgeAcks struct {
+	edgeAckReport struct {
 		edge *Edge
 		acks *QueueAcks
 	}
-	edgeCloses struct {
+	closeRequest struct {
 		edge  *Edge
 		queue realm.QueueID
 	}
-	edgeLost struct{ edge *Edge }
+	edgeDisconnected struct{ edge *Edge }
 )
 
-// queueHomes is where the event queues of a realm are kept: on edges, or by the session actors of this node. It is not
-// stored: a restarted owner opens every queue itself, and the edges tell it which ones they keep. Its fields belong to
-// the realm actor.
+// queueHomes records the home of each event queue of a realm: an edge, or the session actors of this node. It is not
+// stored: a new owner hosts every queue itself until the edges report which queues they host. Its fields belong to the
+// realm actor.
 type queueHomes struct {
-	edges   map[realm.QueueID]queueHome // the other queues are kept here
+	edges   map[realm.QueueID]queueHome // the other queues are hosted by this node
 	byUser  map[realm.UserID][]realm.QueueID
-	acks    map[*Edge]*edgeQueueAcks // of every edge that has kept a queue
-	local   [Shards]int              // queues kept here, of each session actor
+	acks    map[*Edge]*edgeQueueAcks // of every edge that has hosted a queue
+	local   [Shards]int              // queues that this node hosts, for each session actor
 	total   int                      // sum of local
-	waiting []*edgeAdopts            // for their facts to be published
-	polled  []adoptQueue             // polls of this node that wait for the same
+	waiting []*adoptRequest          // for their facts to be published
+	polled  []adoptQueue             // polls of this node that also wait for published facts
 }
 
-// queueHome is the edge that keeps a queue.
+// queueHome is the edge that hosts a queue.
 type queueHome struct {
 	edge   *Edge
 	user   realm.UserID
@@ -59,14 +59,14 @@ type edgeQueueAcks struct {
 	newest  [Shards]realm.Seq      // newest registration
 	adopted [Shards]uint64         // newest adoption
 	kept    map[realm.QueueID]bool // of the parts of a list that is arriving
-	// Queues that the edge was told to drop. A list with one of them is older than that.
+	// Queues that the edge was asked to drop. A list that still has such a queue is older than the request.
 	dropped map[realm.QueueID]bool
 }
 
 // noQueue is the acknowledgement of a session actor without queues.
 const noQueue = realm.Seq(math.MaxUint64)
 
-// acksOf returns the acknowledgements of an edge's queues, and makes them if needed.
+// acksOf returns the acknowledgements of an edge's queues and creates the entry if needed.
 func (h *queueHomes) acksOf(e *Edge) *edgeQueueAcks {
 	x := h.acks[e]
 	if x == nil {
@@ -82,7 +82,7 @@ func (h *queueHomes) acksOf(e *Edge) *edgeQueueAcks {
 	return x
 }
 
-// setEdge records that an edge keeps a queue whose client has acknowledged everything up to a fact.
+// setEdge records that an edge hosts a queue whose client has acknowledged everything up to a fact.
 func (h *queueHomes) setEdge(id realm.QueueID, home queueHome, acked realm.Seq) {
 	k, x := shardOf(home.user), h.acksOf(home.edge)
 	x.acked[k] = min(x.acked[k], acked)
@@ -100,13 +100,13 @@ func (h *queueHomes) setEdge(id realm.QueueID, home queueHome, acked realm.Seq) 
 	h.edges[id] = home
 }
 
-// setLocal records that this node keeps a queue that an edge has kept.
+// setLocal records that a queue has moved from an edge to this node.
 func (h *queueHomes) setLocal(id realm.QueueID, u realm.UserID) {
 	h.deleteEdge(id, u)
 	h.countLocal(u, 1)
 }
 
-// deleteEdge forgets that an edge keeps a queue.
+// deleteEdge removes the record that an edge hosts a queue.
 func (h *queueHomes) deleteEdge(id realm.QueueID, u realm.UserID) {
 	if _, remote := h.edges[id]; !remote {
 		return
@@ -118,13 +118,13 @@ func (h *queueHomes) deleteEdge(id realm.QueueID, u realm.UserID) {
 	}
 }
 
-// countLocal counts a queue that is kept here from now on, or is not any more.
+// countLocal adds n to the number of queues that this node hosts: 1 or -1.
 func (h *queueHomes) countLocal(u realm.UserID, n int) {
 	h.local[shardOf(u)] += n
 	h.total += n
 }
 
-// lowest returns the fact of a session actor up to which all queues of edges have acknowledged everything.
+// lowest returns the fact up to which the queues of one session actor have acknowledged everything on all edges.
 func (h *queueHomes) lowest(shard int) realm.Seq {
 	low := noQueue
 	for _, x := range h.acks {
@@ -133,22 +133,23 @@ func (h *queueHomes) lowest(shard int) realm.Seq {
 	return low
 }
 
-// queueOpened records the home of a queue whose registration is on disk. A queue of an edge that is gone is kept here.
+// queueOpened records the home of a queue whose registration is on disk. If the edge that asked for it has
+// disconnected, this node hosts the queue.
 func (a *realmActor) queueOpened(q *realm.Queue, c *Committed, n realm.Seq) {
 	a.homes.countLocal(q.User, 1)
 	switch {
 	case c.edge != nil && !c.edge.lost.Load():
 		a.homes.setEdge(q.ID, queueHome{edge: c.edge, user: q.User, at: n}, n)
 	case len(c.Batch.Requests) > 0:
-		a.homes.countLocal(q.User, -1) // keepHere counts it
-		a.keepHere([]*realm.Queue{q}, n, func(int) realm.Seq { return n })
+		a.homes.countLocal(q.User, -1) // hostLocally counts it
+		a.hostLocally([]*realm.Queue{q}, n, func(int) realm.Seq { return n })
 	default: // earlier reports of its shard do not count for this queue
 		k := shardOf(q.User)
 		a.unacked.newestQueue[k], a.unacked.acked[k] = n, min(a.unacked.acked[k], n)
 	}
 }
 
-// queueClosed forgets the home of a closed queue.
+// queueClosed removes the home of a closed queue.
 func (a *realmActor) queueClosed(id realm.QueueID, u realm.UserID) {
 	if _, remote := a.homes.edges[id]; remote {
 		a.homes.deleteEdge(id, u)
@@ -157,8 +158,9 @@ func (a *realmActor) queueClosed(id realm.QueueID, u realm.UserID) {
 	}
 }
 
-// withLocalQueues returns the events for which a session actor of this node has a queue, and all notices for the
-// session actors. The events of a realm whose clients are with edges cost the owner no work for each recipient.
+// withLocalQueues returns the publications that the session actors of this node need. If edges host all queues of the
+// realm, these are only the notices for the session actors themselves, so events cause no work for each recipient on
+// the owner.
 func (a *realmActor) withLocalQueues(publications []realm.Publication) []realm.Publication {
 	if len(a.homes.edges) == 0 || a.homes.total > 0 {
 		return publications
@@ -174,9 +176,10 @@ func (a *realmActor) withLocalQueues(publications []realm.Publication) []realm.P
 	return out
 }
 
-// keepHere opens queues that edges have kept, with their unacked events. acked returns the fact up to which all of them
-// that belong to a session actor have acknowledged everything; published is the newest fact whose events were released.
-func (a *realmActor) keepHere(list []*realm.Queue, published realm.Seq, acked func(shard int) realm.Seq) {
+// hostLocally moves queues from edges to this node and opens them with their unacked events. acked returns, for a
+// session actor, the fact up to which all of its queues in the list have acknowledged everything. published is the
+// newest fact whose events were released.
+func (a *realmActor) hostLocally(list []*realm.Queue, published realm.Seq, acked func(shard int) realm.Seq) {
 	u := &a.unacked
 	var queues [Shards][]realm.Queue
 	var users ids.Set
@@ -212,9 +215,9 @@ func (a *realmActor) keepHere(list []*realm.Queue, published realm.Seq, acked fu
 			continue
 		}
 		u.acked[k] = min(u.acked[k], acked(k))
-		u.takes++
-		u.taken[k] = u.takes
-		a.sendInOrder(k, &takeQueues{a.handle, queues[k], parts[k], published, u.takes})
+		u.generation++
+		u.shardGenerations[k] = u.generation
+		a.sendInOrder(k, &openLocalQueues{a.handle, queues[k], parts[k], published, u.generation})
 	}
 }
 
@@ -223,7 +226,7 @@ func (u *unackedEvents) indexAfter(seq realm.Seq) int {
 	return sort.Search(len(u.list), func(i int) bool { return u.list[i].Seq > seq })
 }
 
-// ackedBy returns the fact up to which a client has acknowledged everything that gives this last_event_id.
+// ackedBy returns the fact up to which a client has acknowledged everything if it polls with this last_event_id.
 func ackedBy(q *realm.Queue, last int64) realm.Seq {
 	if last < 0 {
 		return q.At
@@ -231,8 +234,9 @@ func ackedBy(q *realm.Queue, last int64) realm.Seq {
 	return q.At + realm.Seq(last>>8) - 1 // the fact of that id may have further events
 }
 
-// edgeAdopts makes an edge the home of a queue. It waits until the facts that the edge has are published here, too.
-func (a *realmActor) edgeAdopts(m *edgeAdopts) {
+// handleAdoptRequest makes an edge the home of a queue, after the facts that the edge has applied are published here,
+// too.
+func (a *realmActor) handleAdoptRequest(m *adoptRequest) {
 	switch {
 	case a.reloading || a.standby || m.edge.lost.Load():
 		m.answer(Adopted{}, realm.ErrNotOwner)
@@ -247,11 +251,11 @@ func (a *realmActor) edgeAdopts(m *edgeAdopts) {
 
 // answerAdoptions answers the edges that wait for published facts.
 func (a *realmActor) answerAdoptions() {
-	a.homes.waiting = slices.DeleteFunc(a.homes.waiting, func(m *edgeAdopts) bool {
+	a.homes.waiting = slices.DeleteFunc(a.homes.waiting, func(m *adoptRequest) bool {
 		if m.asked.Through > a.durable && !a.reloading {
 			return false
 		}
-		a.edgeAdopts(m)
+		a.handleAdoptRequest(m)
 		return true
 	})
 	polled := a.homes.polled
@@ -261,8 +265,9 @@ func (a *realmActor) answerAdoptions() {
 	}
 }
 
-// adoptFor makes an edge the home of a queue, and returns the events that its client may not have acknowledged. With
-// the further parts of the events the home stays: another edge may have adopted the queue in between.
+// adoptFor makes an edge the home of a queue and returns the events that its client may not have acknowledged. A
+// request for a further part of the events does not change the home, because another edge may have adopted the queue
+// since the first part.
 func (a *realmActor) adoptFor(e *Edge, asked *Adoption) Adopted {
 	q := a.realm.FindQueue(asked.Queue.ID)
 	if q == nil || q.User != asked.Queue.User {
@@ -281,7 +286,7 @@ func (a *realmActor) adoptFor(e *Edge, asked *Adoption) Adopted {
 		acked = max(acked, asked.After)
 	default:
 		if home.edge != e {
-			a.dropAtHome(q)
+			a.dropFromHome(q)
 		}
 		delete(a.homes.acksOf(e).dropped, q.ID)
 		a.homes.setEdge(q.ID, queueHome{edge: e, user: q.User, number: asked.Number}, acked)
@@ -311,8 +316,8 @@ func (a *realmActor) adoptFor(e *Edge, asked *Adoption) Adopted {
 	return x
 }
 
-// dropAtHome makes the node that keeps a queue drop it. A poll that waits there is answered with no events.
-func (a *realmActor) dropAtHome(q *realm.Queue) {
+// dropFromHome makes the present home of a queue drop it. A poll that waits there is answered with no events.
+func (a *realmActor) dropFromHome(q *realm.Queue) {
 	ref := QueueRef{q.User, q.ID}
 	if home, remote := a.homes.edges[q.ID]; remote {
 		x := a.homes.acksOf(home.edge)
@@ -328,11 +333,11 @@ func (a *realmActor) dropAtHome(q *realm.Queue) {
 
 // sendInOrder sends a message to a session actor of this node after the events that were released before.
 func (a *replica) sendInOrder(shard int, message any) {
-	a.handle.flow.inOrder(func() { a.srv.runtime.send(a.handle.shards[shard], message) })
+	a.handle.flow.runInOrder(func() { a.srv.runtime.send(a.handle.shards[shard], message) })
 }
 
-// adoptQueue takes a queue from an edge, because its client polls this node. It waits until the facts that the client
-// has seen are published here, too.
+// adoptQueue moves a queue from an edge to this node, because its client polls this node. It waits until the facts
+// whose events the client has received are published here, too.
 func (a *realmActor) adoptQueue(m adoptQueue) {
 	if a.standby {
 		a.replicaClients.adoptQueue(m)
@@ -347,8 +352,8 @@ func (a *realmActor) adoptQueue(m adoptQueue) {
 		}
 		if _, remote := a.homes.edges[q.ID]; remote {
 			acked := ackedBy(q, m.last)
-			a.dropAtHome(q)
-			a.keepHere([]*realm.Queue{q}, a.durable, func(int) realm.Seq { return acked })
+			a.dropFromHome(q)
+			a.hostLocally([]*realm.Queue{q}, a.durable, func(int) realm.Seq { return acked })
 			a.srv.Metrics.QueuesAdopted.Add(1)
 		}
 	}
@@ -359,8 +364,8 @@ func (a *realmActor) adoptQueue(m adoptQueue) {
 	a.sendInOrder(shardOf(m.queue.User), x)
 }
 
-// edgeKeeps records which queues an edge keeps.
-func (a *realmActor) edgeKeeps(m edgeKeeps) {
+// handleHostedReport records which queues an edge hosts.
+func (a *realmActor) handleHostedReport(m hostedReport) {
 	if m.edge.lost.Load() || a.standby {
 		return
 	}
@@ -374,7 +379,7 @@ func (a *realmActor) edgeKeeps(m edgeKeeps) {
 	for _, x := range m.kept.Queues {
 		q := a.realm.FindQueue(x.ID)
 		if q == nil || q.User != x.User {
-			continue // the edge gets the fact that has closed it
+			continue // closed: the edge will apply the fact of that
 		}
 		k := shardOf(x.User)
 		acks.kept[x.ID] = true
@@ -392,7 +397,7 @@ func (a *realmActor) edgeKeeps(m edgeKeeps) {
 			a.sendInOrder(k, forgetQueues{a.handle.id, list})
 		}
 	}
-	for part := range slices.Chunk(elsewhere, MaxKeptQueues) {
+	for part := range slices.Chunk(elsewhere, MaxHostedQueues) {
 		m.edge.link.DropQueues(a.realm.ID(), part)
 	}
 	if m.kept.More {
@@ -401,13 +406,13 @@ func (a *realmActor) edgeKeeps(m edgeKeeps) {
 	kept := acks.kept
 	acks.kept = nil
 	maps.DeleteFunc(acks.dropped, func(id realm.QueueID, _ bool) bool { return !kept[id] })
-	a.keepAllHere(m.edge, func(id realm.QueueID, x queueHome) bool {
+	a.hostAllLocally(m.edge, func(id realm.QueueID, x queueHome) bool {
 		return !kept[id] && x.at <= m.kept.Through && x.number <= m.kept.Number
 	})
 }
 
-// keepAllHere opens the queues of an edge for which match returns true.
-func (a *realmActor) keepAllHere(e *Edge, match func(realm.QueueID, queueHome) bool) {
+// hostAllLocally moves the queues of an edge for which match returns true to this node.
+func (a *realmActor) hostAllLocally(e *Edge, match func(realm.QueueID, queueHome) bool) {
 	var list []*realm.Queue
 	for id, home := range a.homes.edges {
 		if home.edge == e && match(id, home) {
@@ -421,16 +426,16 @@ func (a *realmActor) keepAllHere(e *Edge, match func(realm.QueueID, queueHome) b
 	}
 	slices.SortFunc(list, func(x, y *realm.Queue) int { return int(x.At - y.At) })
 	acks := a.homes.acksOf(e)
-	a.keepHere(list, a.durable, func(shard int) realm.Seq { return acks.acked[shard] })
-	a.srv.log.Info("queues of an edge are kept by the owner", "realm", a.realm.ID(), "edge", e.key, "queues", len(list))
+	a.hostLocally(list, a.durable, func(shard int) realm.Seq { return acks.acked[shard] })
+	a.srv.log.Info("queues of an edge moved to the owner", "realm", a.realm.ID(), "edge", e.key, "queues", len(list))
 }
 
-// edgeLost keeps the queues of an edge that is gone, until their clients poll another node.
-func (a *realmActor) edgeLost(e *Edge) {
+// handleEdgeDisconnected moves the queues of a disconnected edge to this node, until their clients poll another node.
+func (a *realmActor) handleEdgeDisconnected(e *Edge) {
 	if a.homes.acks[e] == nil {
 		return
 	}
-	a.keepAllHere(e, func(realm.QueueID, queueHome) bool { return true })
+	a.hostAllLocally(e, func(realm.QueueID, queueHome) bool { return true })
 	delete(a.homes.acks, e)
 	for id, home := range a.homes.edges { // of queues whose closing is not on disk yet
 		if home.edge == e {
@@ -440,9 +445,9 @@ func (a *realmActor) edgeLost(e *Edge) {
 	a.dropUnacked()
 }
 
-// edgeAcks drops the events that no queue needs any more. Reports of an edge about a session actor from before it had
-// its newest queue is ignored.
-func (a *realmActor) edgeAcks(m edgeAcks) {
+// handleEdgeAckReport drops the events that no queue needs any longer. It ignores the part of a report about a session
+// actor that is older than the actor's newest queue.
+func (a *realmActor) handleEdgeAckReport(m edgeAckReport) {
 	x := a.homes.acks[m.edge]
 	if x == nil || m.edge.lost.Load() {
 		return
@@ -455,8 +460,8 @@ func (a *realmActor) edgeAcks(m edgeAcks) {
 	a.dropUnacked()
 }
 
-// edgeCloses closes a queue for the edge that keeps it.
-func (a *realmActor) edgeCloses(m edgeCloses) {
+// handleCloseRequest closes a queue at the request of the edge that hosts it.
+func (a *realmActor) handleCloseRequest(m closeRequest) {
 	if a.reloading || a.standby || a.homes.edges[m.queue].edge != m.edge {
 		return
 	}

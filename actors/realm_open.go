@@ -47,7 +47,7 @@ func (srv *Server) openRealm(id realm.ID, before *loadedRealm) error {
 	a := &realmActor{replicaClients: newReplicaClients(srv, l.realm, 0), epoch: epoch, lastSnapshot: began,
 		rowsSeq: rows}
 	a.realm.SetClock(began.Unix())
-	a.keepLoadedUnacked(l)
+	a.restoreUnacked(l)
 	a.journalBytes = int64(last-rows) * replayedBytes
 	a.unacked.graceUntil, a.noSnapshotBefore = srv.elapsed()+evictionGrace, srv.elapsed()+snapshotDelay
 	a.durable = a.realm.Seq()
@@ -93,7 +93,7 @@ func (srv *Server) CreateRealm(stringID, name string) (realm.ID, error) {
 		return 0, fmt.Errorf("claim realm %d: %w", id, err)
 	}
 	a := &realmActor{replicaClients: newReplicaClients(srv, realm.New(id), 0), epoch: claimed.Epoch,
-		lastSnapshot: srv.now(), room: make(chan struct{}, replicaAhead)}
+		lastSnapshot: srv.now(), mailboxSlots: make(chan struct{}, maxQueuedBatches)}
 	srv.search.Attach(id, 0, 0, srv.searchTextReader(id))
 	srv.startRealm(a, presence.New())
 	for _, k := range a.handle.shards { // shards without users must report acknowledgements too

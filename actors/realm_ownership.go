@@ -26,12 +26,12 @@ type realmReloaded struct {
 var errOwnershipLost = realm.Refuse(realm.Busy, "SERVER_OVERLOADED",
 	"The organization is being moved; try again in a few seconds.")
 
-// reclaimAfter is how soon an actor tries again to become the owner of its realm.
-const reclaimAfter = time.Second
+// reclaimInterval is how soon an actor tries again to become the owner of its realm.
+const reclaimInterval = time.Second
 
-// endOwnership ends the ownership of the realm after the journal refused a batch. The state in memory has facts that
-// the journal does not have. So everything that depends on them is refused, the state is thrown away, and the realm is
-// loaded again. State outside the realm has committed facts only, and stays; see Committed.
+// endOwnership ends the ownership of the realm after the journal refused a batch. The state in memory then includes
+// facts that are not in the journal. So all output that depends on them is refused, the state is discarded, and the
+// realm is loaded again. State outside the realm includes committed facts only and stays valid; see Committed.
 func (a *realmActor) endOwnership(m appendRefused) {
 	if m.epoch != a.epoch || a.reloading || a.standby {
 		return
@@ -40,7 +40,7 @@ func (a *realmActor) endOwnership(m appendRefused) {
 		a.stepDown(m.err)
 		return
 	}
-	a.srv.log.Error("the journal refused a batch: the organization is loaded again", "realm", a.realm.ID(),
+	a.srv.log.Error("the journal refused a batch; loading the organization again", "realm", a.realm.ID(),
 		"seq", uint64(a.durable), "err", m.err)
 	a.srv.Metrics.OwnershipsLost.Add(1)
 	a.reloading = true
@@ -65,7 +65,7 @@ func (a *realmActor) refusePending(p *pendingOutput) {
 	a.handle.flow.release(p)
 }
 
-// cancelSnapshot ends a snapshot of which nothing is written yet.
+// cancelSnapshot cancels a snapshot that is not being written to disk yet.
 func (a *realmActor) cancelSnapshot() {
 	if a.iterator == nil {
 		return
@@ -125,13 +125,13 @@ func (srv *Server) committedAfter(l *loadedRealm, published realm.Seq) (list []C
 	return list, err
 }
 
-// handleReloaded continues with the loaded realm. It publishes the facts that are in the journal and were not
-// published, as those of another owner.
+// handleReloaded continues with the loaded realm. It publishes the facts in the journal that were not published yet,
+// such as those of another owner.
 func (a *realmActor) handleReloaded(m *realmReloaded) {
 	switch {
 	case errors.Is(m.err, realm.ErrMoved):
 		a.srv.log.Warn("another process owns the organization", "realm", a.realm.ID(), "err", m.err)
-		a.srv.runtime.after(reclaimAfter, func() { a.srv.runtime.send(a.handle.pid, reclaimRealm{}) })
+		a.srv.runtime.after(reclaimInterval, func() { a.srv.runtime.send(a.handle.pid, reclaimRealm{}) })
 		return
 	case m.err != nil:
 		a.srv.fatal(fmt.Errorf("load realm %d again: %w", a.realm.ID(), m.err))

@@ -30,7 +30,7 @@ func TestRefusedBatchEndsOwnership(t *testing.T) {
 			)
 		}
 		duty := &recordedDuty{}
-		srv.AddDuty(duty)
+		srv.AddOwnerTask(duty)
 		first := send("before")
 		d.diskContents.mu.Lock()
 		d.refuse = 1

@@ -12,11 +12,11 @@ import (
 
 // On a core node that is not the leader, the realm actor is a standby: it applies committed batches of its own disk,
 // writes rows, and stores the events that event queues may not have acknowledged. It refuses commands. While the leader
-// allows it, it keeps the event queues whose clients poll this node, as an edge does; see replicaClients. When the node
-// becomes the leader, it claims the organization, applies the facts before the claim, and then is the owner, with all
-// event queues of the organization: as after a restart, but without loading anything.
-// When the node is not the leader any more, or the journal refuses a batch, the owner throws its state away, because
-// other nodes may not have some of its facts, and is a standby again.
+// allows it, it hosts the event queues whose clients poll this node, as an edge does; see replicaClients. When the node
+// becomes the leader, the standby claims the organization and applies the facts before the claim. Then it is the owner
+// and hosts all event queues of the organization, as after a restart, but without loading anything. When the node loses
+// the leadership, or the journal refuses a batch, the owner discards its state, because some of its facts may be
+// missing on other nodes, and becomes a standby again.
 
 // Messages of a realm actor on a core node.
 type (
@@ -26,26 +26,26 @@ type (
 	}
 	standbyLoaded struct {
 		loaded *loadedRealm
-		texts  []realm.TextWrite // of the facts since the state of before
+		texts  []realm.TextWrite // of the facts after the previous state
 		err    error
 	}
-	// leaderVerified says that this node was the leader after the first n answers had begun to wait.
+	// leaderVerified says that this node was still the leader after the first n waiting answers had been prepared.
 	leaderVerified struct {
 		n   int
 		err error
 	}
-	// dropRealm makes a session actor forget the queues of a realm, which another node has now.
+	// dropRealm makes a session actor remove the queues of a realm, because this node has lost the ownership.
 	dropRealm struct{ realm realm.ID }
 )
 
-// handleLead begins to become the owner, or ends the ownership.
-func (a *realmActor) handleLead(on bool) {
+// handleLeadership claims the organization on the new leader, and ends the ownership on the former one.
+func (a *realmActor) handleLeadership(on bool) {
 	if a.srv.cluster == nil {
 		return
 	}
 	switch {
 	case !on && !a.standby:
-		a.stepDown(errors.New("this node is not the leader any more"))
+		a.stepDown(errors.New("this node has lost the leadership"))
 	case !on:
 		a.claimed = nil
 	default:
@@ -56,7 +56,7 @@ func (a *realmActor) handleLead(on bool) {
 // claim claims the organization in the background, after which handleClaimed is called. It does nothing before the
 // first follow: until then Server.openStandby reads the state.
 func (a *realmActor) claim() {
-	if !a.standby || a.reloading || a.claiming || a.claimed != nil || a.stop == nil || !a.srv.leads.Load() {
+	if !a.standby || a.reloading || a.claiming || a.claimed != nil || a.stop == nil || !a.srv.isLeader.Load() {
 		return
 	}
 	a.claiming = true
@@ -71,9 +71,11 @@ func (a *realmActor) claim() {
 func (a *realmActor) handleClaimed(m standbyClaimed) {
 	a.claiming = false
 	switch {
-	case !a.srv.leads.Load():
-	case errors.Is(m.err, realm.ErrMoved): // the leader has changed; Lead is called if this node is the leader again
-		a.srv.runtime.after(reclaimAfter, func() { a.srv.runtime.send(a.handle.pid, lead{a.srv.leads.Load()}) })
+	case !a.srv.isLeader.Load():
+	case errors.Is(m.err, realm.ErrMoved): // the leader has changed, perhaps back to this node
+		a.srv.runtime.after(reclaimInterval, func() {
+			a.srv.runtime.send(a.handle.pid, leadershipChanged{a.srv.isLeader.Load()})
+		})
 	case m.err != nil:
 		a.srv.fatal(fmt.Errorf("claim realm %d: %w", a.realm.ID(), m.err))
 	default:
@@ -115,7 +117,7 @@ func (a *realmActor) becomeOwner() {
 			a.sendInOrder(k, evictQueues{realm: a.realm.ID(), seq: seq})
 		}
 	}
-	a.srv.runtime.send(a.handle.presence, ownPresence{})
+	a.srv.runtime.send(a.handle.presence, presenceOwned{})
 	a.srv.setOwned(a.handle, true)
 	a.srv.log.Info("this node owns the organization", "realm", a.realm.ID(), "epoch", a.epoch,
 		"facts", uint64(a.durable), "queues", len(queues), "events", len(publications))
@@ -139,13 +141,13 @@ func (a *realmActor) ackEmptyShards() {
 	}
 }
 
-// stepDown ends the ownership. The journal has the facts that were acknowledged, and perhaps some of the others, so the
-// realm is loaded again.
+// stepDown ends the ownership. The journal has all acknowledged facts, and perhaps some that were not acknowledged, so
+// the realm is loaded again.
 func (a *realmActor) stepDown(reason error) {
 	if a.standby || a.reloading {
 		return
 	}
-	a.srv.log.Warn("this node does not own the organization any more", "realm", a.realm.ID(),
+	a.srv.log.Warn("this node has lost the ownership of the organization", "realm", a.realm.ID(),
 		"seq", uint64(a.durable), "err", reason)
 	a.srv.Metrics.OwnershipsLost.Add(1)
 	a.standby, a.reloading, a.claimed = true, true, nil
@@ -187,15 +189,15 @@ func (a *realmActor) reloadStandby() {
 	})
 }
 
-// handleStandbyLoaded continues with the loaded realm, and drops everything that may come from facts that were not
-// stored: rendered texts, and the texts and accounts that are keyed by their numbers.
+// handleStandbyLoaded continues with the loaded realm. It drops all caches that may include facts that were not stored:
+// rendered texts, texts and accounts.
 func (a *realmActor) handleStandbyLoaded(m *standbyLoaded) {
 	if m.err == nil && m.loaded.realm.Seq() < a.durable {
 		m.err = fmt.Errorf("the journal ends at fact %d, fact %d was stored", m.loaded.realm.Seq(), a.durable)
 	}
 	if m.err != nil {
-		a.srv.log.Error("the organization is not loaded again", "realm", a.realm.ID(), "err", m.err)
-		a.srv.runtime.after(reclaimAfter, func() { a.srv.runtime.send(a.handle.pid, loadReplicaAgain{}) })
+		a.srv.log.Error("loading the organization again failed", "realm", a.realm.ID(), "err", m.err)
+		a.srv.runtime.after(reclaimInterval, func() { a.srv.runtime.send(a.handle.pid, loadReplicaAgain{}) })
 		return
 	}
 	l, id := m.loaded, a.realm.ID()
@@ -204,9 +206,9 @@ func (a *realmActor) handleStandbyLoaded(m *standbyLoaded) {
 	a.srv.renderer.ForgetRealm(id)
 	a.srv.texts.dropRealm(id)
 	a.unacked.drop(len(a.unacked.list), &a.srv.Metrics)
-	a.unacked = unackedEvents{takes: a.unacked.takes}
-	a.keepLoadedUnacked(l)
-	a.replaceQueues(nil, nil) // events are missing here: the clients poll again, and their queues are adopted
+	a.unacked = unackedEvents{generation: a.unacked.generation}
+	a.restoreUnacked(l)
+	a.replaceQueues(nil, nil) // events are missing on this node: the queues are adopted when their clients poll again
 	a.endExpected()
 	a.journalBytes = int64(a.durable-a.rowsSeq) * replayedBytes
 	a.realm.EachUser(func(u *realm.User) { a.srv.updateAccount(a.realm, u.ID) })
@@ -225,16 +227,16 @@ func (a *realmActor) publishState() {
 	a.handle.setClosed(a.srv, a.realm.Closed())
 }
 
-// follow begins to follow this node's journal. The goroutine of the journal decodes.
+// follow subscribes to the batches of this node's journal. A goroutine of the journal decodes them.
 func (a *realmActor) follow() {
 	if !a.standby || a.reloading || a.stop != nil {
 		return
 	}
 	a.run++
-	a.stop = followBatches(a.srv, a.handle.pid, a.realm, a.run, a.room, a.srv.cluster)
+	a.stop = followBatches(a.srv, a.handle.pid, a.realm, a.run, a.mailboxSlots, a.srv.cluster)
 }
 
-// stopFollowing ends the following. Batches in the mailbox are ignored.
+// stopFollowing ends the subscription. Batches that are already in the mailbox are ignored.
 func (a *realmActor) stopFollowing() {
 	a.run++
 	if a.stop != nil {
@@ -291,8 +293,8 @@ func (a *realmActor) dropAcknowledged() {
 	}
 }
 
-// limitStandbyEvents drops the oldest events beyond twice the limit, before which the owner evicts the queues that need
-// them. If it has not, those queues end when this node becomes the owner.
+// limitStandbyEvents drops the oldest events beyond twice the limit. The owner normally evicts the queues that need
+// them earlier. If it has not, these queues are evicted when this node becomes the owner.
 func (a *realmActor) limitStandbyEvents() {
 	u := &a.unacked
 	left, n := u.bytes, 0
@@ -306,8 +308,8 @@ func (a *realmActor) limitStandbyEvents() {
 	}
 }
 
-// journalAcks records in the journal how far the queues have acknowledged, so that the standbys need not store older
-// events. It records nothing if no event has come since the last time.
+// journalAcks records in the journal how far the queues have acknowledged, so that standbys need not store older
+// events. It records nothing if there was no new event since the last record.
 func (a *realmActor) journalAcks() {
 	u := &a.unacked
 	if a.srv.cluster == nil || a.standby || a.reloading || a.srv.readOnly.Load() || u.newest <= u.journaledNewest {
@@ -342,22 +344,23 @@ func (a *realmActor) handleStandbyFollowEnded(m followEnded) {
 	if m.run != a.run || a.reloading || !a.standby {
 		return
 	}
-	a.srv.log.Warn("the journal is not followed", "realm", a.realm.ID(), "seq", uint64(a.durable), "err", m.err)
+	a.srv.log.Warn("following the journal ended", "realm", a.realm.ID(), "seq", uint64(a.durable), "err", m.err)
 	a.stopFollowing()
 	if errors.Is(m.err, realm.ErrBehind) {
 		a.reloadStandby()
 		return
 	}
 	again := followAgain{a.run}
-	a.srv.runtime.after(followAfter, func() { a.srv.runtime.send(a.handle.pid, again) })
+	a.srv.runtime.after(followRetryInterval, func() { a.srv.runtime.send(a.handle.pid, again) })
 }
 
-// followAfter is how soon a standby follows its journal again: the installation of a backup closes it for a moment.
-const followAfter = 100 * time.Millisecond
+// followRetryInterval is the time after which a standby subscribes to its journal again: the installation of a backup
+// closes the journal for a moment.
+const followRetryInterval = 100 * time.Millisecond
 
-// answerVerified keeps the answer to a view, or to a command without facts, until it is certain that this node was the
-// leader after the view: a node that was stopped for a while does not know that another one has taken over. The check
-// is shared by all the answers that wait.
+// answerVerified delays the answer to a view, or to a command without facts, until a majority has confirmed that this
+// node was still the leader after the view. A node that was suspended does not know that another node has become the
+// leader. All waiting answers share one check.
 func (a *realmActor) answerVerified(p pendingOutput) {
 	if a.unverified = append(a.unverified, p); a.verifying == 0 {
 		a.verifyLeader()
@@ -374,7 +377,7 @@ func (a *realmActor) verifyLeader() {
 }
 
 func (a *realmActor) handleLeaderVerified(m leaderVerified) {
-	if a.verifying == 0 || a.verifying != m.n { // of an ownership that has ended
+	if a.verifying == 0 || a.verifying != m.n { // a check of an ownership that has ended
 		return
 	}
 	for i := range a.unverified[:m.n] {
@@ -390,8 +393,8 @@ func (a *realmActor) handleLeaderVerified(m leaderVerified) {
 	}
 }
 
-// dropRealm forgets the queues of a realm, which go on at the node that owns it now. A poll that waits is answered with
-// no events, so that its client polls again.
+// dropRealm removes the queues of a realm; the new owner hosts them. A waiting poll is answered with no events, so that
+// its client polls again.
 func (s *shard) dropRealm(m dropRealm) {
 	r := s.realms[m.realm]
 	if r == nil {

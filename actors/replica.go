@@ -11,8 +11,8 @@ import (
 	"parley/actors/realm"
 )
 
-// replica is the part of an organization that every node has which serves it: the plain data, and the caches and
-// sessions that follow its committed batches. Its fields belong to the mailbox of the actor that has it.
+// replica is an organization on one node, owner or not: the plain data, and access to the caches and sessions that
+// follow its committed batches. Only the actor that contains it uses its fields.
 type replica struct {
 	srv     *Server
 	handle  *realmHandle
@@ -27,7 +27,7 @@ func (a *replica) start(main actor.Actor, handle *realmHandle, table *presence.T
 	a.handle = handle
 	handle.id, handle.replayedThrough = a.realm.ID(), a.durable
 	handle.latencies = turnLatencies{observer: srv.turnLatency}
-	handle.flow = &deliveryFlow{srv: srv, handle: handle, pollers: admission.NewPollers(srv.deliveryLag)}
+	handle.flow = &deliveryFlow{srv: srv, handle: handle, limiter: admission.NewFetchLimiter(srv.deliveryLag)}
 	if a.realm.Founded() {
 		handle.name = a.realm.Org().StringID
 		handle.site = srv.site(handle.name)

@@ -7,16 +7,16 @@ import (
 )
 
 const (
-	// MaxAdoptionWait is how long a poll waits for a queue that this node does not keep. A new owner is there after 3
-	// seconds.
+	// MaxAdoptionWait is how long a poll waits for the adoption of its queue. After a failure of the owner, a new owner
+	// exists within 3 seconds.
 	MaxAdoptionWait = 10 * time.Second
-	// adoptAgainAfter is the time between two tries.
-	adoptAgainAfter = 50 * time.Millisecond
-	// ackReportsEvery is the least time between two reports of a replica.
-	ackReportsEvery = time.Second
-	// keepQueuesEvery is how often a replica tells the owner which queues it keeps, so that both agree whatever got
-	// lost, in seconds.
-	keepQueuesEvery = 60
+	// adoptRetryInterval is the time between two attempts to adopt a queue.
+	adoptRetryInterval = 50 * time.Millisecond
+	// ackReportInterval is the least time between two reports of a replica.
+	ackReportInterval = time.Second
+	// listQueuesInterval is the time in seconds between two lists of the hosted queues that a replica sends to the
+	// owner. They correct any difference that lost messages have caused.
+	listQueuesInterval = 60
 )
 
 // Messages of a replica actor about its event queues.
@@ -29,14 +29,14 @@ type (
 		err      error
 	}
 	ownerConnected struct{}
-	queuesKept     struct { // a session actor's answer to listQueues
+	hostedList     struct { // a session actor's answer to listQueues
 		round uint64
 		list  []QueueRef
 	}
 	sendAckReport struct{}
 )
 
-// adoption is a queue that this node is about to get from the owner.
+// adoption is a queue that this node is adopting.
 type adoption struct {
 	queue        QueueRef
 	last         int64
@@ -47,27 +47,27 @@ type adoption struct {
 	complete     bool      // all events are there
 }
 
-// replicaQueues is the knowledge of a replica actor about the event queues of its node.
+// replicaQueues is the state of a replica actor about the event queues of its node.
 type replicaQueues struct {
 	adopting map[QueueRef]*adoption
-	number   uint64 // of adoptions
+	number   uint64 // of the last adoption
 	acks     QueueAcks
 	reportAt time.Duration // Server.sinceOpen; when the next report of acknowledgements may be sent
 	timed    bool          // a timer will send it
 	round    uint64        // counts the lists of queues that were asked for
-	kept     KeptQueues
+	kept     HostedQueues
 	answers  int   // session actors that have answered
-	keepAt   int64 // Server.elapsed; when the next list is due
-	// Queues that were opened here since this node had none; 0: it has none, and events need not be delivered.
+	listAt   int64 // Server.elapsed; when the next list is due
+	// Queues that were opened on this node since it last had none; 0: it has none, and events need not be delivered.
 	opened       int
 	openedBefore int  // the same at the beginning of the list
 	used         bool // a queue was opened or asked for since the start: the owner may believe that it is here
 }
 
-// noteOpened records that a queue is being opened here.
-func (q *replicaQueues) noteOpened() { q.opened, q.used = q.opened+1, true }
+// recordOpened records that a queue is being opened here.
+func (q *replicaQueues) recordOpened() { q.opened, q.used = q.opened+1, true }
 
-// none reports whether no queue is kept here.
+// none reports whether this node hosts no queue.
 func (q *replicaQueues) none() bool { return q.opened == 0 }
 
 // adoptQueue begins to adopt a queue.
@@ -81,8 +81,8 @@ func (a *replicaClients) adoptQueue(m adoptQueue) {
 }
 
 // tryAdoption asks the owner for the queue. If the replica knows the queue, the session actor opens it first: it gets
-// the later events from the replica, and those up to now from the owner. Each try begins anew, because it is not known
-// what became of the last one.
+// the events up to this moment from the owner and later events from the replica. Each attempt starts from the
+// beginning, because the outcome of the previous one is unknown.
 func (a *replicaClients) tryAdoption(x *adoption) {
 	if a.queues.adopting[x.queue] != x {
 		return
@@ -99,7 +99,7 @@ func (a *replicaClients) tryAdoption(x *adoption) {
 			return
 		}
 		a.queues.number++
-		a.queues.noteOpened()
+		a.queues.recordOpened()
 		x.asked.Through, x.asked.Number = a.durable, a.queues.number
 		a.sendInOrder(shardOf(q.User), &openAdopted{a.handle, *q, a.durable, a.queues.number})
 	}
@@ -118,7 +118,7 @@ func (a *replicaClients) askForAdoption(x *adoption) {
 	})
 }
 
-// handleAdopted goes on with an adoption after the owner has answered.
+// handleAdopted continues an adoption after the owner has answered.
 func (a *replicaClients) handleAdopted(m *queueAdopted) {
 	x := m.adoption
 	if a.queues.adopting[x.queue] != x || m.asked != x.asked {
@@ -130,7 +130,7 @@ func (a *replicaClients) handleAdopted(m *queueAdopted) {
 			"queue", string(x.queue.ID), "err", m.err)
 		a.finishAdoption(x, errCannotFollow)
 	case m.err != nil:
-		a.srv.runtime.after(adoptAgainAfter, func() { a.srv.runtime.send(a.handle.pid, adoptAgain{x}) })
+		a.srv.runtime.after(adoptRetryInterval, func() { a.srv.runtime.send(a.handle.pid, adoptAgain{x}) })
 	case !m.answer.Found:
 		a.finishAdoption(x, realm.ErrBadQueue(x.queue.ID))
 	case m.answer.Moved:
@@ -148,7 +148,8 @@ func (a *replicaClients) handleAdopted(m *queueAdopted) {
 			a.askForAdoption(x)
 			return
 		}
-		// The client may have seen newer facts than this node. The queue needs them to check last_event_id.
+		// The client may have events of newer facts than this node has applied. Checking its last_event_id needs these
+		// facts.
 		x.complete, x.finishAt = true, 1
 		if q := a.realm.FindQueue(x.queue.ID); q != nil && x.last > 0 {
 			x.finishAt = min(q.At+realm.Seq(x.last>>8), m.answer.Seq)
@@ -157,7 +158,7 @@ func (a *replicaClients) handleAdopted(m *queueAdopted) {
 	}
 }
 
-// continueAdoption goes on if the replica has the facts that the adoption waits for.
+// continueAdoption continues an adoption if the replica has applied the facts that it waits for.
 func (a *replicaClients) continueAdoption(x *adoption) {
 	switch {
 	case x.finishAt == 0 || x.finishAt > a.durable:
@@ -168,14 +169,14 @@ func (a *replicaClients) continueAdoption(x *adoption) {
 	}
 }
 
-// continueAdoptions goes on with the adoptions that wait for facts, after a batch was applied.
+// continueAdoptions continues the adoptions that wait for facts. It is called after a batch was applied.
 func (a *replicaClients) continueAdoptions() {
 	for _, x := range a.queues.adopting {
 		a.continueAdoption(x)
 	}
 }
 
-// finishAdoption gives the queue to its session actor.
+// finishAdoption sends the result of an adoption to the session actor.
 func (a *replicaClients) finishAdoption(x *adoption, err error) {
 	delete(a.queues.adopting, x.queue)
 	if err == nil {
@@ -185,17 +186,17 @@ func (a *replicaClients) finishAdoption(x *adoption, err error) {
 		publications: x.publications, seq: a.durable, err: err})
 }
 
-// endAdoptions ends all adoptions, because facts are missing here. The clients ask again.
-func (a *replicaClients) endAdoptions() {
+// failAdoptions ends all adoptions with an error, because facts are missing on this node. The clients poll again.
+func (a *replicaClients) failAdoptions() {
 	for _, x := range a.queues.adopting {
 		a.finishAdoption(x, errCannotFollow)
 	}
 }
 
-// handleAckReport notes the acknowledgements of a session actor's queues, and reports them to the owner.
+// handleAckReport records the acknowledgements of a session actor's queues and reports them to the owner.
 func (a *replicaClients) handleAckReport(m ackReport) {
 	q := &a.queues
-	q.acks.Acked[m.shard], q.acks.Seen[m.shard], q.acks.Adopted[m.shard] = m.seq, m.newest, m.taken
+	q.acks.Acked[m.shard], q.acks.Seen[m.shard], q.acks.Adopted[m.shard] = m.seq, m.newest, m.generation
 	if q.timed {
 		return
 	}
@@ -210,36 +211,36 @@ func (a *replicaClients) handleAckReport(m ackReport) {
 
 func (a *replicaClients) sendAckReport() {
 	q := &a.queues
-	q.timed, q.reportAt = false, a.srv.sinceOpen()+ackReportsEvery
+	q.timed, q.reportAt = false, a.srv.sinceOpen()+ackReportInterval
 	if owner := a.srv.ownerOf(a.handle); owner != nil {
 		owner.ReportAcks(a.realm.ID(), q.acks)
 	}
 }
 
-// OwnerConnected says that the connection to the owner of a realm is new: the replica tells the owner which queues this
-// node keeps.
+// OwnerConnected must be called after a new connection to the owner of a realm was opened: the replica reports its
+// hosted queues.
 func (srv *Server) OwnerConnected(id realm.ID) {
 	if r := srv.find(id); r != nil && srv.ownerOf(r) != nil {
 		srv.runtime.send(r.pid, ownerConnected{})
 	}
 }
 
-// listKeptQueues asks the session actors for their queues.
-func (a *replicaClients) listKeptQueues() {
+// listHostedQueues asks the session actors for their queues.
+func (a *replicaClients) listHostedQueues() {
 	q := &a.queues
 	q.round++
-	q.answers, q.keepAt = 0, a.srv.elapsed()+keepQueuesEvery
-	q.kept, q.openedBefore = KeptQueues{Through: a.durable, Number: q.number}, q.opened
+	q.answers, q.listAt = 0, a.srv.elapsed()+listQueuesInterval
+	q.kept, q.openedBefore = HostedQueues{Through: a.durable, Number: q.number}, q.opened
 	round, pid := q.round, a.handle.pid
 	for k := range a.handle.shards {
 		a.sendInOrder(k, listQueues{a.realm.ID(), func(list []QueueRef) {
-			a.srv.runtime.send(pid, queuesKept{round, list})
+			a.srv.runtime.send(pid, hostedList{round, list})
 		}})
 	}
 }
 
-// handleKeptQueues tells the owner which queues this node keeps, when all session actors have answered.
-func (a *replicaClients) handleKeptQueues(m queuesKept) {
+// handleHostedList reports the hosted queues to the owner when all session actors have answered.
+func (a *replicaClients) handleHostedList(m hostedList) {
 	q := &a.queues
 	if m.round != q.round {
 		return
@@ -249,7 +250,7 @@ func (a *replicaClients) handleKeptQueues(m queuesKept) {
 		return
 	}
 	k := q.kept
-	q.kept = KeptQueues{}
+	q.kept = HostedQueues{}
 	owner := a.srv.ownerOf(a.handle)
 	if owner == nil {
 		return
@@ -257,12 +258,12 @@ func (a *replicaClients) handleKeptQueues(m queuesKept) {
 	if len(k.Queues) == 0 && q.opened == q.openedBefore {
 		q.opened = 0
 	}
-	for all := k.Queues; ; all = all[MaxKeptQueues:] {
+	for all := k.Queues; ; all = all[MaxHostedQueues:] {
 		k.Queues, k.More = all, false
-		if len(all) > MaxKeptQueues {
-			k.Queues, k.More = all[:MaxKeptQueues], true
+		if len(all) > MaxHostedQueues {
+			k.Queues, k.More = all[:MaxHostedQueues], true
 		}
-		owner.KeepQueues(a.realm.ID(), k)
+		owner.ReportQueues(a.realm.ID(), k)
 		if !k.More {
 			break
 		}

@@ -7,13 +7,13 @@ import (
 	"parley/actors/realm"
 )
 
-// replicaClients is what an actor needs to serve clients of an organization that another node owns: the replica of an
-// edge, or the standby of a core that does not lead. It passes the events of applied facts to the event queues that
-// this node keeps, and adopts queues whose clients poll here.
+// replicaClients serves the clients of an organization that another node owns. The replica actor of an edge and the
+// standby of a core that is not the leader contain it. It delivers the events of applied facts to the event queues that
+// this node hosts, and adopts queues whose clients poll this node.
 type replicaClients struct {
 	replica
 	reloading bool
-	failed    error // why it cannot follow; requests are refused until it can
+	failed    error // why it cannot follow the owner; requests are refused until it can
 	waiting   []waitForFact
 	ephemeral []realm.Publication // by arrival; see MaxEphemeralAhead
 	expected  map[string]*expectedRequest
@@ -30,13 +30,14 @@ type remoteOwner struct {
 	home func(request string) bool // see ReplicaOptions.Home
 }
 
-// FollowOwner lets this core keep event queues of organizations while it does not own them, as an edge does: link leads
-// to the owner, whichever core that is, and home is ReplicaOptions.Home. It begins with PauseReplicas(false).
+// FollowOwner lets this core host event queues of organizations that it does not own, as an edge does. link sends to
+// the owner, whichever core that is; home is ReplicaOptions.Home. Hosting begins with PauseReplicas(false).
 func (srv *Server) FollowOwner(link OwnerLink, home func(request string) bool) {
 	srv.following.Store(&remoteOwner{link, home})
 }
 
-// ownerOf returns the node that owns a realm; nil if it is this one, or a node that this one has no queues of.
+// ownerOf returns the other node that owns a realm. It returns nil if this node owns the realm, or if it must not host
+// queues of the realm.
 func (srv *Server) ownerOf(r *realmHandle) *remoteOwner {
 	if r.owner != nil || srv.cluster == nil || r.owned.Load() {
 		return r.owner
@@ -44,7 +45,7 @@ func (srv *Server) ownerOf(r *realmHandle) *remoteOwner {
 	return srv.following.Load()
 }
 
-// cannotServe reports whether the state may be old.
+// cannotServe reports whether requests must be refused because the state may be old.
 func (a *replicaClients) cannotServe() bool {
 	return a.failed != nil || a.reloading || a.srv.replicasPaused.Load() || a.srv.ownerOf(a.handle) == nil
 }
@@ -71,9 +72,9 @@ func (a *replicaClients) receive(message any) {
 	case sendAckReport:
 		a.sendAckReport()
 	case ownerConnected:
-		a.listKeptQueues()
-	case queuesKept:
-		a.handleKeptQueues(m)
+		a.listHostedQueues()
+	case hostedList:
+		a.handleHostedList(m)
 	case dropQueues:
 		a.dropQueues(m.list)
 	case evictQueues:
@@ -83,8 +84,8 @@ func (a *replicaClients) receive(message any) {
 	}
 }
 
-// replay applies the facts of a batch and returns them with their events, except those of queues that other nodes keep.
-// The views that wait for one of its requests run right after the facts of the request.
+// replay applies the facts of a batch and returns them with their events. It omits the events that open queues on other
+// nodes. The views that wait for a request of the batch run directly after the facts of the request.
 func (a *replicaClients) replay(m *followedBatch) *Committed {
 	c := &Committed{Batch: m.batch, Facts: m.facts}
 	requests := m.batch.Requests
@@ -97,7 +98,7 @@ func (a *replicaClients) replay(m *followedBatch) *Committed {
 		opened, _ := f.(*realm.QueueOpened)
 		home := opened != nil && a.isHome(id)
 		if home {
-			a.queues.noteOpened()
+			a.queues.recordOpened()
 		}
 		if len(t.Notices) > 0 && (opened == nil || home) {
 			c.Publications = append(c.Publications, t)
@@ -107,8 +108,8 @@ func (a *replicaClients) replay(m *followedBatch) *Committed {
 	return c
 }
 
-// deliver passes the events of a batch that was applied to the session actors, if this node has queues, and goes on
-// with everything that waits for its facts.
+// deliver sends the events of an applied batch to the session actors, if this node hosts queues, and continues
+// everything that waits for its facts.
 func (a *replicaClients) deliver(c *Committed) {
 	if a.queues.none() {
 		a.setPublished(a.durable)
@@ -126,14 +127,14 @@ func (a *replicaClients) deliver(c *Committed) {
 	a.continueAdoptions()
 }
 
-// setPublished records that the events of all facts up to one were passed to the session actors.
+// setPublished records that the events of all facts up to seq were sent to the session actors.
 func (a *replicaClients) setPublished(seq realm.Seq) {
 	a.handle.durable.Store(max(a.handle.durable.Load(), uint64(seq)))
 	a.answerWaiting()
 }
 
-// isHome reports whether the queue that a request opens is kept on this node. The fact of a registration is the only
-// one of its turn.
+// isHome reports whether this node hosts the queue that a request opens, because it has sent the request to the owner.
+// A registration records only one fact.
 func (a *replicaClients) isHome(request string) bool {
 	owner := a.srv.ownerOf(a.handle)
 	return request != "" && owner != nil && owner.home != nil && owner.home(request)
@@ -191,12 +192,13 @@ func (a *replicaClients) answerWaiting() {
 	})
 }
 
-// PauseReplicas makes every replica refuse requests, or ends that: the node does not know whether its state is old.
+// PauseReplicas makes every replica refuse requests while on is true, because the node cannot know whether its state is
+// old.
 func (srv *Server) PauseReplicas(on bool) { srv.replicasPaused.Store(on) }
 
-// WaitFor returns when a replica has applied a fact and passed its events to the session actors, so that a client that
-// reads or polls after it finds the fact. Events without a fact that were delivered before are with them, too. Where
-// the realm is owned it returns at once.
+// WaitFor returns when a replica has applied a fact and sent its events to the session actors: a client that reads or
+// polls after this sees the fact. This includes the ephemeral events that were delivered before the fact. On the owner
+// WaitFor returns at once.
 func (srv *Server) WaitFor(ctx context.Context, id realm.ID, seq realm.Seq) error {
 	r := srv.waitUntilOpen(ctx, id)
 	if r == nil {
@@ -224,9 +226,10 @@ type expectedRequest struct {
 	result chan answer // has room for the result
 }
 
-// ExpectRequest registers a view before a request with an id is sent to the owner. A registration builds its state in
-// it: each change is either in the state or an event of the queue that the request has opened. wait returns the result
-// of the view, or an error if the context ends before; one of wait and cancel must be called.
+// ExpectRequest registers a view that runs directly after the facts of a request. It must be called before the request
+// is sent to the owner. The registration of an event queue builds its initial state in such a view, so that each change
+// is either part of the state or an event of the new queue. wait returns the result of the view, or an error if the
+// context ends first. The caller must call wait or cancel.
 func (srv *Server) ExpectRequest(
 	id realm.ID, c realm.Caller, request string, look func(v realm.View, opened *realm.Queue) (any, error),
 ) (wait func(context.Context) (any, error), cancel func()) {

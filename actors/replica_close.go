@@ -9,11 +9,11 @@ import (
 	"parley/actors/realm"
 )
 
-// stopClosedAfter is how long the actors of a closed replica go on to refuse requests that have found them before.
-const stopClosedAfter = time.Minute
+// closedReplicaLifetime is how long the actors of a closed replica continue to refuse requests that were sent to them
+// before.
+const closedReplicaLifetime = time.Minute
 
-// HasQueues reports whether this node keeps event queues of a realm. A queue that has ended counts for up to two
-// seconds longer.
+// HasQueues reports whether this node hosts event queues of a realm. A closed queue still counts for up to two seconds.
 func (srv *Server) HasQueues(id realm.ID) bool {
 	r := srv.find(id)
 	if r == nil {
@@ -27,8 +27,8 @@ func (srv *Server) HasQueues(id realm.ID) bool {
 	return false
 }
 
-// CloseReplica forgets a realm that another node owns, with everything that is in memory for it. Polls that wait are
-// answered with no events: their queues go on at the owner. OpenReplica can load the realm again.
+// CloseReplica removes the replica of a realm from memory. Waiting polls are answered with no events; the owner then
+// hosts their queues. OpenReplica can load the realm again.
 func (srv *Server) CloseReplica(id realm.ID) error {
 	srv.creating.Lock()
 	defer srv.creating.Unlock()
@@ -51,7 +51,7 @@ func (srv *Server) CloseReplica(id realm.ID) error {
 	srv.accounts.removeRealm(id)
 	srv.renderer.ForgetRealm(id)
 	srv.texts.dropRealm(id)
-	srv.runtime.after(stopClosedAfter, func() {
+	srv.runtime.after(closedReplicaLifetime, func() {
 		for _, pid := range append([]*actor.PID{r.pid, r.presence}, r.shards[:]...) {
 			srv.runtime.stop(pid)
 		}
@@ -59,14 +59,14 @@ func (srv *Server) CloseReplica(id realm.ID) error {
 	return nil
 }
 
-// close ends following. Requests and adoptions are refused from now on.
+// close stops following the owner. After it, requests and adoptions are refused.
 func (a *replicaActor) close() {
 	if a.stop != nil {
 		a.stop()
 	}
-	a.run++ // nothing is applied any more
+	a.run++ // batches that are already in the mailbox are ignored
 	a.closed, a.failed = true, errCannotFollow
-	a.endAdoptions()
+	a.failAdoptions()
 	a.endExpected()
 }
 

@@ -12,7 +12,7 @@ import (
 	"parley/actors/realm"
 )
 
-// ReplicaSource is where a replica gets its organization from: the disk of the owner, or a link to the owner.
+// ReplicaSource is the source of the data of a replica: the disk of the owner, or a link to the owner.
 type ReplicaSource interface {
 	// LoadReplica puts the rows of one snapshot into r and the presence rows into table, and returns the last fact that
 	// the rows contain.
@@ -27,25 +27,24 @@ type ReplicaSource interface {
 	Text(id realm.ID, ref realm.BodyRef) (realm.Body, bool, error)
 }
 
-// OwnerLink passes to the owner of a realm what the event queues of a replica need: each method is one of an Edge at
-// the other end. Its methods are called by actors and must not block. Later calls of a method must arrive later. A
-// call without an answer is lost if the connection is broken; the link calls Server.OwnerConnected when it has a new
-// one.
+// OwnerLink sends messages about event queues from a replica to the owner of its realm. Each method calls a method of
+// Edge at the other end. Actors call the methods, which must not block. The calls of a method must arrive in order.
+// While there is no connection, calls without an answer are lost; the link calls Server.OwnerConnected when it has a
+// new connection.
 type OwnerLink interface {
-	// CloseQueue asks to close a queue whose client has not come back; see Edge.CloseQueue.
+	// CloseQueue asks to close a queue whose client no longer polls; see Edge.CloseQueue.
 	CloseQueue(realm.ID, realm.QueueID)
-	// Tick asks for a fact, because a queue has no numbers left for events without one; see Server.Tick.
+	// Tick asks for an empty fact, because a queue has no event ids left for ephemeral events; see Server.Tick.
 	Tick(realm.ID)
-	// AdoptQueue asks for a queue that a client polls here; see Edge.AdoptQueue. answer is called once, by any
-	// goroutine. An error says that there is no connection, or that it broke: the replica asks again.
+	// AdoptQueue asks for a queue whose client polls this node; see Edge.AdoptQueue. answer is called once, from any
+	// goroutine. After an error there is no connection, or it broke: the replica asks again.
 	AdoptQueue(id realm.ID, a Adoption, answer func(Adopted, error))
-	// KeepQueues says which queues this node keeps; see Edge.KeepQueues.
-	KeepQueues(realm.ID, KeptQueues)
-	// ReportAcks says how far the clients of this node have acknowledged the facts, at most once a second; see
-	// Edge.ReportAcks.
+	// ReportQueues reports which queues this node hosts; see Edge.ReportQueues.
+	ReportQueues(realm.ID, HostedQueues)
+	// ReportAcks reports the acknowledgements of the clients of this node, at most once a second; see Edge.ReportAcks.
 	ReportAcks(realm.ID, QueueAcks)
-	// ReportPresence passes on which users are active or idle, every few seconds and at most MaxPresenceReports of
-	// them; see Edge.ReportPresence.
+	// ReportPresence reports which users are active or idle, every few seconds and at most MaxPresenceReports users;
+	// see Edge.ReportPresence.
 	ReportPresence(realm.ID, []presence.Report)
 }
 
@@ -53,13 +52,13 @@ type OwnerLink interface {
 type ReplicaOptions struct {
 	Source ReplicaSource
 	Owner  OwnerLink
-	// Home reports whether a request with this id was sent by this node. A queue that such a request opens is kept
-	// here, and not by the owner. nil: no request was.
+	// Home reports whether this node has sent the request with an id. This node hosts the queue that such a request
+	// opens. nil: this node sends no requests.
 	Home func(request string) bool
 }
 
-// replicaAhead is how many batches of a replica may wait for its actor. The source waits after that.
-const replicaAhead = 64
+// maxQueuedBatches is how many batches may wait in the mailbox of a replica actor. When it is full, the source waits.
+const maxQueuedBatches = 64
 
 // Messages of a replica actor besides ask.
 type (
@@ -74,13 +73,13 @@ type (
 		err error
 	}
 	followAgain struct{ run int }
-	// batchReleased says that the events of all facts up to seq have been passed to the session actors.
+	// batchReleased says that the events of all facts up to seq have been sent to the session actors.
 	batchReleased struct{ seq realm.Seq }
 	replicaLoaded struct {
 		realm *realm.Realm
 		err   error
 	}
-	// waitForFact is answered when a fact has been applied and its events have been passed to the session actors.
+	// waitForFact is answered when a fact has been applied and its events have been sent to the session actors.
 	waitForFact struct {
 		seq    realm.Seq
 		done   chan struct{}
@@ -93,22 +92,22 @@ type (
 	}
 )
 
-// replicaActor is the shell around one organization on a node that does not own it. It applies committed batches, and
-// gives views their turns. Commands are refused: they must be sent to the owner.
+// replicaActor runs the replica of an organization on an edge. It applies committed batches and runs views. It refuses
+// commands: their requests must be forwarded to the owner.
 type replicaActor struct {
 	replicaClients
-	options ReplicaOptions
-	run     int // counts the times that it began to follow; messages of earlier times are ignored
-	stop    func()
-	room    chan struct{} // one element for each batch in the mailbox
-	closed  bool          // see Server.CloseReplica
+	options      ReplicaOptions
+	run          int // number of the present subscription to the source; messages of earlier ones are ignored
+	stop         func()
+	mailboxSlots chan struct{} // one element for each batch in the mailbox
+	closed       bool          // see Server.CloseReplica
 }
 
 // errCannotFollow is the answer to requests while a replica cannot follow its owner.
 var errCannotFollow = realm.Refuse(realm.Busy, "SERVER_OVERLOADED",
 	"This server cannot reach the other servers; try again in a few seconds.")
 
-// OpenReplica loads a realm that another node owns, and follows it from then on. It returns when the rows are loaded.
+// OpenReplica loads a realm that another node owns and begins to follow its owner. It returns when the rows are loaded.
 func (srv *Server) OpenReplica(id realm.ID, o ReplicaOptions) error {
 	srv.creating.Lock()
 	defer srv.creating.Unlock()
@@ -121,7 +120,7 @@ func (srv *Server) OpenReplica(id realm.ID, o ReplicaOptions) error {
 	}
 	a := &replicaActor{
 		replicaClients: newReplicaClients(srv, r, r.Seq()), options: o,
-		room: make(chan struct{}, replicaAhead),
+		mailboxSlots: make(chan struct{}, maxQueuedBatches),
 	}
 	table.Continue()
 	srv.search.Attach(id, r.Seq(), r.Seq(), srv.searchTextReader(id))
@@ -196,7 +195,7 @@ func (a *replicaActor) Receive(c actor.Context) {
 			a.ask(&m[i])
 		}
 	case *followedBatch:
-		<-a.room
+		<-a.mailboxSlots
 		a.apply(m)
 	case followEnded:
 		a.handleFollowEnded(m)
@@ -211,8 +210,8 @@ func (a *replicaActor) Receive(c actor.Context) {
 	case *replicaLoaded:
 		a.handleLoaded(m)
 	case clockTick:
-		if a.srv.elapsed() >= a.queues.keepAt {
-			a.listKeptQueues()
+		if a.srv.elapsed() >= a.queues.listAt {
+			a.listHostedQueues()
 		}
 	case presenceRows:
 	case closeRealm:
@@ -227,7 +226,7 @@ func (a *replicaActor) Receive(c actor.Context) {
 	}
 }
 
-// ask answers a view. It refuses commands, and everything while the state may be old.
+// ask answers a view. It refuses commands, and refuses views, too, while the state may be old.
 func (a *replicaActor) ask(m *ask) {
 	p := pendingOutput{reply: m.reply, async: m.async, admitted: m.admitted}
 	switch {
@@ -242,22 +241,22 @@ func (a *replicaActor) ask(m *ask) {
 	a.handle.flow.release(&p)
 }
 
-// follow begins to follow the source after the last applied fact. The goroutine of the source decodes.
+// follow subscribes to the batches of the source after the last applied fact. A goroutine of the source decodes them.
 func (a *replicaActor) follow() {
 	a.run++
-	a.stop = followBatches(a.srv, a.handle.pid, a.realm, a.run, a.room, a.options.Source)
+	a.stop = followBatches(a.srv, a.handle.pid, a.realm, a.run, a.mailboxSlots, a.options.Source)
 }
 
-// batchSource is the part that ReplicaSource and Cluster share.
+// batchSource has the methods that ReplicaSource and Cluster share.
 type batchSource interface {
 	Follow(id realm.ID, after realm.Seq, fn func(realm.Batch) error, done func(error)) (stop func())
 	Decode(fact []byte) (realm.Fact, error)
 }
 
-// followBatches sends an actor the batches after the state of r. room limits how many are in its mailbox. stop may be
-// called more than once.
+// followBatches sends an actor the batches after the state of r. slots limits how many of them are in its mailbox. stop
+// may be called more than once.
 func followBatches(
-	srv *Server, pid *actor.PID, r *realm.Realm, run int, room chan struct{}, source batchSource,
+	srv *Server, pid *actor.PID, r *realm.Realm, run int, slots chan struct{}, source batchSource,
 ) (stop func()) {
 	stopped := make(chan struct{})
 	end := source.Follow(r.ID(), r.Seq(), func(b realm.Batch) error {
@@ -266,7 +265,7 @@ func followBatches(
 			return err
 		}
 		select {
-		case room <- struct{}{}:
+		case slots <- struct{}{}:
 		case <-stopped:
 			return context.Canceled
 		}
@@ -283,8 +282,7 @@ func followBatches(
 	}
 }
 
-// apply applies a committed batch and passes it on. The views that wait for one of its requests run right after the
-// facts of the request.
+// apply applies a committed batch and delivers its events.
 func (a *replicaActor) apply(m *followedBatch) {
 	if m.run != a.run {
 		return
@@ -303,7 +301,8 @@ func (a *replicaActor) apply(m *followedBatch) {
 	a.deliver(c)
 }
 
-// withoutOpened removes the notices of new queues. A request with an id comes from another node, which keeps its queue.
+// withoutOpened removes the publications that open queues. A request with an id comes from another node, which hosts
+// its queue.
 func withoutOpened(publications []realm.Publication) []realm.Publication {
 	return slices.DeleteFunc(publications, func(t realm.Publication) bool {
 		return slices.ContainsFunc(t.Notices, func(n realm.Notice) bool {
@@ -313,14 +312,14 @@ func withoutOpened(publications []realm.Publication) []realm.Publication {
 	})
 }
 
-// fail stops the replica at a batch that cannot be applied. Requests are refused until a later try succeeds.
+// fail stops the replica at a batch that cannot be applied. Requests are refused until a later attempt succeeds.
 func (a *replicaActor) fail(err error) {
 	a.failed = err
 	a.stop()
 	a.handleFollowEnded(followEnded{a.run, err})
 }
 
-// handleFollowEnded loads the rows again if facts are missing, and else tries again to follow.
+// handleFollowEnded subscribes again. If facts are missing, it first loads the rows again.
 func (a *replicaActor) handleFollowEnded(m followEnded) {
 	if m.run != a.run || a.reloading {
 		return
@@ -329,7 +328,7 @@ func (a *replicaActor) handleFollowEnded(m followEnded) {
 	a.srv.log.Warn("replica does not follow", "realm", a.realm.ID(), "seq", uint64(a.durable), "err", m.err)
 	if !errors.Is(m.err, realm.ErrBehind) {
 		again := followAgain{a.run}
-		a.srv.runtime.after(reclaimAfter, func() { a.srv.runtime.send(a.handle.pid, again) })
+		a.srv.runtime.after(reclaimInterval, func() { a.srv.runtime.send(a.handle.pid, again) })
 		return
 	}
 	a.loadAgain()
@@ -338,7 +337,7 @@ func (a *replicaActor) handleFollowEnded(m followEnded) {
 // loadAgain loads the rows in the background. The result arrives as replicaLoaded.
 func (a *replicaActor) loadAgain() {
 	a.reloading = true
-	a.endAdoptions()
+	a.failAdoptions()
 	id := a.realm.ID()
 	a.srv.runtime.runInBackground(func() {
 		r, _, err := a.srv.loadReplica(id, a.options.Source)
@@ -346,8 +345,8 @@ func (a *replicaActor) loadAgain() {
 	})
 }
 
-// handleLoaded continues with the loaded rows. The events of the facts in between are not known here, so the
-// queues of this node are adopted again when their clients poll.
+// handleLoaded continues with the loaded rows. The events of the skipped facts are missing on this node, so its queues
+// are adopted again when their clients poll.
 func (a *replicaActor) handleLoaded(m *replicaLoaded) {
 	if a.closed {
 		return
@@ -357,7 +356,7 @@ func (a *replicaActor) handleLoaded(m *replicaLoaded) {
 	}
 	if m.err != nil {
 		a.srv.log.Error("replica is not loaded again", "realm", a.realm.ID(), "err", m.err)
-		a.srv.runtime.after(reclaimAfter, func() { a.srv.runtime.send(a.handle.pid, loadReplicaAgain{}) })
+		a.srv.runtime.after(reclaimInterval, func() { a.srv.runtime.send(a.handle.pid, loadReplicaAgain{}) })
 		return
 	}
 	a.reloading, a.failed = false, nil
@@ -377,15 +376,15 @@ func (a *replicaActor) handleLoaded(m *replicaLoaded) {
 	a.endExpected()
 	a.srv.log.Info("replica open again", "realm", a.realm.ID(), "facts", uint64(a.durable))
 	a.answerWaiting()
-	a.listKeptQueues()
+	a.listHostedQueues()
 	a.follow()
 }
 
 // loadReplicaAgain asks an actor whose rows could not be loaded to try again.
 type loadReplicaAgain struct{}
 
-// DurableSeq returns the last fact of a realm that is on disk, and where the realm is a replica, the last one whose
-// events have been passed to the session actors.
+// DurableSeq returns the last fact of a realm that is on disk. On a replica it returns the last fact whose events have
+// been sent to the session actors.
 func (srv *Server) DurableSeq(id realm.ID) realm.Seq {
 	if r := srv.find(id); r != nil {
 		return realm.Seq(r.durable.Load())
@@ -393,14 +392,14 @@ func (srv *Server) DurableSeq(id realm.ID) realm.Seq {
 	return 0
 }
 
-// CloseQueue closes a queue whose client has not come back to the node that kept it.
+// CloseQueue closes a queue whose client no longer polls the node that hosts it.
 func (srv *Server) CloseQueue(id realm.ID, q realm.QueueID) {
 	if r := srv.find(id); r != nil {
 		srv.runSystemAsync(r, func(t *realm.Turn) (any, error) { return realm.CloseQueue{ID: q}.Decide(t) })
 	}
 }
 
-// Tick records a fact that changes nothing, for a queue that has no numbers left for events without a fact.
+// Tick records an empty fact, because a queue has no event ids left for ephemeral events.
 func (srv *Server) Tick(id realm.ID) {
 	if r := srv.find(id); r != nil {
 		srv.runSystemAsync(r, func(t *realm.Turn) (any, error) { return nil, t.Tick() })

@@ -11,31 +11,31 @@ type QueueRef struct {
 	ID   realm.QueueID
 }
 
-// Messages of a session actor about the node that keeps a queue.
+// Messages about the home of a queue.
 type (
-	// listQueues asks for the queues of a realm that are kept here.
+	// listQueues asks a session actor for its queues of a realm.
 	listQueues struct {
 		realm realm.ID
 		reply func([]QueueRef) // must not block
 	}
-	// dropQueues asks the actor of a realm to make the session actors drop queues that other nodes keep.
+	// dropQueues asks the actor of a realm to remove queues that have moved to other nodes.
 	dropQueues struct{ list []DroppedQueue }
-	// forgetQueues drops queues that another node keeps. They are not closed.
+	// forgetQueues asks a session actor to remove queues that have moved to other nodes. They are not closed.
 	forgetQueues struct {
 		realm realm.ID
 		list  []DroppedQueue
 	}
 )
 
-// DropQueues says that other nodes are the homes of some queues of a realm: their clients poll there, so the queues do
-// not end here.
+// DropQueues removes queues of a realm that have moved to other nodes. Their clients poll there, so the queues are not
+// closed.
 func (srv *Server) DropQueues(id realm.ID, list []DroppedQueue) {
 	if r := srv.find(id); r != nil && srv.ownerOf(r) != nil {
 		srv.runtime.send(r.pid, dropQueues{list})
 	}
 }
 
-// dropQueues makes the session actors drop queues.
+// dropQueues makes the session actors remove queues.
 func (a *replicaClients) dropQueues(list []DroppedQueue) {
 	var parts [Shards][]DroppedQueue
 	for _, q := range list {
@@ -49,8 +49,8 @@ func (a *replicaClients) dropQueues(list []DroppedQueue) {
 	}
 }
 
-// listQueues lists the queues that this node keeps, after a report of their acknowledgements: an earlier report is
-// not about all of them. The request to close one may have been lost, so it is made again.
+// listQueues lists the queues of this session actor. Before it, the actor reports their acknowledgements, because an
+// earlier report may not include all of them. Requests to close queues may have been lost, so they are sent again.
 func (s *shard) listQueues(m listQueues) {
 	var list []QueueRef
 	if r := s.realms[m.realm]; r != nil {
@@ -63,8 +63,8 @@ func (s *shard) listQueues(m listQueues) {
 	m.reply(list)
 }
 
-// forgetQueues removes queues without closing them. A poll that waits here is answered with no events: its client polls
-// again, at the node that keeps the queue.
+// forgetQueues removes queues without closing them. A waiting poll is answered with no events: its client polls again,
+// and reaches the new home of the queue.
 func (s *shard) forgetQueues(m forgetQueues) {
 	r := s.realms[m.realm]
 	if r == nil {

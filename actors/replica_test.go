@@ -81,8 +81,8 @@ func (l *directLink) cutOff() {
 	}
 }
 
-func (l *directLink) KeepQueues(id realm.ID, k KeptQueues) {
-	l.send(func(e *Edge) { e.KeepQueues(id, k) })
+func (l *directLink) ReportQueues(id realm.ID, k HostedQueues) {
+	l.send(func(e *Edge) { e.ReportQueues(id, k) })
 }
 
 func (l *directLink) ReportAcks(id realm.ID, a QueueAcks) {

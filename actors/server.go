@@ -60,13 +60,13 @@ type Server struct {
 	pushEnabled    atomic.Bool
 	bouncerEnabled atomic.Bool
 	mailEnabled    atomic.Bool
-	dutiesMu       sync.Mutex // guards duties and the changes of realmHandle.owned; taken before mu
-	duties         []Duty
+	ownerTasksMu   sync.Mutex // guards ownerTasks and the changes of realmHandle.owned; taken before mu
+	ownerTasks     []OwnerTask
 	refusals       sync.Map // protocol code -> *atomic.Int64
 	readOnly       atomic.Bool
 	replicasPaused atomic.Bool                 // see PauseReplicas
 	cluster        Cluster                     // Options.Cluster
-	leads          atomic.Bool                 // see Lead
+	isLeader       atomic.Bool                 // see SetLeader
 	following      atomic.Pointer[remoteOwner] // of a core; see FollowOwner
 	openingNew     atomic.Bool                 // see openNewRealmsLater
 	edges          sync.Map                    // connections from edges: Edge.Key -> *Edge
@@ -94,7 +94,7 @@ type realmHandle struct {
 	site            realm.Site
 	source          ReplicaSource // of an edge; cores read their own disk
 	owner           *remoteOwner  // of an edge; else see Server.ownerOf
-	owned           atomic.Bool   // this node gives the realm its turns; see Duty
+	owned           atomic.Bool   // this node gives the realm its turns; see OwnerTask
 	hasEdges        atomic.Bool   // an edge has asked for queues of the realm
 	ephemeral       ephemeralFollowers
 	closed          atomic.Bool // a fact on disk says that the organization is deactivated
@@ -112,9 +112,10 @@ type Options struct {
 	Now    func() time.Time // the wall clock; nil: the system's
 	// Elapsed is a clock that never jumps. Queue lifetimes and heartbeats go by it. nil: the system's.
 	Elapsed func() time.Duration
-	// DeliveryLag is how long events may wait for their delivery before commands wait for their turn; 0: any time.
+	// DeliveryLag is how long events may wait for their delivery before commands have to wait for their turn; 0:
+	// without limit.
 	DeliveryLag time.Duration
-	// called when the process must not go on; nil: log and exit at once, so that the restart recovers
+	// Fatal is called when the process must end; nil: it logs the error and exits at once, so that a restart recovers.
 	Fatal func(error)
 	// Site returns the address of the organization with a string id.
 	Site     func(stringID string) realm.Site
@@ -130,8 +131,8 @@ type Options struct {
 	ArchiveDays *int
 	// Preloaded is what Preload read from a copy of the disk; nil: nothing. Open takes it over.
 	Preloaded *Preloaded
-	// Cluster makes this a core node of several, which owns organizations only while it is the leader; see Lead. nil:
-	// it is the only node and owns every organization.
+	// Cluster makes this process a core of a cluster, which owns organizations only while it is the leader; see
+	// SetLeader. nil: the process is a single server and owns every organization.
 	Cluster Cluster
 
 	// Limits are the limits of the things that users of each realm create; fields that are 0 have their defaults.
@@ -188,7 +189,7 @@ func Open(disk Disk, o Options) (*Server, error) {
 	srv.elapsed = func() int64 { return int64(o.Elapsed() / time.Second) }
 	if srv.fatal == nil {
 		srv.fatal = func(err error) {
-			srv.log.Error("cannot go on: stopping at once, so that a restart recovers", "err", err)
+			srv.log.Error("fatal error: exiting at once, so that a restart recovers", "err", err)
 			os.Exit(2)
 		}
 	}
@@ -321,9 +322,9 @@ func (srv *Server) Save(ctx context.Context) error {
 	return srv.askAllRealms(ctx, func(r *realmHandle, done chan error) { srv.runtime.send(r.pid, saveRealm{done}) })
 }
 
-// SetReadOnly stops or allows all changes, because the disk is full or has space again. While it is on, commands that
-// would record a fact are refused with realm.ErrReadOnly before anything is applied, and no snapshot begins. Polls,
-// views and events without a fact go on. Facts that are recorded already are still written.
+// SetReadOnly disables or enables all changes, because the disk is full or has space again. While changes are disabled,
+// commands that would record a fact are refused with realm.ErrReadOnly before anything is applied, and no snapshot
+// begins. Polls, views and ephemeral events continue. Facts that are already recorded are still written.
 func (srv *Server) SetReadOnly(on bool) { srv.readOnly.Store(on) }
 
 // IsReadOnly reports whether all changes are refused.
@@ -337,9 +338,9 @@ func (srv *Server) checkWritable() error {
 	return nil
 }
 
-// Freeze stops snapshots, for a successor process that reads the rows: it waits for those in progress and lets no other
-// begin. New facts go to the journal only. Unfreeze ends it, and so does a journal of MaxFrozenBytes. Close then writes
-// no last snapshot, only presence, which is not in the journal.
+// Freeze stops snapshots while a successor process reads the rows: it waits for those in progress, and no other begins.
+// New facts are only written to the journal. Unfreeze ends this state, and so does a journal of MaxFrozenBytes. Close
+// writes no last snapshot in this state, only presence, which is not in the journal.
 func (srv *Server) Freeze(ctx context.Context) error {
 	return srv.askAllRealms(ctx, func(r *realmHandle, done chan error) {
 		srv.runtime.send(r.pid, setFrozen{true, done})

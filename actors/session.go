@@ -17,7 +17,7 @@ type (
 	deliver struct {
 		realm        *realmHandle
 		publications []realm.Publication
-		recipients   int64     // counted in Metrics.Undelivered until they are served
+		recipients   int64     // counted in Metrics.Undelivered until the events are in their queues
 		part         *delivery // nil for events restored at the start
 	}
 	restoreQueues struct {
@@ -25,10 +25,10 @@ type (
 		queues  []realm.Queue
 		unacked deliver   // events that they may not have acknowledged
 		seq     realm.Seq // newest fact on disk
-		// replace says that the node begins or ends to own the realm: all queues of before are dropped, and number is
-		// the one of this message for ackReport.taken.
-		replace bool
-		number  uint64
+		// replace says that the node has gained or lost the ownership of the realm: all present queues are dropped
+		// first. generation is the number of the new set of queues; see unackedEvents.
+		replace    bool
+		generation uint64
 	}
 	pollBatch  []*queue.PollRequest
 	cancelPoll struct {
@@ -81,9 +81,9 @@ type shardRealm struct {
 	seq         realm.Seq                   // newest fact received
 	reported    ackReport                   // the last report to the realm
 	unconfirmed int                         // restored queues that no client has polled yet
-	taken       uint64                      // number of the newest takeQueues or openAdopted
-	adopting    map[QueueRef]*adoptingQueue // queues that are not complete here
-	promptness  promptness
+	generation  uint64                      // newest number of openLocalQueues, openAdopted or restoreQueues
+	adopting    map[QueueRef]*adoptingQueue // queues with missing events
+	pollLatency pollLatency
 }
 
 // shardIndex returns a user's index among the users of their shard. User ids of a realm have no large gaps, so the
@@ -122,8 +122,8 @@ func (s *shard) Receive(c actor.Context) {
 		s.srv.protocol.AnswerPoll(m.reply, m.queue, nil)
 	case sweepQueues:
 		s.sweepQueues(m.now)
-	case weighQueues:
-		s.weighQueues(m)
+	case findLaggingAccounts:
+		s.findLaggingAccounts(m)
 	case evictQueues:
 		s.evictQueues(m)
 	case reloadQueues:
@@ -138,8 +138,8 @@ func (s *shard) Receive(c actor.Context) {
 		s.openAdopted(m)
 	case *finishAdoption:
 		s.finishAdoption(m)
-	case *takeQueues:
-		s.takeQueues(m)
+	case *openLocalQueues:
+		s.openLocalQueues(m)
 	case *restoreQueues:
 		s.restoreQueues(m)
 	case drainPolls:
@@ -149,7 +149,7 @@ func (s *shard) Receive(c actor.Context) {
 	}
 }
 
-// realm returns the shard's part of a realm, and makes it if needed.
+// realm returns the shard's part of a realm and creates it if needed.
 func (s *shard) realm(h *realmHandle) *shardRealm {
 	r := s.realms[h.id]
 	if r == nil {
@@ -159,9 +159,9 @@ func (s *shard) realm(h *realmHandle) *shardRealm {
 	return r
 }
 
-// restoreQueues opens the queues of a realm's rows and then delivers the events that they may not have acknowledged.
-// Each shard gets one message with all of it, because polls may be waiting already, and a client may have seen the
-// newest fact.
+// restoreQueues opens the queues in a realm's rows and then delivers the events that they may not have acknowledged.
+// Each shard gets one message with all of this, because polls may be waiting already, and a client may have received
+// events of the newest fact.
 func (srv *Server) restoreQueues(a *realmActor, queues []realm.Queue, publications []realm.Publication) {
 	for k, m := range srv.restoredQueues(a, queues, publications) {
 		srv.runtime.send(a.handle.shards[k], m)
@@ -191,8 +191,9 @@ func (srv *Server) restoredQueues(
 	return m
 }
 
-// dropAcknowledged returns the events that a session actor needs if all its queues have acknowledged everything up to a
-// fact, and their number of recipients. Of the facts up to that one, only notices for the actor itself remain.
+// dropAcknowledged returns the publications that a session actor needs if all its queues have acknowledged everything
+// up to a fact, and the number of their recipients. Of the facts up to this fact, it keeps only the notices for the
+// session actor itself.
 func dropAcknowledged(publications []realm.Publication, through realm.Seq) (out []realm.Publication, size int64) {
 	for _, t := range publications {
 		if t.Seq <= through {
@@ -214,8 +215,8 @@ func (s *shard) restoreQueues(m *restoreQueues) {
 		s.dropRealm(dropRealm{m.realm.id})
 	}
 	r := s.realm(m.realm)
-	r.taken = max(r.taken, m.number)
-	r.unconfirmed++ // a queue that closes among these facts must not report for queues that open after it
+	r.generation = max(r.generation, m.generation)
+	r.unconfirmed++ // no report before all queues are open: a queue may be closed among these facts
 	for _, q := range m.queues {
 		s.openQueue(r, q, true)
 	}
@@ -241,13 +242,14 @@ func (s *shard) openQueue(r *shardRealm, q realm.Queue, restored bool) {
 	}
 }
 
-// answerPoll answers the waiting poll of a queue that got an event. If none waits, it checks the queue's limits.
+// answerPoll answers the waiting poll of a queue that got an event. If no poll waits, it checks the limits of the
+// queue.
 func (s *shard) answerPoll(r *shardRealm, q *queue.Queue) {
 	if p, events := q.TakePoll(s.now); p != nil {
 		s.srv.Metrics.ParkedPolls.Add(-1)
 		s.srv.Metrics.Deliveries.Add(1)
 		weight, _ := s.srv.protocol.AnswerPoll(p, q.Reg.ID, events)
-		r.promptness.answers.Add(admission.Answers{Count: 1, Events: weight})
+		r.pollLatency.answers.Add(admission.Answers{Count: 1, Events: weight})
 	} else if q.Full() {
 		s.srv.Metrics.QueuesEvicted.Add(1)
 		s.srv.log.Warn("event queue evicted: too many unacked events", "realm", r.handle.id,
@@ -296,7 +298,7 @@ func (s *shard) closeQueue(r *shardRealm, e *realm.QueueClosed) {
 	}
 }
 
-// reloadQueues marks every queue of a realm as incomplete, because some events are missing here. When their clients
+// reloadQueues marks every queue of a realm as incomplete, because events are missing on this node. When their clients
 // poll again, the queues are adopted with all their events.
 func (s *shard) reloadQueues(m reloadQueues) {
 	r := s.realms[m.realm]
@@ -345,17 +347,19 @@ func (s *shard) sweepQueues(now int64) {
 	s.unackedEvents = unacked
 }
 
-// reportAcks tells the realm actor up to which fact all queues have acknowledged, if that is news.
+// reportAcks reports the fact up to which all queues have acknowledged everything to the realm actor, if the report has
+// changed.
 func (s *shard) reportAcks(r *shardRealm, low realm.Seq, confirmed bool) {
-	if report := (ackReport{s.index, low, r.seq, confirmed, r.taken}); report != r.reported {
+	if report := (ackReport{s.index, low, r.seq, confirmed, r.generation}); report != r.reported {
 		r.reported = report
 		s.srv.runtime.send(r.handle.pid, report)
 	}
 }
 
-// confirmQueue counts down the restored queues that no client has polled, if one of them just was. After the last one
-// the realm is told at once what all have acknowledged. Until then the realm stores the events of every queue, and a
-// server that is killed again before the next sweep would add the events of this process to them.
+// confirmQueue counts down the restored queues that no client has polled yet; confirmed says that one of them has just
+// been polled. After the last one it reports the acknowledgements to the realm at once, not with the next sweep. Until
+// this report the realm stores the events of every queue, and a server that is killed again before would also store all
+// events of this process.
 func (s *shard) confirmQueue(r *shardRealm, confirmed bool) {
 	if !confirmed {
 		return

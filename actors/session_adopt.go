@@ -6,59 +6,61 @@ import (
 	"parley/actors/session"
 )
 
-// MaxAdoptions is how many queues of a realm one session actor waits for at the same time. Further clients are asked to
-// come back. When an edge with 100,000 polling clients is gone, each session actor of two others gets 3,000.
+// MaxAdoptions is how many queues of a realm one session actor adopts at the same time. Other clients get an error and
+// try again. When an edge with 100,000 polling clients fails, each session actor of two other edges adopts about 3,000
+// queues.
 const MaxAdoptions = 4096
 
-// Messages about queues that another node has kept.
+// Messages about queues that move to this node.
 type (
-	// adoptQueue asks the actor of a realm to make this node the home of a queue. The session actor gets openAdopted,
-	// if the events must be fetched, and then finishAdoption.
+	// adoptQueue asks the actor of a realm to make this node the home of a queue. The actor sends the session actor
+	// openAdopted, if events must be fetched from the owner, and then finishAdoption.
 	adoptQueue struct {
 		queue QueueRef
 		last  int64 // last_event_id of the client
 	}
-	// openAdopted opens a queue that gets all events after the ones that the session actor has received.
+	// openAdopted opens a queue that is being adopted. The queue gets all later events; finishAdoption brings the
+	// earlier ones.
 	openAdopted struct {
-		realm  *realmHandle
-		queue  realm.Queue
-		seq    realm.Seq // newest fact
-		number uint64    // see ackReport.taken
+		realm      *realmHandle
+		queue      realm.Queue
+		seq        realm.Seq // newest fact
+		generation uint64
 	}
-	// finishAdoption brings the events from before that, or the reason why there are none.
+	// finishAdoption brings the earlier events of a queue that is being adopted, or the reason why the adoption failed.
 	finishAdoption struct {
 		realm        realm.ID
 		queue        QueueRef
 		publications []realm.Publication
 		seq          realm.Seq
 		err          error
-		// final says that the client cannot have seen newer events. Otherwise the owner is asked again if its
-		// last_event_id is newer.
+		// final says that the client cannot have received newer events than these. Otherwise a newer last_event_id
+		// makes the actor ask the owner again.
 		final bool
 	}
-	// takeQueues opens queues together with their events. Other queues do not get these.
-	takeQueues struct {
+	// openLocalQueues opens queues together with their events, which no other queue gets.
+	openLocalQueues struct {
 		realm        *realmHandle
 		queues       []realm.Queue
 		publications []realm.Publication
 		seq          realm.Seq
-		number       uint64
+		generation   uint64
 	}
 )
 
-// adoptingQueue is a queue that is not complete here: the polls for it wait until it is adopted.
+// adoptingQueue is a queue with missing events: its polls wait until it is adopted.
 type adoptingQueue struct {
 	poll   *queue.PollRequest // the newest one, or nil
-	asked  bool               // it is being adopted; otherwise the next poll begins that
+	asked  bool               // it is being adopted; false: the next poll begins the adoption
 	opened realm.Seq          // the queue has all events after this fact
 	number uint64             // of the adoption
 }
 
-// pollIncomplete handles a poll for a queue that this node does not keep, or not completely. It asks for the queue
-// once; then the newest poll waits for it.
+// pollIncomplete handles a poll for a queue that this node does not host, or whose events are incomplete. The first
+// poll begins the adoption of the queue; then the newest poll waits for its end.
 func (s *shard) pollIncomplete(r *shardRealm, q *queue.Queue, m *queue.PollRequest) {
 	ref := QueueRef{m.User, m.Queue}
-	if r == nil && s.srv.cluster != nil { // this node has just begun or ended to own the realm
+	if r == nil && s.srv.cluster != nil { // this node has just gained or lost the ownership of the realm
 		if h := s.srv.find(m.Realm); h != nil {
 			r = s.realm(h)
 		}
@@ -95,13 +97,13 @@ func (r *shardRealm) setAdopting(ref QueueRef) *adoptingQueue {
 	return x
 }
 
-// hasOtherNodes reports whether other nodes may keep queues of the realm.
+// hasOtherNodes reports whether other nodes may host queues of the realm.
 func (s *shard) hasOtherNodes(r *shardRealm) bool {
 	return r.handle.owner != nil || s.srv.cluster != nil || r.handle.hasEdges.Load()
 }
 
-// isIncomplete reports whether a poll must wait until its queue is adopted. That is also so if its client has seen
-// events which this node does not have yet: it has polled another node since.
+// isIncomplete reports whether a poll must wait until its queue is adopted. This is also the case if its client has
+// received events that this node does not have yet, because it has polled another node in between.
 func (s *shard) isIncomplete(r *shardRealm, q *queue.Queue, m *queue.PollRequest) bool {
 	if len(r.adopting) > 0 && r.adopting[QueueRef{m.User, m.Queue}] != nil {
 		return true
@@ -113,7 +115,7 @@ func (s *shard) isIncomplete(r *shardRealm, q *queue.Queue, m *queue.PollRequest
 	return true
 }
 
-// unconfirm makes a queue as a restored one: it is not known what its client has acknowledged.
+// unconfirm gives a queue the state of a restored one: it is unknown what its client has acknowledged.
 func (s *shard) unconfirm(r *shardRealm, q *queue.Queue) {
 	if !q.Restored() {
 		q.SetRestored()
@@ -125,11 +127,11 @@ func (s *shard) unconfirm(r *shardRealm, q *queue.Queue) {
 	}
 }
 
-// openAdopted opens a queue whose older events are being fetched, unless it is open already. It is repeated with each
-// try.
+// openAdopted opens a queue whose older events are being fetched, unless it is open already. Each attempt to adopt the
+// queue repeats it.
 func (s *shard) openAdopted(m *openAdopted) {
 	r := s.realm(m.realm)
-	r.seq, r.taken = max(r.seq, m.seq), max(r.taken, m.number)
+	r.seq, r.generation = max(r.seq, m.seq), max(r.generation, m.generation)
 	s.openQueue(r, m.queue, true)
 	ref := QueueRef{m.queue.User, m.queue.ID}
 	x := r.adopting[ref]
@@ -137,11 +139,11 @@ func (s *shard) openAdopted(m *openAdopted) {
 		x = r.setAdopting(ref)
 		x.asked = true
 	}
-	x.opened, x.number = m.seq, m.number
+	x.opened, x.number = m.seq, m.generation
 }
 
-// finishAdoption puts the older events into a queue and handles the poll that waits for it. If there was an error, the
-// queue stays incomplete, and its events count as not acknowledged: the owner may believe that it is here.
+// finishAdoption puts the older events into a queue and handles the poll that waits for it. After an error the queue
+// stays incomplete, and all its events count as unacked, because the owner may already consider this node its home.
 func (s *shard) finishAdoption(m *finishAdoption) {
 	r := s.realms[m.realm]
 	if r == nil || r.adopting[m.queue] == nil {
@@ -160,7 +162,7 @@ func (s *shard) finishAdoption(m *finishAdoption) {
 		if p != nil {
 			s.srv.protocol.AnswerError(p.Reply, m.err)
 		}
-	case q == nil: // it was closed, or another node has adopted it: the client finds out with its next poll
+	case q == nil: // it was closed, or another node has adopted it: the next poll finds out
 		if p != nil {
 			s.srv.protocol.AnswerPoll(p.Reply, p.Queue, nil)
 		}
@@ -175,17 +177,17 @@ func (s *shard) finishAdoption(m *finishAdoption) {
 			x := r.setAdopting(m.queue)
 			x.poll, x.asked = p, true
 			again, pid := adoptQueue{m.queue, p.Last}, r.handle.pid
-			s.srv.runtime.after(adoptAgainAfter, func() { s.srv.runtime.send(pid, again) })
+			s.srv.runtime.after(adoptRetryInterval, func() { s.srv.runtime.send(pid, again) })
 		default:
 			s.answerOrPark(r, q, p)
 		}
 	}
 }
 
-// takeQueues opens queues that an edge has kept.
-func (s *shard) takeQueues(m *takeQueues) {
+// openLocalQueues opens queues that an edge has hosted.
+func (s *shard) openLocalQueues(m *openLocalQueues) {
 	r := s.realm(m.realm)
-	r.seq, r.taken = max(r.seq, m.seq), max(r.taken, m.number)
+	r.seq, r.generation = max(r.seq, m.seq), max(r.generation, m.generation)
 	fresh := map[*queue.Queue]bool{}
 	for i := range m.queues {
 		s.openQueue(r, m.queues[i], true)
@@ -196,7 +198,7 @@ func (s *shard) takeQueues(m *takeQueues) {
 	s.deliverTo(r, m.publications, fresh)
 }
 
-// deliverTo puts the events of some facts into some queues only, and answers no poll.
+// deliverTo puts the events of some publications into the given queues only. It answers no polls.
 func (s *shard) deliverTo(r *shardRealm, publications []realm.Publication, only map[*queue.Queue]bool) {
 	for i := range publications {
 		t := &publications[i]
@@ -232,8 +234,8 @@ func (s *shard) renderer(r *shardRealm, n *realm.Notice) session.NoticeRenderer 
 	})
 }
 
-// endAdoptingPolls answers the polls that wait for a queue, of one user or of all, with no events. The adoption goes
-// on.
+// endAdoptingPolls answers the waiting polls of incomplete queues for which match returns true with no events. The
+// adoptions continue.
 func (s *shard) endAdoptingPolls(r *shardRealm, match func(*queue.PollRequest) bool) {
 	for _, x := range r.adopting {
 		if p := x.poll; p != nil && match(p) {
@@ -243,7 +245,7 @@ func (s *shard) endAdoptingPolls(r *shardRealm, match func(*queue.PollRequest) b
 	}
 }
 
-// forgetAdopting forgets that a queue is incomplete, because it is not here any more.
+// forgetAdopting removes the entry of an incomplete queue, because this node no longer hosts the queue.
 func (r *shardRealm) forgetAdopting(ref QueueRef) {
 	if x := r.adopting[ref]; x != nil && !x.asked {
 		delete(r.adopting, ref)

@@ -40,8 +40,8 @@ func splitByShard(publications []realm.Publication) (parts [Shards][]realm.Publi
 	return parts, sizes
 }
 
-// deliver delivers the notices of some facts, in order. Their audience was resolved when the facts were applied and is
-// final: nothing is filtered by the state of now.
+// deliver delivers the notices of some publications, in order. Their audiences were resolved when the facts were
+// applied and are final: the present state of the realm does not matter.
 func (s *shard) deliver(m *deliver) {
 	defer s.srv.Metrics.Undelivered.Add(-m.recipients)
 	if m.part != nil {
@@ -50,8 +50,8 @@ func (s *shard) deliver(m *deliver) {
 	r := s.realm(m.realm)
 	if n := len(m.publications); n > 0 {
 		now := s.srv.sinceOpen()
-		r.promptness.mark(m.publications[n-1].Seq, now)
-		r.promptness.report(r.handle.flow, now)
+		r.pollLatency.mark(m.publications[n-1].Seq, now)
+		r.pollLatency.report(r.handle.flow, now)
 	}
 	for i := range m.publications {
 		t := &m.publications[i]
@@ -66,8 +66,8 @@ func (s *shard) deliver(m *deliver) {
 	}
 }
 
-// eventCounts counts, for each queue, the events that one fact has had for it so far: the k of their ids. It is only
-// used if a fact has several notices.
+// eventCounts counts the events of one fact for each queue so far: the k of the next event id. It is only used if a
+// fact has several notices.
 type eventCounts = map[*queue.Queue]int
 
 // deliverNotice puts the events of a notice into the queues of its audience and answers the polls that wait for them.

@@ -14,8 +14,8 @@ func (srv *Server) Poll(p queue.PollRequest) {
 	srv.pollAll(p.Realm, []*queue.PollRequest{&p})
 }
 
-// PollAll is Poll for many requests: each session actor gets one message for those that are next to each other in the
-// list. Each request is kept until it is answered; the list is not kept.
+// PollAll is Poll for many requests: each session actor gets one message for requests of one realm that are next to
+// each other in the list. The server references each request until it is answered, but not the list.
 func (srv *Server) PollAll(list []*queue.PollRequest) {
 	srv.Metrics.Polls.Add(int64(len(list)))
 	for len(list) > 0 {
@@ -87,7 +87,7 @@ func (s *shard) handlePolls(list pollBatch) {
 		s.handlePoll(p)
 	}
 	if s.lastPolled != nil {
-		s.lastPolled.promptness.report(s.lastPolled.handle.flow, s.srv.sinceOpen())
+		s.lastPolled.pollLatency.report(s.lastPolled.handle.flow, s.srv.sinceOpen())
 	}
 }
 
@@ -132,7 +132,7 @@ func (s *shard) answerOrPark(r *shardRealm, q *queue.Queue, m *queue.PollRequest
 	weight, complete := s.srv.protocol.AnswerPoll(m.Reply, m.Queue, a.Events)
 	if len(a.Events) > 0 && !wasRestored && s.now-contact < absentAfter {
 		behind := len(a.Events) >= admission.MinBacklog || !complete
-		r.promptness.count(q.SeqOf(a.Events[0].ID), weight, behind, s.srv.sinceOpen)
+		r.pollLatency.count(q.SeqOf(a.Events[0].ID), weight, behind, s.srv.sinceOpen)
 	}
 }
 

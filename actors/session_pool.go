@@ -23,18 +23,17 @@ type realmTurns struct {
 	pool  *sessionPool
 	tasks []func()      // of actors that wait for a goroutine
 	ready bool          // in the pool's list
-	idle  time.Time     // since when it had nothing to do, while that is so
+	idle  time.Time     // since when it has had nothing to do
 	turn  time.Duration // length of the next turn
 }
 
-// sessionTurn is how long the session actors of an organization run before others get their turn. Changing between
-// actors costs less than a
-// microsecond, and cold caches.
+// sessionTurn is how long the session actors of an organization run before others get their turn. A switch between
+// actors costs less than a microsecond, besides cold caches.
 const sessionTurn = 500 * time.Microsecond
 
 // An organization that had nothing to do for some time has a longer turn: that time divided by idleTimePerTurn, up to
-// maxSessionTurn. So the events of an organization that has few of them reach fifty polling clients in one turn, and a
-// busy organization is late by little.
+// maxSessionTurn. So the events of an organization with few events reach fifty polling clients in one turn, and a busy
+// organization is hardly delayed.
 const (
 	idleTimePerTurn = 8
 	maxSessionTurn  = 4 * time.Millisecond
@@ -79,8 +78,8 @@ func (p *sessionPool) work() {
 	}
 }
 
-// takeTurn runs session actors of one organization for sessionTurn. So an organization with little to do for each of
-// its actors gets through with all of them in one turn. The pool's mu is held, but not while an actor runs.
+// takeTurn runs session actors of one organization for sessionTurn. An organization with little work for each actor can
+// run all of them in one turn. The pool's mu is held, except while an actor runs.
 func (r *realmTurns) takeTurn() {
 	p, began := r.pool, time.Now()
 	length := r.turn
@@ -100,7 +99,7 @@ func (r *realmTurns) takeTurn() {
 	r.enlist()
 }
 
-// enlist adds the organization to those with something to do, if it has and is not one of them. The pool's mu is held.
+// enlist adds the organization to the pool's ready list, if it has tasks and is not in the list. The pool's mu is held.
 func (r *realmTurns) enlist() {
 	if len(r.tasks) > 0 && !r.ready {
 		r.ready = true
@@ -109,7 +108,7 @@ func (r *realmTurns) enlist() {
 	}
 }
 
-// close ends the goroutines when nothing is left to do.
+// close ends the goroutines after they have run the remaining tasks.
 func (p *sessionPool) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -148,11 +147,11 @@ type messageList struct {
 	head int // of the oldest one
 }
 
-// keptMessages is the capacity that an empty list keeps.
-const keptMessages = 256
+// maxEmptyCapacity is the largest capacity, in messages, that an empty list keeps.
+const maxEmptyCapacity = 256
 
 func (l *messageList) push(message any) {
-	if l.head > keptMessages && 2*l.head > len(l.list) {
+	if l.head > maxEmptyCapacity && 2*l.head > len(l.list) {
 		n := copy(l.list, l.list[l.head:])
 		clear(l.list[n:])
 		l.list, l.head = l.list[:n], 0
@@ -162,7 +161,7 @@ func (l *messageList) push(message any) {
 
 func (l *messageList) pop() (message any, ok bool) {
 	if l.head == len(l.list) {
-		if l.list, l.head = l.list[:0], 0; cap(l.list) > keptMessages {
+		if l.list, l.head = l.list[:0], 0; cap(l.list) > maxEmptyCapacity {
 			l.list = nil
 		}
 		return nil, false

@@ -138,8 +138,9 @@ func (a *realmActor) replyAfterSnapshot(done chan error) {
 }
 
 // savePresence stores presence that changed since the last snapshot, so that a crash does not make every user seem to
-// be offline. The rows' sequence number stays the same. A snapshot in progress would overwrite these rows
-// with older ones, so this waits for it; and a snapshot that begins meanwhile is not written before these rows.
+// be offline. The rows' sequence number stays the same. A snapshot in progress would overwrite these rows with older
+// ones, so savePresence does nothing until the snapshot is written; and a snapshot that begins in the meantime is not
+// written before these rows.
 func (a *realmActor) savePresence() {
 	if a.reloading || a.savingPresence || len(a.closeWaiters) > 0 || a.srv.readOnly.Load() ||
 		a.snapshotState != snapshotIdle && a.snapshotState != snapshotFrozen {

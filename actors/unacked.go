@@ -8,10 +8,11 @@ import (
 	"parley/actors/realm"
 )
 
-// Limits of unacked events. The events since the fact that the slowest queue has acknowledged stay in memory and are
-// written with snapshots. Beyond a limit the slowest queues are evicted until unackedAfterEviction of the limit is
-// left. Their clients get BAD_EVENT_QUEUE_ID and register again; each eviction is counted (QueuesEvicted) and logged.
-// The queues report once a second, so the events of one second may come on top.
+// Limits of unacked events. All events after the fact that the slowest queue has acknowledged stay in memory and are
+// written with snapshots. When a limit is exceeded, the slowest queues are evicted until unackedAfterEviction of the
+// limit is used. Their clients get BAD_EVENT_QUEUE_ID and register again; each eviction is counted (QueuesEvicted) and
+// logged. Session actors report acknowledgements once a second, so the limits may be exceeded by the events of one
+// second.
 const (
 	// MaxUnackedTotal is the default of Options.UnackedBytes, which limits all organizations together. Beyond it each
 	// organization may use an equal share of it.
@@ -21,29 +22,30 @@ const (
 	unackedShare = 2
 	// unackedAfterEviction is the part of a limit that is left after an eviction, so that evictions are rare.
 	unackedAfterEviction = 0.75
-	// evictionGrace is for how many seconds after a start no queue is evicted, unless twice the limit is used. Until
-	// its client polls, the server does not know how far a queue has come. The replay adds at most snapshotDelayBytes
-	// of journal to the stored events. A server that never runs so long would add that each time.
+	// evictionGrace is for how many seconds after a start no queue is evicted, unless twice the limit is used. The
+	// server does not know what the client of a restored queue has acknowledged until the client polls. The replay adds
+	// at most the events of snapshotDelayBytes of journal to the stored ones. A server that is killed within the grace
+	// period each time would add them each time, hence the second limit.
 	evictionGrace = 60
 )
 
-// unackedEvents are the events that a realm stores for its queues.
+// unackedEvents are the events that a realm stores because some queue has not acknowledged them.
 type unackedEvents struct {
-	list          []unackedFact // by seq
-	bytes         int64
-	storedSeqs    []realm.Seq       // facts whose events are on disk, by seq
-	toDelete      []realm.Seq       // facts whose events are on disk and must be deleted; see dropUnneeded
-	acked         [Shards]realm.Seq // fact that every queue of the shard has acknowledged
-	newestQueue   [Shards]realm.Seq // newest registration of each shard
-	takes         uint64            // counts the messages with queues of edges; see takeQueues
-	taken         [Shards]uint64    // the newest one of each shard
-	evictedBefore realm.Seq         // queues behind this fact have been evicted
-	evictingBytes int64             // bytes of the events before it: they go when those queues have closed
-	graceUntil    int64             // elapsed seconds; see evictionGrace
+	list             []unackedFact // by seq
+	bytes            int64
+	storedSeqs       []realm.Seq       // facts whose events are on disk, by seq
+	toDelete         []realm.Seq       // facts whose events are on disk and must be deleted; see dropFactsOfFew
+	acked            [Shards]realm.Seq // fact that every queue of the shard has acknowledged
+	newestQueue      [Shards]realm.Seq // newest registration of each shard
+	generation       uint64            // of the queues of this node; counts openLocalQueues and replaceQueues
+	shardGenerations [Shards]uint64    // newest generation that each shard was sent
+	evictedBefore    realm.Seq         // queues behind this fact have been evicted
+	evictingBytes    int64             // bytes of the events before it, which are dropped when those queues are closed
+	graceUntil       int64             // elapsed seconds; see evictionGrace
 
 	newest          realm.Seq         // newest fact with events
 	journaled       [Shards]realm.Seq // acked as the journal has it; see journalAcks
-	journaledNewest realm.Seq         // every queue has acknowledged up to here, and the journal says so
+	journaledNewest realm.Seq         // the journal records that every queue has acknowledged up to this fact
 }
 
 // unackedFact is the events of one fact, with an estimate of their memory.
@@ -83,8 +85,8 @@ func (u *unackedEvents) drop(n int, m *Metrics) {
 	m.UnackedFacts.Add(int64(-n))
 }
 
-// keepUnacked stores the events of a fact until every queue has acknowledged them.
-func (a *realmActor) keepUnacked(t realm.Publication) {
+// storeUnacked stores the events of a fact until every queue has acknowledged them.
+func (a *realmActor) storeUnacked(t realm.Publication) {
 	notices := t.Notices
 	if slices.ContainsFunc(notices, internalOnly) {
 		notices = slices.DeleteFunc(slices.Clone(notices), internalOnly)
@@ -97,16 +99,16 @@ func (a *realmActor) keepUnacked(t realm.Publication) {
 // internalOnly reports whether a notice is for the session actors, not for clients.
 func internalOnly(n realm.Notice) bool { return n.Event.EventType() == "" }
 
-// handleAckReport drops the events that every queue has acknowledged. A report from before a queue of the shard was
-// opened says nothing about that queue, and is ignored. A confirmed report is journaled, so that the next start does
-// not restore events that were acknowledged.
+// handleAckReport drops the events that every queue has acknowledged. It ignores a report that is older than the newest
+// queue of the shard, because the report does not include that queue. A confirmed report is journaled, so that the next
+// start does not restore acknowledged events.
 func (a *realmActor) handleAckReport(m ackReport) {
 	u := &a.unacked
 	if a.standby {
 		a.replicaClients.handleAckReport(m)
 		return
 	}
-	if m.newest < u.newestQueue[m.shard] || m.taken < u.taken[m.shard] {
+	if m.newest < u.newestQueue[m.shard] || m.generation < u.shardGenerations[m.shard] {
 		return
 	}
 	u.acked[m.shard] = max(u.acked[m.shard], m.seq)
@@ -119,7 +121,7 @@ func (a *realmActor) handleAckReport(m ackReport) {
 	a.dropUnacked()
 }
 
-// dropUnacked drops the events that the queues here and on all edges have acknowledged.
+// dropUnacked drops the events that all queues of this node and of all edges have acknowledged.
 func (a *realmActor) dropUnacked() {
 	u := &a.unacked
 	low, n := u.ackedThrough(), 0
@@ -134,8 +136,7 @@ func (a *realmActor) dropUnacked() {
 	}
 }
 
-// ackedThrough returns the fact up to which every queue that is kept here has acknowledged everything, as far as is
-// known.
+// ackedThrough returns the fact up to which, as far as is known, every queue of this node has acknowledged everything.
 func (u *unackedEvents) ackedThrough() realm.Seq { return slices.Min(u.acked[:]) }
 
 // storedSeqs returns the numbers of the facts whose unacked events are in the loaded rows.
@@ -146,9 +147,9 @@ func (l *loadedRealm) storedSeqs() (out []realm.Seq) {
 	return out
 }
 
-// keepLoadedUnacked stores the events that were unacked when the organization's last process ended, except those that
-// the journal says are acknowledged.
-func (a *realmActor) keepLoadedUnacked(l *loadedRealm) {
+// restoreUnacked stores the events that were unacked when the previous process of the organization ended, except those
+// that are acknowledged according to the journal.
+func (a *realmActor) restoreUnacked(l *loadedRealm) {
 	u := &a.unacked
 	u.acked = l.ackedThrough
 	var hasQueue [Shards]bool
@@ -170,7 +171,7 @@ func (a *realmActor) keepLoadedUnacked(l *loadedRealm) {
 		case i < l.fromRows:
 			u.add(t, &a.srv.Metrics)
 		default:
-			a.keepUnacked(t)
+			a.storeUnacked(t)
 		}
 	}
 }
@@ -250,9 +251,9 @@ func (s *shard) evictQueues(m evictQueues) {
 	})
 }
 
-// encodeUnackedRows adds to a snapshot of fact at which unacked events must be written and which must be deleted. It
-// stops when enough returns true, and reports whether it is done. Events are stored in the order of their facts and
-// dropped from the oldest on, so the rows on disk lag behind at both ends.
+// encodeUnackedRows adds the changes of the unacked events to a snapshot at the fact at: rows to write and rows to
+// delete. It stops when enough returns true, and reports whether it is done. New events are appended and the oldest are
+// dropped, so the rows on disk differ from the list only at both ends.
 func (a *realmActor) encodeUnackedRows(at realm.Seq, enough func() bool) bool {
 	u := &a.unacked
 	for len(u.toDelete) > 0 {

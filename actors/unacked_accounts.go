@@ -8,11 +8,11 @@ import (
 	"parley/actors/realm"
 )
 
-// Limits of one account's unacked events. The bytes of an event are divided between the accounts that have not
-// acknowledged it: its recipients, if these are few, and else every account whose slowest queue is behind it, because
-// the events are dropped in order. Beyond a limit the oldest queues of the account are evicted until
-// unackedAfterEviction of it is left. Queues of other accounts are not evicted for it. Queues that an edge keeps have
-// the limits of their organization and their own only.
+// Limits of one account's unacked events. The bytes of an event are charged in equal parts to the accounts that have
+// not acknowledged it: its recipients, if these are few, and otherwise every account whose slowest queue is behind it,
+// because events are dropped in order. If an account exceeds a limit, its oldest queues are evicted until it uses
+// unackedAfterEviction of the limit. Queues of other accounts are not evicted because of it. Queues that an edge hosts
+// are not charged to accounts: only the limits of their organization and of one queue apply.
 const (
 	// unackedAccountShare is the part of an organization's bytes that one account can use: by default 64 MiB. That is
 	// some thousand messages if no other account is behind, and more than any client can fetch usefully.
@@ -20,68 +20,69 @@ const (
 	// MaxUnackedRefs is how many events may wait in all queues of one account: 20 full queues, or 6 MB. Each queue
 	// refers to its events, which the bytes of the events do not include.
 	MaxUnackedRefs = 20 * queue.MaxUnacked
-	// weighPause is for how many seconds the accounts of an organization are not weighed again. It takes some
-	// milliseconds of several turns if very much is stored.
-	weighPause = 5
-	// weighedPerTurn is how many facts are weighed in one turn: about a millisecond.
-	weighedPerTurn = 4096
-	// maxFewRecipients is how many recipients a fact may have so that its bytes count for these only, and that it is
-	// dropped when they have acknowledged it, even if an older one is still needed. These are direct messages, and what
-	// users change for themselves; a user could fill the organization's share with them.
+	// usageInterval is the least time in seconds between two computations of the usage of the accounts of an
+	// organization. One takes some milliseconds in each of several turns if very many events are stored.
+	usageInterval = 5
+	// factsPerChargeStep is how many facts are charged to accounts in one turn: about a millisecond of work.
+	factsPerChargeStep = 4096
+	// maxFewRecipients is the largest number of recipients with which a fact is charged only to them, and dropped as
+	// soon as they have acknowledged it, even if an older fact is still needed. These facts are direct messages and
+	// changes that users make to their own data; one user could fill the organization's share with them.
 	maxFewRecipients = 16
-	// maxAccountsEvicted is how many accounts lose queues after one weighing, the largest first.
+	// maxAccountsEvicted is how many accounts lose queues after one computation, those with the highest usage first.
 	maxAccountsEvicted = 16
 )
 
-// weighQueues asks a session actor how far the accounts of a realm are behind.
-type weighQueues struct {
+// findLaggingAccounts asks a session actor which accounts of a realm have unacked events.
+type findLaggingAccounts struct {
 	realm *realmHandle
 	round uint64
 }
 
-// accountBehind is one account that has not acknowledged everything.
-type accountBehind struct {
+// laggingAccount is an account with unacked events.
+type laggingAccount struct {
 	user  realm.UserID
 	acked realm.Seq // fact that every queue of the account has acknowledged
-	open  realm.Seq // the same without the queues that are closing; noQueue: it has no others
-	bytes int64     // its part of the unacked events
-	// sharedBefore is accountWeighing.shared as it was before the first fact that the account has not acknowledged.
+	open  realm.Seq // the same without queues that are being closed; noQueue: there are no others
+	bytes int64     // of unacked events that are charged to it
+	// sharedBefore is the value of accountUsage.shared before the first fact that the account has not acknowledged.
 	sharedBefore int64
 }
 
-// behindReport is the answer to weighQueues.
-type behindReport struct {
+// laggingReport is the answer to findLaggingAccounts.
+type laggingReport struct {
 	shard    int
 	round    uint64
-	newest   realm.Seq       // newest fact that the session actor has received
-	accounts []accountBehind // by open
+	newest   realm.Seq        // newest fact that the session actor has received
+	accounts []laggingAccount // by open
 }
 
-// weighStep makes the realm actor weigh further facts.
-type weighStep struct{ round uint64 }
+// chargeStep makes the realm actor charge further facts to accounts.
+type chargeStep struct{ round uint64 }
 
-// accountWeighing finds out how many bytes of unacked events each account uses. It belongs to the realm actor.
-type accountWeighing struct {
-	round    uint64
-	running  bool
-	notUntil int64 // elapsed seconds
-	missing  int   // session actors that have not reported
-	takes    uint64
-	newest   [Shards]realm.Seq
-	accounts [Shards][]accountBehind
-	passed   [Shards]int // accounts of each list that are behind the next fact
-	behind   map[realm.UserID]*accountBehind
-	done     realm.Seq    // facts up to this one are weighed
-	shared   int64        // bytes so far of an account that has acknowledged none, without facts for few recipients
-	parts    []weighedSeq // by seq
-	unneeded []realm.Seq  // facts that none of their recipients needs
+// accountUsage computes how many bytes of unacked events each account uses, in several steps. It belongs to the realm
+// actor.
+type accountUsage struct {
+	round      uint64
+	running    bool
+	notUntil   int64 // elapsed seconds
+	missing    int   // session actors that have not reported
+	generation uint64
+	newest     [Shards]realm.Seq
+	accounts   [Shards][]laggingAccount
+	passed     [Shards]int // accounts of each list that are behind the next fact
+	behind     map[realm.UserID]*laggingAccount
+	done       realm.Seq    // facts up to this one are charged
+	shared     int64        // bytes charged to an account that has acknowledged nothing, so far
+	charges    []factCharge // by seq
+	unneeded   []realm.Seq  // facts that none of their recipients needs
 }
 
-// weighedSeq is the bytes of a fact that count for each account that has not acknowledged it.
-type weighedSeq struct {
+// factCharge is the number of bytes that a fact charges to each account that has not acknowledged it.
+type factCharge struct {
 	seq   realm.Seq
 	bytes int64
-	few   bool // they count for its recipients only
+	few   bool // only to its recipients
 }
 
 // accountLimit returns how many bytes of unacked events one account of an organization may use now.
@@ -93,20 +94,20 @@ func (srv *Server) accountLimit() int64 {
 	return srv.maxUnackedAccount.Load()
 }
 
-// LargestAccountBytes returns the bytes of unacked events of the account with the most of all organizations, as of the
-// last time that the accounts were weighed. They are not weighed where no account can have more than its share.
+// LargestAccountBytes returns the highest usage of unacked events of one account in any organization, in bytes,
+// according to the last computation. The usage is not computed in organizations where no account can exceed its share.
 func (srv *Server) LargestAccountBytes() (most int64) {
 	srv.eachRealm(func(r *realmHandle) { most = max(most, r.largestAccount.Load()) })
 	return most
 }
 
-// AccountLimit returns how many bytes of unacked events one account may use if its organization may use all of its
-// share.
+// AccountLimit returns how many bytes of unacked events one account may use while all organizations together are within
+// their limit.
 func (srv *Server) AccountLimit() int64 { return srv.maxUnackedAccount.Load() }
 
-// limitAccounts begins to weigh the accounts, if one of them can have more than its share.
+// limitAccounts begins to compute the usage of the accounts, if one of them can exceed its share.
 func (a *realmActor) limitAccounts() {
-	w := &a.weighing
+	w := &a.usage
 	now, limit := a.srv.elapsed(), a.srv.accountLimit()
 	if a.unacked.bytes <= limit {
 		a.handle.largestAccount.Store(0)
@@ -115,19 +116,19 @@ func (a *realmActor) limitAccounts() {
 		now < a.unacked.graceUntil && a.unacked.bytes <= 2*limit {
 		return
 	}
-	*w = accountWeighing{round: w.round + 1, running: true, notUntil: now + weighPause, missing: Shards,
-		takes: a.unacked.takes, behind: map[realm.UserID]*accountBehind{}}
+	*w = accountUsage{round: w.round + 1, running: true, notUntil: now + usageInterval, missing: Shards,
+		generation: a.unacked.generation, behind: map[realm.UserID]*laggingAccount{}}
 	for _, s := range a.handle.shards {
-		a.srv.runtime.send(s, weighQueues{a.handle, w.round})
+		a.srv.runtime.send(s, findLaggingAccounts{a.handle, w.round})
 	}
 }
 
-// weighQueues reports the accounts of a realm that are behind.
-func (s *shard) weighQueues(m weighQueues) {
-	report := &behindReport{shard: s.index, round: m.round}
+// findLaggingAccounts reports the accounts of a realm with unacked events to the realm actor.
+func (s *shard) findLaggingAccounts(m findLaggingAccounts) {
+	report := &laggingReport{shard: s.index, round: m.round}
 	if r := s.realms[m.realm.id]; r != nil {
 		report.newest = r.seq
-		x := accountBehind{open: noQueue}
+		x := laggingAccount{open: noQueue}
 		add := func() {
 			if x.acked < noQueue && x.user != 0 {
 				report.accounts = append(report.accounts, x)
@@ -139,7 +140,7 @@ func (s *shard) weighQueues(m weighQueues) {
 			}
 			if q.Reg.User != x.user {
 				add()
-				x = accountBehind{user: q.Reg.User, acked: noQueue, open: noQueue}
+				x = laggingAccount{user: q.Reg.User, acked: noQueue, open: noQueue}
 			}
 			acked := q.AckedThrough(r.seq)
 			x.acked = min(x.acked, acked)
@@ -148,14 +149,14 @@ func (s *shard) weighQueues(m weighQueues) {
 			}
 		})
 		add()
-		slices.SortFunc(report.accounts, func(x, y accountBehind) int { return cmp.Compare(x.open, y.open) })
+		slices.SortFunc(report.accounts, func(x, y laggingAccount) int { return cmp.Compare(x.open, y.open) })
 	}
 	s.srv.runtime.send(m.realm.pid, report)
 }
 
-// handleBehindReport begins to weigh the facts when every session actor has reported.
-func (a *realmActor) handleBehindReport(m *behindReport) {
-	w := &a.weighing
+// handleLaggingReport begins to charge the facts to accounts when every session actor has reported.
+func (a *realmActor) handleLaggingReport(m *laggingReport) {
+	w := &a.usage
 	if !w.running || m.round != w.round {
 		return
 	}
@@ -164,38 +165,38 @@ func (a *realmActor) handleBehindReport(m *behindReport) {
 		w.behind[m.accounts[i].user] = &m.accounts[i]
 	}
 	if w.missing--; w.missing == 0 {
-		a.weighFacts()
+		a.chargeFacts()
 	}
 }
 
-// weighFacts weighs some facts, and then the next ones in another turn.
-func (a *realmActor) weighFacts() {
-	w, list := &a.weighing, a.unacked.list
-	if a.standby || a.reloading || w.takes != a.unacked.takes { // the reports are about other queues
-		a.endWeighing()
+// chargeFacts charges some facts to accounts, and continues in another turn.
+func (a *realmActor) chargeFacts() {
+	w, list := &a.usage, a.unacked.list
+	if a.standby || a.reloading || w.generation != a.unacked.generation { // the reports are about other queues
+		a.endUsageScan()
 		return
 	}
 	first := a.unacked.indexAfter(w.done)
-	for _, t := range list[first:min(first+weighedPerTurn, len(list))] {
-		w.weigh(&t)
+	for _, t := range list[first:min(first+factsPerChargeStep, len(list))] {
+		w.charge(&t)
 		w.done = t.Seq
 	}
-	if first+weighedPerTurn < len(list) {
-		a.srv.runtime.send(a.handle.pid, weighStep{w.round})
+	if first+factsPerChargeStep < len(list) {
+		a.srv.runtime.send(a.handle.pid, chargeStep{w.round})
 		return
 	}
-	a.dropUnneeded()
+	a.dropFactsOfFew()
 	a.evictAccounts()
-	a.endWeighing()
+	a.endUsageScan()
 }
 
-// endWeighing releases the memory of a weighing.
-func (a *realmActor) endWeighing() {
-	a.weighing = accountWeighing{round: a.weighing.round, notUntil: a.weighing.notUntil}
+// endUsageScan releases the memory of the computation.
+func (a *realmActor) endUsageScan() {
+	a.usage = accountUsage{round: a.usage.round, notUntil: a.usage.notUntil}
 }
 
-// weigh divides the bytes of a fact between the accounts that have not acknowledged it.
-func (w *accountWeighing) weigh(t *unackedFact) {
+// charge divides the bytes of a fact among the accounts that have not acknowledged it.
+func (w *accountUsage) charge(t *unackedFact) {
 	holders := 0
 	for k := range w.accounts {
 		list := w.accounts[k]
@@ -210,12 +211,12 @@ func (w *accountWeighing) weigh(t *unackedFact) {
 		if holders > 0 {
 			part := t.bytes / int64(holders)
 			w.shared += part
-			w.parts = append(w.parts, weighedSeq{t.Seq, part, false})
+			w.charges = append(w.charges, factCharge{t.Seq, part, false})
 		}
 		return
 	}
 	needed := false
-	var open []*accountBehind
+	var open []*laggingAccount
 	for _, u := range to {
 		x := w.behind[u]
 		needed = needed || t.Seq > w.newest[shardOf(u)] || x != nil && x.acked < t.Seq
@@ -231,7 +232,7 @@ func (w *accountWeighing) weigh(t *unackedFact) {
 		x.bytes += t.bytes / int64(len(open))
 	}
 	if len(open) > 0 {
-		w.parts = append(w.parts, weighedSeq{t.Seq, t.bytes / int64(len(open)), true})
+		w.charges = append(w.charges, factCharge{t.Seq, t.bytes / int64(len(open)), true})
 	}
 }
 
@@ -257,11 +258,12 @@ func fewRecipients(t *unackedFact) []realm.UserID {
 	return all
 }
 
-// dropUnneeded drops facts that all their few recipients have acknowledged, between others that are needed. Where edges
-// keep queues it drops none: the session actors of this node know nothing of those.
-func (a *realmActor) dropUnneeded() {
-	if u := &a.unacked; len(a.weighing.unneeded) > 0 && !a.handle.hasEdges.Load() && len(a.homes.edges) == 0 {
-		u.dropFacts(a.weighing.unneeded, &a.srv.Metrics)
+// dropFactsOfFew drops the facts whose few recipients have all acknowledged them, although older facts are still
+// needed. While edges host queues it drops none, because the session actors of this node do not know what those queues
+// have acknowledged.
+func (a *realmActor) dropFactsOfFew() {
+	if u := &a.unacked; len(a.usage.unneeded) > 0 && !a.handle.hasEdges.Load() && len(a.homes.edges) == 0 {
+		u.dropFacts(a.usage.unneeded, &a.srv.Metrics)
 	}
 }
 
@@ -293,11 +295,11 @@ func (u *unackedEvents) dropFacts(seqs []realm.Seq, m *Metrics) {
 	})
 }
 
-// evictAccounts evicts the oldest queues of the accounts that have more than their share.
+// evictAccounts evicts the oldest queues of the accounts that exceed their share.
 func (a *realmActor) evictAccounts() {
-	w := &a.weighing
+	w := &a.usage
 	limit, most := a.srv.accountLimit(), int64(0)
-	var over []*accountBehind
+	var over []*laggingAccount
 	for k, list := range w.accounts {
 		for i := range list {
 			x := &list[i]
@@ -310,7 +312,7 @@ func (a *realmActor) evictAccounts() {
 		}
 	}
 	a.handle.largestAccount.Store(most)
-	slices.SortFunc(over, func(x, y *accountBehind) int {
+	slices.SortFunc(over, func(x, y *laggingAccount) int {
 		return cmp.Or(cmp.Compare(y.bytes, x.bytes), cmp.Compare(x.user, y.user))
 	})
 	for _, x := range over[:min(len(over), maxAccountsEvicted)] {
@@ -321,11 +323,11 @@ func (a *realmActor) evictAccounts() {
 	}
 }
 
-// evictedBefore returns the fact that the queues of an account must have acknowledged to stay.
-func (a *realmActor) evictedBefore(x *accountBehind, limit int64) realm.Seq {
+// evictedBefore returns a fact: the queues of the account that have not acknowledged all facts before it are evicted.
+func (a *realmActor) evictedBefore(x *laggingAccount, limit int64) realm.Seq {
 	left := x.bytes
-	parts := a.weighing.parts
-	bySeq := func(p weighedSeq, seq realm.Seq) int { return cmp.Compare(p.seq, seq) }
+	parts := a.usage.charges
+	bySeq := func(p factCharge, seq realm.Seq) int { return cmp.Compare(p.seq, seq) }
 	i, _ := slices.BinarySearchFunc(parts, x.open+1, bySeq)
 	for ; i < len(parts) && float64(left) > float64(limit)*unackedAfterEviction; i++ {
 		if parts[i].few && !a.unacked.isFor(parts[i].seq, x.user) {
@@ -334,7 +336,7 @@ func (a *realmActor) evictedBefore(x *accountBehind, limit int64) realm.Seq {
 		left -= parts[i].bytes
 	}
 	if i == len(parts) {
-		return a.weighing.done + 1
+		return a.usage.done + 1
 	}
 	return parts[i].seq
 }
@@ -347,8 +349,8 @@ func (u *unackedEvents) isFor(seq realm.Seq, user realm.UserID) bool {
 	})
 }
 
-// limitRefs evicts the oldest queues of an account that refers to too many events. first is the first one of its
-// queues, which are linked.
+// limitRefs evicts the oldest queues of an account with too many unacked events. first is the first queue of the linked
+// list of its queues.
 func (s *shard) limitRefs(r *shardRealm, first *queue.Queue, refs int) {
 	var open []*queue.Queue
 	for q := first; q != nil; q = q.Next {

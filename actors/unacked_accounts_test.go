@@ -63,7 +63,7 @@ func TestAccountUsesOnlyItsShare(t *testing.T) {
 			synctest.Wait()
 			most = max(most, srv.Metrics.UnackedBytes.Load())
 		}
-		time.Sleep(2 * weighPause * time.Second)
+		time.Sleep(2 * usageInterval * time.Second)
 		synctest.Wait()
 		expectEnded(t, "the account beyond its share", true, oldest...)
 		n, m := srv.Metrics.QueuesEvictedForMemory.Load(), srv.Metrics.QueuesEvictedForAccount.Load()
@@ -130,7 +130,7 @@ func TestShareOfAccountsThatAreBehindTogether(t *testing.T) {
 				poll()
 			}
 			poll()
-			time.Sleep(2 * weighPause * time.Second)
+			time.Sleep(2 * usageInterval * time.Second)
 			synctest.Wait()
 			what := fmt.Sprint(room.behind, " of ", room.users, " are behind")
 			expectEnded(t, what, room.behind == 1, behind...)

@@ -1,3 +1,5 @@
-// Package admission decides, as plain data, when the commands of an organization may have their turn: Lag estimates how
-// long events will wait until they are delivered, Room holds the commands that have to wait, fairly between accounts.
+// Package admission is the admission control of an organization, as plain data. Commands wait for their turn while
+// events are delivered or fetched too slowly. Lag estimates how long new events will wait for their delivery to the
+// event queues. FetchLimiter limits the rate of new events to the rate at which clients fetch them. WaitQueue holds the
+// waiting commands and serves accounts in turn.
 package admission

@@ -61,21 +61,21 @@ func TestLagIsForeseen(t *testing.T) {
 	}
 }
 
-// pollers is a Pollers with clients that fetch a number of events a second, of which count poll at a time.
-type pollers struct {
-	Pollers
+// simulatedClients is a FetchLimiter whose clients fetch a fixed number of events a second.
+type simulatedClients struct {
+	FetchLimiter
 	now     time.Duration
 	backlog float64
 }
 
 // run offers commands of 1000 events for a while, to clients that fetch capacity events a second in total. It returns
 // how many were admitted, and the longest time that events waited.
-func (p *pollers) run(offered, capacity float64, length time.Duration) (admitted int, longest time.Duration) {
+func (p *simulatedClients) run(offered, capacity float64, length time.Duration) (admitted int, longest time.Duration) {
 	owed := 0.0
 	for end := p.now + length; p.now < end; p.now += ms {
 		for owed += offered / 1e6; owed >= 1; owed-- {
-			if p.HasRoom(0, p.now) {
-				p.Spend(1000)
+			if p.Allows(0, p.now) {
+				p.CountProduced(1000)
 				admitted++
 				p.backlog += 1000
 			}
@@ -84,15 +84,15 @@ func (p *pollers) run(offered, capacity float64, length time.Duration) (admitted
 		p.backlog -= fetched
 		waits := time.Duration(p.backlog / capacity * float64(second))
 		longest = max(longest, waits)
-		p.Count(Answers{Count: 10, Events: int(fetched), Waited: 10 * waits}, p.now)
+		p.CountFetched(Answers{Count: 10, Events: int(fetched), Waited: 10 * waits}, p.now)
 	}
 	return admitted, longest
 }
 
 // Clients that are offered more than they can fetch get nearly all that they can, and soon; afterwards nothing waits.
-func TestPollersLimitTheRate(t *testing.T) {
+func TestFetchLimiterLimitsTheRate(t *testing.T) {
 	for _, times := range []float64{2, 5} {
-		p := pollers{Pollers: NewPollers(250 * ms), now: second}
+		p := simulatedClients{FetchLimiter: NewFetchLimiter(250 * ms), now: second}
 		p.run(100e3, 800e3, 5*second) // quiet
 		if _, longest := p.run(700e3, 800e3, 5*second); longest > 100*ms {
 			t.Errorf("below capacity events waited %v", longest)
@@ -110,18 +110,18 @@ func TestPollersLimitTheRate(t *testing.T) {
 }
 
 // Half of the queues have no client any more: this does not lower the rate of the others.
-func TestPollersOfAbandonedQueues(t *testing.T) {
-	p := NewPollers(250 * ms)
+func TestFetchLimiterOfAbandonedQueues(t *testing.T) {
+	p := NewFetchLimiter(250 * ms)
 	now := second
 	for range 10_000 {
 		now += ms
-		p.Spend(400)
-		p.Count(Answers{Count: 1, Events: 200}, now)
+		p.CountProduced(400)
+		p.CountFetched(Answers{Count: 1, Events: 200}, now)
 	}
 	for range 400 { // now they are late
 		now += ms
-		p.Spend(400)
-		p.Count(Answers{Count: 1, Events: 200, Waited: 200 * ms}, now)
+		p.CountProduced(400)
+		p.CountFetched(Answers{Count: 1, Events: 200, Waited: 200 * ms}, now)
 	}
 	if p.rate < 0.8*400e3 || p.rate > 1.1*400e3 {
 		t.Errorf("rate %.0f, want about 400,000", p.rate)
@@ -130,24 +130,24 @@ func TestPollersOfAbandonedQueues(t *testing.T) {
 
 // Clients that begin to fetch many events are not taken for slow ones: the rate is what they fetch then, at first, after
 // a pause, and after a time with few events.
-func TestPollersThatBegin(t *testing.T) {
-	p := NewPollers(250 * ms)
+func TestFetchLimiterOfStartingClients(t *testing.T) {
+	p := NewFetchLimiter(250 * ms)
 	now := second
 	few := func() {
 		for range 5000 {
 			now += ms
-			p.HasRoom(0, now)
-			p.Spend(1)
-			p.Count(Answers{Count: 1, Events: 1}, now)
+			p.Allows(0, now)
+			p.CountProduced(1)
+			p.CountFetched(Answers{Count: 1, Events: 1}, now)
 		}
 	}
 	for i, before := range []func(){func() {}, func() { now += time.Minute }, few} {
 		before()
 		for range 300 {
 			now += ms
-			p.HasRoom(0, now)
-			p.Spend(300)
-			p.Count(Answers{Count: 1, Events: 300, Waited: 200 * ms}, now)
+			p.Allows(0, now)
+			p.CountProduced(300)
+			p.CountFetched(Answers{Count: 1, Events: 300, Waited: 200 * ms}, now)
 		}
 		if p.rate < 0.8*0.9*300e3 {
 			t.Errorf("case %d: rate %.0f, want about 300,000", i, p.rate)
@@ -156,18 +156,18 @@ func TestPollersThatBegin(t *testing.T) {
 }
 
 // If clients stop polling, nothing is held back for ever.
-func TestPollersThatStop(t *testing.T) {
-	p := NewPollers(250 * ms)
+func TestFetchLimiterOfStoppedClients(t *testing.T) {
+	p := NewFetchLimiter(250 * ms)
 	now := second
 	for range 300 {
 		now += ms
-		p.Spend(1000)
-		p.Count(Answers{Count: 1, Events: 1000, Waited: second}, now)
+		p.CountProduced(1000)
+		p.CountFetched(Answers{Count: 1, Events: 1000, Waited: second}, now)
 	}
-	if p.HasRoom(0, now) {
+	if p.Allows(0, now) {
 		t.Fatal("clients are late, and there is room")
 	}
-	if now += 2 * pollWindow; !p.HasRoom(0, now) && !p.HasRoom(0, now+pollWindow) {
+	if now += 2 * pollWindow; !p.Allows(0, now) && !p.Allows(0, now+pollWindow) {
 		t.Error("no room although no client polls")
 	}
 }

@@ -28,7 +28,7 @@ var mutants = []struct {
 	{"state that is not thrown away", "actors/realm_standby.go",
 		"a.realm, a.durable, a.rowsSeq, a.reloading = l.realm, l.realm.Seq(), l.rowsSeq, false",
 		"a.durable, a.rowsSeq, a.reloading = l.realm.Seq(), l.rowsSeq, false", "./actors", "TestClusterLeaderIsCutOff"},
-	{"acknowledgements from before the ownership", "actors/realm_clients.go", "a.unacked.taken[k] = n", "",
+	{"acknowledgements from before the ownership", "actors/realm_clients.go", "a.unacked.shardGenerations[k] = n", "",
 		"./actors", "TestReportsFromBeforeTheOwnership"},
 }
 

@@ -32,15 +32,15 @@ type answerBuilders struct {
 	began   time.Time
 	refused atomic.Int64
 
-	mu   sync.Mutex
-	free int
-	room *admission.Room[string, chan bool] // each channel gets one value: whether the answer can be built
+	mu    sync.Mutex
+	free  int
+	queue *admission.WaitQueue[string, chan bool] // each channel gets one value: whether the answer can be built
 }
 
 // newAnswerBuilders uses half of the processors: the other half is for everything else.
 func newAnswerBuilders() *answerBuilders {
 	return &answerBuilders{began: time.Now(), free: max(1, runtime.GOMAXPROCS(0)/2),
-		room: admission.NewRoom[string, chan bool](MaxWaitingBuilds, MaxWaitingBuildsOfCaller)}
+		queue: admission.NewWaitQueue[string, chan bool](MaxWaitingBuilds, MaxWaitingBuildsOfCaller)}
 }
 
 // enter waits until the caller's answer can be built. If it reports true, leave must be called.
@@ -52,7 +52,7 @@ func (b *answerBuilders) enter(caller string) bool {
 		return true
 	}
 	turn := make(chan bool, 1)
-	if refused, full := b.room.Add(admission.Account[string]{User: caller}, turn, time.Since(b.began)); full {
+	if refused, full := b.queue.Add(admission.Account[string]{User: caller}, turn, time.Since(b.began)); full {
 		b.refused.Add(1)
 		refused <- false
 	}
@@ -70,7 +70,7 @@ func (b *answerBuilders) enter(caller string) bool {
 func (b *answerBuilders) leave() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if turn, _, ok := b.room.Next(time.Since(b.began)); ok {
+	if turn, _, ok := b.queue.Next(time.Since(b.began)); ok {
 		turn <- true
 		return
 	}
@@ -81,7 +81,7 @@ func (b *answerBuilders) leave() {
 func (b *answerBuilders) expire() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, turn := range b.room.Expire(time.Since(b.began) - maxBuildWait) {
+	for _, turn := range b.queue.Expire(time.Since(b.began) - maxBuildWait) {
 		b.refused.Add(1)
 		turn <- false
 	}
@@ -91,7 +91,7 @@ func (b *answerBuilders) expire() {
 func (b *answerBuilders) waiting() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.room.Len()
+	return b.queue.Len()
 }
 
 // answerBuild counts the memory of one answer while its endpoint runs.

@@ -12,7 +12,7 @@ import (
 // Large answers are built one after the other, and callers take turns: many of one caller delay another caller's by
 // one.
 func TestLargeAnswersTakeTurns(t *testing.T) {
-	b := &answerBuilders{began: time.Now(), free: 1, room: admission.NewRoom[string, chan bool](100, 3)}
+	b := &answerBuilders{began: time.Now(), free: 1, queue: admission.NewWaitQueue[string, chan bool](100, 3)}
 	if !b.enter("ann") {
 		t.Fatal("the first answer is refused")
 	}
@@ -57,10 +57,10 @@ func TestLargeAnswersTakeTurns(t *testing.T) {
 
 // Requests that have waited too long are refused.
 func TestWaitForTurnEnds(t *testing.T) {
-	b := &answerBuilders{began: time.Now().Add(-time.Hour), room: admission.NewRoom[string, chan bool](100, 3)}
+	b := &answerBuilders{began: time.Now().Add(-time.Hour), queue: admission.NewWaitQueue[string, chan bool](100, 3)}
 	old, young := make(chan bool, 1), make(chan bool, 1)
-	b.room.Add(admission.Account[string]{User: "ann"}, old, time.Hour-maxBuildWait-time.Second)
-	b.room.Add(admission.Account[string]{User: "ann"}, young, time.Hour)
+	b.queue.Add(admission.Account[string]{User: "ann"}, old, time.Hour-maxBuildWait-time.Second)
+	b.queue.Add(admission.Account[string]{User: "ann"}, young, time.Hour)
 	b.expire()
 	b.leave()
 	if <-old || !<-young {

@@ -70,8 +70,9 @@ type Cluster interface {
 	DialOwner() (net.Conn, error)
 	// Owns reports whether this node owns an organization.
 	Owns(realm.ID) bool
-	// Keeps reports whether a core keeps event queues of an organization that it does not own; see Options.ForwardAll.
-	Keeps(realm.ID) bool
+	// HostsQueues reports whether a core hosts event queues of an organization that it does not own; see
+	// Options.ForwardAll.
+	HostsQueues(realm.ID) bool
 	// NewRequest returns a new id for a request of this node.
 	NewRequest() string
 	// Forward sends a request to the owner. An error that is an ErrNotForwarded says that the owner did not get it;
@@ -271,7 +272,7 @@ func (s *Server) runsHere(c *wire.Call, e *wire.Endpoint) bool {
 	read, report := e.Method == "GET", e.Path == registerPath || e.Path == presencePath
 	if s.options.ForwardAll {
 		poll := read && e.Path == eventsPath
-		return (poll || report) && c.Account != nil && s.options.Cluster.Keeps(c.Realm)
+		return (poll || report) && c.Account != nil && s.options.Cluster.HostsQueues(c.Realm)
 	}
 	return read || report
 }
@@ -280,7 +281,7 @@ const registerPath = "/register"
 
 // forwardsPolls reports whether the polls of an organization are forwarded to the owner.
 func (s *Server) forwardsPolls(id realm.ID) bool {
-	return s.options.ForwardAll && !s.options.Cluster.Owns(id) && !s.options.Cluster.Keeps(id)
+	return s.options.ForwardAll && !s.options.Cluster.Owns(id) && !s.options.Cluster.HostsQueues(id)
 }
 
 // forward lets the owner answer a request. The answer leaves when this node has its facts, so that the client reads its

@@ -48,7 +48,7 @@ type Options struct {
 	// Cluster is the other nodes; nil: this server is the only one.
 	Cluster Cluster
 	// ForwardAll is set on cores: one that does not own an organization forwards all requests for it, except those for
-	// event queues while Cluster.Keeps returns true.
+	// event queues while Cluster.HostsQueues returns true.
 	ForwardAll bool
 	// Extra adds routes outside the protocol: files, metrics, pages.
 	Extra func(r *router.Router)

@@ -21,7 +21,7 @@ import (
 	"parley/wire/peer"
 )
 
-// CoreOptions are the parts of a core that edges use.
+// CoreOptions are the options of a Core.
 type CoreOptions struct {
 	Directory *Directory
 	Node      *CoreNode
@@ -32,38 +32,38 @@ type CoreOptions struct {
 	Now       func() time.Time
 	Program   string // version
 
-	Files string // bucket of the files; "": they are in the data directory
+	Files string // bucket of the uploaded files; "": they are in the data directory
 
-	// What edges take over.
+	// Settings of the core that edges adopt.
 	Settings                          map[string]string
 	Secret                            []byte
 	Generation                        int64
 	Pushes, Bouncer, DevelopmentLogin bool
 
-	// Command executes a command of the operator that was given at another node.
+	// Command executes an operator command that another node has forwarded.
 	Command func(name string, args map[string]string) (any, error)
 }
 
-// Core serves the edges of a cluster.
+// Core serves the links of the other nodes. Only the leader accepts links.
 type Core struct {
 	CoreOptions
-	links   *peer.Server
-	stopped sync.WaitGroup
-	leads   atomic.Bool
-	closed  chan struct{}
+	links    *peer.Server
+	stopped  sync.WaitGroup
+	isLeader atomic.Bool
+	closed   chan struct{}
 
 	totals sync.Map // node -> *peerTotals
 
-	// FactsSent counts the facts that were sent to edges: each one once for each edge with its organization. Served and
-	// ServeFailed count the forwarded requests that were answered, and those without an answer.
+	// FactsSent counts the facts that were sent to edges: a fact counts once for each edge with a replica of its
+	// organization. Served and ServeFailed count the forwarded requests that were answered, and those that failed.
 	FactsSent, Served, ServeFailed atomic.Int64
 	// PresenceCopied counts the rows of presence that were sent to other cores.
 	PresenceCopied atomic.Int64
-	// Compared and Different count the states of organizations that Verify has compared, and those that differed.
+	// Compared counts the organizations whose states Verify has compared, Different those whose states differed.
 	Compared, Different atomic.Int64
 }
 
-// edgeLink is an edge with a link to this core.
+// edgeLink is a link from another node, an edge or a core.
 type edgeLink struct {
 	peer    *peer.Peer
 	edge    *actors.Edge
@@ -72,14 +72,14 @@ type edgeLink struct {
 	level   uint16 // newest rule level that its program knows
 	since   time.Time
 
-	mu     sync.Mutex
-	closed bool
-	stops  map[realm.ID]func() // end following presence and ephemeral events
-	// presence is sent to another core; nil for edges
+	mu            sync.Mutex
+	closed        bool
+	stopFollowing map[realm.ID]func() // end the subscriptions to presence and ephemeral events
+	// presence has the rows of presence for another core; nil for edges.
 	presence *presenceCopies
 	report   edgeReport
 	lag      map[realm.ID]*realmLag
-	// sentThrough is the last fact of each realm that was sent over this link.
+	// sentThrough is the newest fact of each realm that was sent over this link.
 	sentThrough map[realm.ID]realm.Seq
 	totals      *peerTotals // of the node
 
@@ -92,14 +92,14 @@ func StartCore(o CoreOptions) (*Core, error) {
 	c := &Core{CoreOptions: o, closed: make(chan struct{})}
 	listener := o.Node.listener
 	listener.OnRefused(func(from net.Addr, err error) {
-		c.Log.Warn("connection of another node refused: it is no node of this cluster, or its clock is wrong",
+		c.Log.Warn("connection refused: the other side is not a node of this cluster, or its clock is wrong",
 			"from", from.String(), "err", err)
 	})
 	c.links = peer.NewServer(c)
 	c.stopped.Go(func() { c.links.Serve(listener.Protocol(peer.LinkProtocol)) })
 	c.stopped.Go(func() {
 		peer.ServeJoins(listener.Protocol(peer.JoinProtocol), func(r peer.JoinRequest) peer.JoinAnswer {
-			if !c.leads.Load() {
+			if !c.isLeader.Load() {
 				return peer.JoinAnswer{Error: errNotLeader.Error(), Elsewhere: true}
 			}
 			if err := checkLevel(r.Node, max(r.Level, realm.FirstLevel), c.Node.Level()); err != nil {
@@ -110,7 +110,7 @@ func StartCore(o CoreOptions) (*Core, error) {
 				a.Secret, a.Development, a.Files = c.Secret, c.DevelopmentLogin, c.Files
 				c.stopped.Go(func() { c.addCore(r.Node, r.Address) })
 			}
-			c.Log.Info("node wants to join", "node", r.Node, "role", string(a.Role), "err", a.Error)
+			c.Log.Info("join request answered", "node", r.Node, "role", string(a.Role), "err", a.Error)
 			return a
 		})
 	})
@@ -149,22 +149,23 @@ func (c *Core) Connect(p *peer.Peer, data []byte) ([]byte, error) {
 	if err := errors.Join(peer.CheckVersion(g.Version), c.Directory.checkMember(p.Node)); err != nil {
 		return nil, err
 	}
-	if !c.leads.Load() {
+	if !c.isLeader.Load() {
 		return nil, errNotLeader
 	}
 	now := c.Now()
 	if err := checkClock(p.Node, g.Clock, now); err != nil {
 		return nil, err
 	}
-	if err := c.waitForOther(p, g.Boot); err != nil {
+	if err := c.rejectDuplicate(p, g.Boot); err != nil {
 		return nil, err
 	}
 	g.Level = max(g.Level, realm.FirstLevel)
 	if err := checkLevel(p.Node, g.Level, c.Node.Level()); err != nil {
 		return nil, err
 	}
-	e := &edgeLink{peer: p, boot: g.Boot, program: g.Program, level: g.Level, since: now, stops: map[realm.ID]func(){},
-		lag: map[realm.ID]*realmLag{}, sentThrough: map[realm.ID]realm.Seq{}, totals: c.totalsOf(p.Node)}
+	e := &edgeLink{peer: p, boot: g.Boot, program: g.Program, level: g.Level, since: now,
+		stopFollowing: map[realm.ID]func(){},
+		lag:           map[realm.ID]*realmLag{}, sentThrough: map[realm.ID]realm.Seq{}, totals: c.totalsOf(p.Node)}
 	p.Link = e
 	e.edge = c.Orgs.ConnectEdge(p.Node, e)
 	w := welcome{
@@ -178,13 +179,13 @@ func (c *Core) Connect(p *peer.Peer, data []byte) ([]byte, error) {
 	return codec.EncodeRow(&w), nil
 }
 
-// otherEndsWithin is how long a node waits for the end of a link that another process of the same node has: the
-// connection of a process that was killed ends at once, a silent one after peer.DeadAfter.
-const otherEndsWithin = peer.DeadAfter + 3*peer.Heartbeat
+// duplicateTimeout is how long a new link waits until the previous link of the same node ends. The connection of a
+// killed process ends at once; that of an unreachable process ends after peer.DeadAfter.
+const duplicateTimeout = peer.DeadAfter + 3*peer.Heartbeat
 
-// waitForOther returns an error if another process is connected as the same node, and goes on: two processes with the
-// same certificate would end each other's links for ever.
-func (c *Core) waitForOther(p *peer.Peer, boot string) error {
+// rejectDuplicate returns an error if another process stays connected as the same node. Otherwise two processes with
+// the same certificate would end each other's links for ever.
+func (c *Core) rejectDuplicate(p *peer.Peer, boot string) error {
 	old := c.links.Find(p.Node)
 	if old == nil {
 		return nil
@@ -195,7 +196,7 @@ func (c *Core) waitForOther(p *peer.Peer, boot string) error {
 	select {
 	case <-old.Context().Done():
 		return nil
-	case <-time.After(otherEndsWithin):
+	case <-time.After(duplicateTimeout):
 		return fmt.Errorf("another process is connected as node %s from %s: stop it, or join with a new token, "+
 			"another --node and an empty data directory; a copied data directory cannot be used", p.Node, old.Addr())
 	}
@@ -214,7 +215,7 @@ func (c *Core) Connected(p *peer.Peer) {
 	}
 }
 
-// Disconnect ends everything that the edge followed.
+// Disconnect ends all subscriptions of an edge.
 func (c *Core) Disconnect(p *peer.Peer, err error) {
 	e := p.Link.(*edgeLink)
 	e.edge.Disconnect()
@@ -224,7 +225,7 @@ func (c *Core) Disconnect(p *peer.Peer, err error) {
 	e.totals.mu.Unlock()
 	e.mu.Lock()
 	e.closed = true
-	for _, stop := range e.stops {
+	for _, stop := range e.stopFollowing {
 		stop()
 	}
 	if e.presence != nil {
@@ -250,15 +251,15 @@ func (c *Core) Receive(p *peer.Peer, m []byte) {
 		var id realm.ID
 		if err = decode(m[1:], &id); err == nil {
 			e.close(id)
-			// If the edge has any queue left, its clients will poll somewhere; the core keeps it until then.
-			e.edge.KeepQueues(id, actors.KeptQueues{Through: math.MaxUint64, Number: math.MaxUint64})
+			// If the edge still hosts queues, the owner hosts them until their clients poll another node.
+			e.edge.ReportQueues(id, actors.HostedQueues{Through: math.MaxUint64, Number: math.MaxUint64})
 		}
 	case msgCloseQueue:
 		var x queueMessage
 		if err = decode(m[1:], &x); err == nil {
 			e.edge.CloseQueue(x.Realm, x.Queue)
 		}
-	case msgAdopt, msgKept, msgAcks, msgOnline:
+	case msgAdopt, msgHosted, msgAcks, msgOnline:
 		err = e.receiveQueues(m)
 	case msgTick:
 		var id realm.ID
@@ -268,7 +269,7 @@ func (c *Core) Receive(p *peer.Peer, m []byte) {
 	case msgReport:
 		var x edgeReport
 		if err = decode(m[1:], &x); err == nil {
-			e.noteReport(x, c.Orgs, time.Now())
+			e.handleReport(x, c.Orgs, time.Now())
 			c.copyPresence(e, x.Applied)
 		}
 	case msgDigest:
@@ -284,17 +285,17 @@ func (c *Core) Receive(p *peer.Peer, m []byte) {
 	}
 }
 
-// open sends a node with event queues the presence and the events without a fact of a realm, from now on.
+// open subscribes a node that hosts event queues of a realm to its presence and ephemeral events.
 func (c *Core) open(e *edgeLink, id realm.ID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.closed || e.stops[id] != nil {
+	if e.closed || e.stopFollowing[id] != nil {
 		return
 	}
 	e.presence.end(id)
 	feed := &presenceFeed{peer: e.peer, realm: id}
 	stopPresence := c.Orgs.FollowPresence(id, func(rows []presence.Row) {
-		feed.note(rows)
+		feed.add(rows)
 		if e.peer.Role == peer.Core {
 			c.PresenceCopied.Add(int64(len(rows)))
 		}
@@ -302,15 +303,15 @@ func (c *Core) open(e *edgeLink, id realm.ID) {
 	stopEphemeral := c.Orgs.FollowEphemeral(id, func(t realm.Publication) {
 		e.peer.Send(encode(msgEphemeral, &ephemeralMessage{id, codec.EncodeUnacked(t)}))
 	})
-	e.stops[id] = func() { stopPresence(); stopEphemeral(); feed.end() }
+	e.stopFollowing[id] = func() { stopPresence(); stopEphemeral(); feed.end() }
 }
 
 func (e *edgeLink) close(id realm.ID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if stop := e.stops[id]; stop != nil {
+	if stop := e.stopFollowing[id]; stop != nil {
 		stop()
-		delete(e.stops, id)
+		delete(e.stopFollowing, id)
 		delete(e.sentThrough, id)
 	}
 }
@@ -355,7 +356,7 @@ func (c *Core) Call(ctx context.Context, p *peer.Peer, m []byte, reply func([]by
 		if err := decode(m[1:], &x); err != nil {
 			return err
 		}
-		if p.Role == peer.Edge || x.QueueOnly && p.Node != c.Directory.Node { // the node keeps the queue
+		if p.Role == peer.Edge || x.QueueOnly && p.Node != c.Directory.Node { // that node hosts the queue
 			x.Edge = p.Link.(*edgeLink).edge.Key()
 		}
 		a, err := c.HTTP.ServeForwarded(httpd.ForwardedRequest(x))
@@ -429,8 +430,8 @@ func (c *Core) sendRows(id realm.ID, answer func(any) error) error {
 	return answer(&part)
 }
 
-// sendTexts sends the texts of a page of messages. Those that are damaged or erased are left out: the edge asks for
-// each of them again, and gets the reason.
+// sendTexts sends the texts of a page of messages. It omits damaged and erased texts: the edge asks for each of them
+// again and gets the reason.
 func (c *Core) sendTexts(x *textsCall, answer func(any) error) error {
 	if len(x.Refs) > maxTexts {
 		return fmt.Errorf("a call asks for %d texts, more than %d", len(x.Refs), maxTexts)
@@ -457,14 +458,14 @@ func (c *Core) sendTexts(x *textsCall, answer func(any) error) error {
 // errOneBatch ends a followCall for one batch.
 var errOneBatch = errors.New("one batch was sent")
 
-// follow sends the batches of a realm. The goroutine waits if the edge reads slowly; see snapshot.Disk.Follow.
+// follow sends the batches of a realm. It blocks while the edge reads slowly; see snapshot.Disk.Follow.
 func (c *Core) follow(ctx context.Context, e *edgeLink, x followCall, reply func([]byte) error) error {
 	done := make(chan error, 1)
 	stop := c.Disk().Follow(x.Realm, x.After, func(b realm.Batch) error {
 		err := reply(codec.EncodeBatch(&b))
 		if err == nil {
 			c.FactsSent.Add(int64(len(b.Facts)))
-			e.noteSent(&b)
+			e.countSent(&b)
 			if x.One {
 				err = errOneBatch
 			}

@@ -18,15 +18,15 @@ import (
 // metaKey is the key of the members and tokens in the replicated log.
 const metaKey = "cluster"
 
-// CoreNode is a core's copy of the organizations, and its address for the other nodes.
+// CoreNode is a core's copy of the organizations, with the listener for the other nodes.
 type CoreNode struct {
 	*replicated.Node
 	Directory *Directory
 	listener  *peer.Listener
 }
 
-// OpenCoreNode opens the address for other nodes and the copy of the organizations in a data directory. election is how
-// long it waits for a leader before it asks for votes.
+// OpenCoreNode opens the listener for other nodes and the copy of the organizations in a data directory. election is
+// the election timeout: how long the node waits for a leader before it asks for votes.
 func OpenCoreNode(
 	d *Directory, data string, store snapshot.Options, election time.Duration, log *slog.Logger,
 ) (*CoreNode, error) {
@@ -60,7 +60,7 @@ func OpenCoreNode(
 	d.mu.Lock()
 	d.replicate = func(value []byte) error { return n.SetMeta(metaKey, value) }
 	d.mu.Unlock()
-	if err := n.OnMeta(metaKey, func(value []byte) { go d.takeShared(value, log) }); err != nil {
+	if err := n.OnMeta(metaKey, func(value []byte) { go d.applyShared(value, log) }); err != nil {
 		return nil, errors.Join(err, n.Close(), l.Close())
 	}
 	return &CoreNode{n, d, l}, nil
@@ -125,7 +125,7 @@ func (r *raftLinks) Accept() (net.Conn, error) {
 	}
 }
 
-// Close ends Accept. The listener serves other protocols, too.
+// Close ends Accept. It does not close the listener, which serves other protocols, too.
 func (r *raftLinks) Close() error {
 	r.once.Do(func() { close(r.closed) })
 	return nil
@@ -137,15 +137,15 @@ func (r *raftLinks) Dial(address string, timeout time.Duration) (net.Conn, error
 	return r.id.Dial(ctx, address, peer.RaftProtocol)
 }
 
-// sharedState is the part of the state that every core has.
+// sharedState is the part of the state that is the same on every core.
 type sharedState struct {
 	Version int64         `json:"version"` // counts the changes
 	Members []Member      `json:"members"`
 	Tokens  []storedToken `json:"tokens,omitempty"`
 }
 
-// takeShared takes over a change that another core has made.
-func (d *Directory) takeShared(value []byte, log *slog.Logger) {
+// applyShared applies a change that another core has made.
+func (d *Directory) applyShared(value []byte, log *slog.Logger) {
 	var x sharedState
 	err := json.Unmarshal(value, &x)
 	if err == nil {
@@ -158,11 +158,11 @@ func (d *Directory) takeShared(value []byte, log *slog.Logger) {
 		err = d.write()
 	}
 	if err != nil {
-		log.Error("members of the cluster not stored", "err", err)
+		log.Error("storing the members of the cluster failed", "err", err)
 	}
 }
 
-// IsRemoved reports whether a node was removed, as far as this one knows.
+// IsRemoved reports whether a node was removed from the cluster, as far as this node knows.
 func (d *Directory) IsRemoved(node string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

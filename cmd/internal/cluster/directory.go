@@ -41,17 +41,17 @@ type state struct {
 	Node       string    `json:"node"`
 	Role       peer.Role `json:"role"`
 	PeerListen string    `json:"peer_listen,omitempty"`
-	Cores      []string  `json:"cores,omitempty"` // addresses, at an edge
-	// DevelopmentLogin says that the cluster had the development login when this core has joined.
+	Cores      []string  `json:"cores,omitempty"` // their addresses; only at an edge
+	// DevelopmentLogin says that the development login was enabled when this core joined.
 	DevelopmentLogin bool `json:"development_login,omitempty"`
 
-	// At cores only; the same at all of them.
+	// Only at cores; the same at every core.
 	Version int64         `json:"version,omitempty"` // counts the changes
 	Members []Member      `json:"members,omitempty"`
 	Tokens  []storedToken `json:"tokens,omitempty"`
 }
 
-// Directory is the membership of a node, as it is in its data directory. Its methods may be called by any goroutine.
+// Directory is the membership of a node, stored in its data directory. Its methods may be called by any goroutine.
 type Directory struct {
 	path string
 	mu   sync.Mutex
@@ -60,7 +60,7 @@ type Directory struct {
 	replicate func([]byte) error
 }
 
-// Exists reports whether a data directory is one of a cluster's node.
+// Exists reports whether a data directory belongs to a node of a cluster.
 func Exists(data string) bool {
 	_, err := os.Stat(filepath.Join(data, folder, stateFile))
 	return err == nil
@@ -71,7 +71,7 @@ func OpenDirectory(data string) (*Directory, error) {
 	d := &Directory{path: filepath.Join(data, folder)}
 	text, err := os.ReadFile(filepath.Join(d.path, stateFile))
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("%s is not the data directory of a cluster's node: parley cluster init makes it one",
+		return nil, fmt.Errorf("%s is not the data directory of a node of a cluster: parley cluster init makes it one",
 			data)
 	}
 	if err == nil {
@@ -83,18 +83,18 @@ func OpenDirectory(data string) (*Directory, error) {
 	return d, nil
 }
 
-// checkAddress returns an error for an address at which other nodes cannot reach a core, now and after a restart.
+// checkAddress returns an error unless other nodes can reach a core at the address, also after a restart.
 func checkAddress(peerListen string) error {
 	host, port, err := net.SplitHostPort(peerListen)
 	if n, e := strconv.ParseUint(port, 10, 16); err != nil || e != nil || n == 0 || host == "" ||
 		net.ParseIP(host).IsUnspecified() {
-		return fmt.Errorf("a core needs --peer-listen HOST:PORT, the address at which other nodes reach it; %q is none",
+		return fmt.Errorf("a core needs --peer-listen HOST:PORT, an address at which other nodes can reach it, not %q",
 			peerListen)
 	}
 	return nil
 }
 
-// Init makes a data directory the one of the first core of a new cluster.
+// Init turns a data directory into that of the first core of a new cluster.
 func Init(data, node, peerListen string) error {
 	if err := peer.CheckNodeID(node); err != nil {
 		return err
@@ -131,10 +131,10 @@ func Init(data, node, peerListen string) error {
 	if err := writeFile(filepath.Join(d.path, authorityKey), rootKey); err != nil {
 		return err
 	}
-	return d.save() // last: the directory is a node's from now on
+	return d.save() // last: Exists returns true from now on
 }
 
-// Join exchanges a token for a certificate and makes a data directory the one of a new node.
+// Join turns a data directory into that of a new node. answer is the answer of a core to the join request.
 func Join(answer peer.JoinAnswer, data, node, peerListen string, key []byte) (*Directory, error) {
 	d := &Directory{path: filepath.Join(data, folder), state: state{
 		Node: node, Role: answer.Role, PeerListen: peerListen, Cores: answer.Addresses,
@@ -162,7 +162,8 @@ func (d *Directory) writeKeys(certificate, key, authority []byte) error {
 		writeFile(filepath.Join(d.path, keyFile), key), writeFile(filepath.Join(d.path, authorityFile), authority))
 }
 
-// save writes the state; d.mu is locked, or nothing else has d.
+// save stores the state: shared parts on all cores, the rest on this node. d.mu is locked, or no other goroutine uses
+// d.
 func (d *Directory) save() error {
 	if d.replicate != nil {
 		before := d.Version
@@ -242,7 +243,7 @@ func (d *Directory) ClusterName() (string, error) {
 	return "cluster-" + hex.EncodeToString(sum[:16]), nil
 }
 
-// authority returns the authority of the cluster, which cores have.
+// authority returns the certificate authority of the cluster, whose key only cores have.
 func (d *Directory) authority() (*peer.Authority, error) {
 	certificate, err := os.ReadFile(filepath.Join(d.path, authorityFile))
 	if err != nil {
@@ -255,7 +256,7 @@ func (d *Directory) authority() (*peer.Authority, error) {
 	return peer.ReadAuthority(certificate, key)
 }
 
-// SetPeerListen records a new address of the node. The error says why a core cannot have it.
+// SetPeerListen records a new address of the node. It returns an error if other nodes cannot reach a core at it.
 func (d *Directory) SetPeerListen(address string) error {
 	if d.Role == peer.Core {
 		if err := checkAddress(address); err != nil {
@@ -330,7 +331,7 @@ func (d *Directory) setCores(list []string) error {
 	return d.write()
 }
 
-// Remove removes a node for ever: its certificate is not accepted any more.
+// Remove removes a node for ever: its certificate is no longer accepted.
 func (d *Directory) Remove(node string) error {
 	if err := d.checkMember(node); err != nil {
 		return err

@@ -11,12 +11,12 @@ import (
 	"parley/wire/peer"
 )
 
-// dissolvedFolder is the name of the folder of the membership while it is being removed.
+// dissolvedFolder is the name of the membership folder while it is being deleted.
 const dissolvedFolder = folder + ".dissolved"
 
-// Dissolve makes the data directory of a stopped core one of a single node: the organizations, event queues and keys
-// stay, the membership is removed. It returns the number of entries of the replicated log that the store did not
-// contain yet. Without acceptLoss the core must be the only one with a vote.
+// Dissolve turns the data directory of a stopped core into that of a single server. The organizations, event queues and
+// keys are kept, the membership is removed. It returns the number of entries of the replicated log that the store did
+// not contain yet. Without acceptLoss the core must be the only one with a vote.
 func Dissolve(data string, acceptLoss bool) (applied uint64, err error) {
 	d, err := OpenDirectory(data)
 	if err != nil {
@@ -42,12 +42,12 @@ func Dissolve(data string, acceptLoss bool) (applied uint64, err error) {
 			return 0, err
 		}
 	}
-	gone := filepath.Join(data, dissolvedFolder)
-	if err := os.RemoveAll(gone); err != nil {
+	dissolved := filepath.Join(data, dissolvedFolder)
+	if err := os.RemoveAll(dissolved); err != nil {
 		return applied, err
 	}
-	if err := os.Rename(d.path, gone); err != nil {
+	if err := os.Rename(d.path, dissolved); err != nil {
 		return applied, err
 	}
-	return applied, os.RemoveAll(gone)
+	return applied, os.RemoveAll(dissolved)
 }

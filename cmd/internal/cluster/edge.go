@@ -25,61 +25,62 @@ const (
 	// MaxLinkWait is how long a request waits for the link to the core, or for a replica. A core that was killed is
 	// back sooner; clients repeat a request after 15 seconds or later.
 	MaxLinkWait = httpd.MaxForwardWait
-	// redialAfter is the time between two tries to open a link.
-	redialAfter = 50 * time.Millisecond
-	// refusedAfter is the time after a core has refused the node.
-	refusedAfter = 2 * time.Second
-	// reportEvery is how often an edge reports its state to the core.
-	reportEvery = 500 * time.Millisecond
-	// lateReplicaAfter is the time after which an edge logs that a replica still lacks facts that the core had when the
-	// link was opened.
-	lateReplicaAfter = 30 * time.Second
+	// redialInterval is the time between two attempts to open a link.
+	redialInterval = 50 * time.Millisecond
+	// refusedRetryInterval is the time between two attempts after a core has refused the node.
+	refusedRetryInterval = 2 * time.Second
+	// reportInterval is how often an edge reports its state to the core.
+	reportInterval = 500 * time.Millisecond
+	// lateReplicaTimeout is the time after which an edge logs that a replica still lacks facts that the core had when
+	// the link was opened.
+	lateReplicaTimeout = 30 * time.Second
 )
 
-// EdgeOptions are the parts of an edge.
+// EdgeOptions are the options of an Edge.
 type EdgeOptions struct {
 	Directory *Directory
 	Program   string // version
 	Log       *slog.Logger
 	// Digest returns the digest of a realm's state, and the last fact in it.
 	Digest func(realm.ID) (realm.Seq, string, error)
-	// Settings are those of a core that the leader must have, too, by name; nil at an edge.
+	// Settings are the settings of a core that must be the same at the leader, by name; nil at an edge.
 	Settings map[string]string
 	// MaxReplicas and MaxReplicaBytes limit the replicas of an edge; 0: DefaultMaxReplicas, and any number of bytes.
 	MaxReplicas     int
 	MaxReplicaBytes int64
 }
 
-// Edge is a node that has replicas of the organizations that a core owns.
+// Edge is a node with replicas of organizations that another node, the leader, owns. A core that is not the leader also
+// uses an Edge.
 type Edge struct {
 	EdgeOptions
 	id    *peer.Identity
-	boot  string // begins the ids of this process's requests
+	boot  string // prefix of the ids of this process's requests
 	count atomic.Int64
 
 	orgs        *actors.Server // set by Start
 	subdomainOf func(host string) string
-	offset      atomic.Int64 // lead of the core's clock, in nanoseconds
+	offset      atomic.Int64 // how far the core's clock is ahead, in nanoseconds
 
 	mu        sync.Mutex
 	link      *peer.Link
-	address   string                                // of the core that the link leads to
+	address   string                                // of the core at the other end of the link
 	core      string                                // the node at that address
 	changed   chan struct{}                         // closed when link or ready changes
-	ready     bool                                  // the replicas are as new as the core was when the link was opened
-	keeps     bool                                  // the leader lets this core keep event queues
+	ready     bool                                  // the replicas have caught up since the link was opened
+	mayHost   bool                                  // the leader allows this core to host event queues
 	current   bool                                  // it has all facts that the leader had when the link was opened
-	unready   time.Time                             // since when it is not ready
-	refused   error                                 // why the core has refused the node at the last try
-	adoptions map[int64]func(actors.Adopted, error) // that the core has not answered
+	unready   time.Time                             // since when ready has been false
+	refused   error                                 // why the core refused the node at the last attempt
+	adoptions map[int64]func(actors.Adopted, error) // not answered by the core yet
 	adopted   int64                                 // number of the last one
 	names     map[string]realm.ID
 	opening   map[realm.ID]*opening
 	open      map[realm.ID]*openReplica
-	absent    map[string]time.Time // until when a subdomain counts as one without an organization
+	absent    map[string]time.Time // subdomains without an organization, and until when this is assumed
 
-	// followed are the organizations whose queues this core keeps now; see Keeps.
-	followed atomic.Pointer[map[realm.ID]bool]
+	// hosted are the organizations whose event queues this core hosts now; see HostsQueues.
+	hosted atomic.Pointer[map[realm.ID]bool]
 
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -88,17 +89,18 @@ type Edge struct {
 	Counters EdgeCounters
 }
 
-// EdgeCounters count since the start of the process.
+// EdgeCounters are counters since the start of the process.
 type EdgeCounters struct {
-	// Forwarded requests: answered, not sent because there was no link, and ambiguous ones, whose answer was lost.
+	// Forwarded requests: those that were answered, those that were not sent because there was no link, and ambiguous
+	// ones, whose answers were lost.
 	Answered, NotSent, Ambiguous atomic.Int64
 	Connects, Adoptions          atomic.Int64
 	Sent, Received               atomic.Int64 // bytes on links that have ended
-	TextCalls                    atomic.Int64 // questions for texts
+	TextCalls                    atomic.Int64 // requests for message texts
 	NoRoom, Unloads              atomic.Int64 // of replicas
 }
 
-// Greeted has the facts about a core that an edge gets with its greeting.
+// Greeted is the answer of a core to the greeting of an edge.
 type Greeted struct {
 	Settings                          map[string]string
 	Secret                            []byte
@@ -131,7 +133,7 @@ func NewEdge(o EdgeOptions) (*Edge, error) {
 	return e, nil
 }
 
-// Greet opens the first link. It tries until the context ends or a core refuses the node.
+// Greet opens the first link. It repeats the attempt until the context ends or a core refuses the node.
 func (e *Edge) Greet(ctx context.Context) (*Greeted, error) {
 	for {
 		g, err := e.dial(ctx)
@@ -147,22 +149,22 @@ func (e *Edge) Greet(ctx context.Context) (*Greeted, error) {
 	}
 }
 
-// nextCoreAfter is how long a core may take to answer before the next one is tried, too: a process that is stopped
-// accepts connections and answers nothing.
-const nextCoreAfter = 100 * time.Millisecond
+// nextCoreDelay is how long a core may take to answer before the edge also dials the next core: a suspended process
+// accepts connections but does not answer.
+const nextCoreDelay = 100 * time.Millisecond
 
-// dialed is the result of trying one core.
+// dialed is the result of dialing one core.
 type dialed struct {
 	address string
 	greeted *Greeted
 	err     error
 }
 
-// maxDials limits the tries of one dial.
+// maxDials limits the attempts of one dial.
 const maxDials = 256
 
-// dial opens a link to the leader. It tries one core after the other, does not wait for one that does not answer, and
-// asks those again that are not the leader, because they may become it.
+// dial opens a link to the leader. It dials one core after the other, without waiting for cores that do not answer. It
+// dials cores that are not the leader again, because they may become the leader.
 func (e *Edge) dial(ctx context.Context) (g *Greeted, err error) {
 	left := e.Directory.CoreAddresses()
 	err = errors.New("the address of no core is known")
@@ -182,26 +184,26 @@ func (e *Edge) dial(ctx context.Context) (g *Greeted, err error) {
 			running--
 			switch err = x.err; {
 			case err == nil:
-				e.use(x.greeted)
+				e.applyGreeting(x.greeted)
 				return x.greeted, nil
 			case strings.Contains(err.Error(), errNotLeader.Error()):
 				err = errNotLeader
 				left = append(left, x.address)
 				select {
-				case <-time.After(redialAfter):
+				case <-time.After(redialInterval):
 				case <-ctx.Done():
 					return nil, ctx.Err()
 				}
 			case errors.Is(err, peer.ErrRefused):
 				return nil, err
 			}
-		case <-time.After(nextCoreAfter):
+		case <-time.After(nextCoreDelay):
 		}
 	}
 	return nil, err
 }
 
-// closeLate closes the links of n results that nobody waits for.
+// closeLate closes the links of n results that arrive after dial has returned.
 func closeLate(results chan dialed, n int) {
 	for range n {
 		if x := <-results; x.err == nil {
@@ -210,8 +212,8 @@ func closeLate(results chan dialed, n int) {
 	}
 }
 
-// use takes over the answer of a core.
-func (e *Edge) use(g *Greeted) {
+// applyGreeting applies the answer of a core: its clock, its address and the addresses of all cores.
+func (e *Edge) applyGreeting(g *Greeted) {
 	e.offset.Store(int64(g.ahead))
 	if d := g.ahead.Round(time.Millisecond); d.Abs() > time.Second {
 		e.Log.Warn("the clock of the core differs from that of this node, which uses the core's", "ahead", d.String())
@@ -220,7 +222,7 @@ func (e *Edge) use(g *Greeted) {
 	e.address, e.core = g.address, g.node
 	e.mu.Unlock()
 	if err := e.Directory.setCores(g.cores); err != nil {
-		e.Log.Warn("addresses of the cores not stored", "err", err)
+		e.Log.Warn("storing the addresses of the cores failed", "err", err)
 	}
 	e.Counters.Connects.Add(1)
 	if g.program != e.Program {
@@ -233,7 +235,7 @@ func (e *Edge) use(g *Greeted) {
 				"all cores the same one", "setting", name, "here", here, "leader", there, "core", g.node)
 		}
 	}
-	e.Log.Info("link to the core open", "core", g.node, "address", g.address)
+	e.Log.Info("link to the core opened", "core", g.node, "address", g.address)
 }
 
 func (e *Edge) dialCore(ctx context.Context, address string) (*Greeted, error) {
@@ -269,7 +271,7 @@ func (e *Edge) Start(first *Greeted, orgs *actors.Server, subdomainOf func(host 
 		return
 	}
 	e.stopped.Go(func() {
-		t := time.NewTicker(unloadEvery)
+		t := time.NewTicker(unloadInterval)
 		defer t.Stop()
 		for {
 			select {
@@ -288,7 +290,7 @@ func (e *Edge) Close() {
 	e.stopped.Wait()
 }
 
-// run keeps a link open.
+// run opens a link whenever there is none, until the edge is closed.
 func (e *Edge) run(g *Greeted) {
 	for e.ctx.Err() == nil {
 		var err error
@@ -296,13 +298,13 @@ func (e *Edge) run(g *Greeted) {
 			g, err = e.dial(e.ctx)
 		}
 		if err != nil {
-			wait := redialAfter
+			wait := redialInterval
 			if errors.Is(err, peer.ErrRefused) || errors.Is(err, peer.ErrOtherCluster) {
 				e.Log.Error("the core refuses this node", "err", err)
-				wait = refusedAfter
+				wait = refusedRetryInterval
 			}
 			e.change(func() {
-				if e.refused = nil; wait == refusedAfter {
+				if e.refused = nil; wait == refusedRetryInterval {
 					e.refused = err
 				}
 			})
@@ -315,13 +317,13 @@ func (e *Edge) run(g *Greeted) {
 		link := g.link
 		e.change(func() {
 			e.link, e.refused = link, nil
-			// How long there was no link does not count: requests wait until all facts are here.
+			// The time without a link does not count as lag: requests wait until all facts have been applied.
 			for _, x := range e.open {
-				x.lag, x.late = realmLag{}, false
+				x.lag, x.stale = realmLag{}, false
 			}
 		})
 		if e.isCore() {
-			e.stopped.Go(func() { e.beginKeeping(link, g) })
+			e.stopped.Go(func() { e.beginHosting(link, g) })
 		} else {
 			e.announce(link)
 			e.stopped.Go(func() { e.catchUp(link, g.seqs) })
@@ -332,14 +334,14 @@ func (e *Edge) run(g *Greeted) {
 			if e.ready {
 				e.unready = time.Now()
 			}
-			e.link, e.ready, e.keeps, e.current = nil, false, false, false
-			e.setFollowed()
+			e.link, e.ready, e.mayHost, e.current = nil, false, false, false
+			e.updateHosted()
 			sent, received := link.Traffic()
 			e.Counters.Sent.Add(sent)
 			e.Counters.Received.Add(received)
 		})
 		e.orgs.PauseReplicas(true)
-		e.endAdoptions(err)
+		e.failAdoptions(err)
 		if e.ctx.Err() == nil {
 			e.Log.Warn("link to the core broken", "err", err)
 		}
@@ -347,7 +349,7 @@ func (e *Edge) run(g *Greeted) {
 	}
 }
 
-// announce tells the owner of all organizations that are open here.
+// announce reports all organizations that are open on this node to the owner.
 func (e *Edge) announce(link *peer.Link) {
 	for _, id := range e.openRealms() {
 		link.Send(encode(msgOpen, id))
@@ -355,7 +357,7 @@ func (e *Edge) announce(link *peer.Link) {
 	}
 }
 
-// change changes the state of the link and wakes those who wait for it.
+// change changes the state of the link and wakes all goroutines that wait for a change.
 func (e *Edge) change(fn func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -364,7 +366,7 @@ func (e *Edge) change(fn func()) {
 	e.changed = make(chan struct{})
 }
 
-// catchUp lets requests in when the replicas are as new as the core was at the opening of the link.
+// catchUp accepts requests as soon as the replicas have all facts that the core had when the link was opened.
 func (e *Edge) catchUp(link *peer.Link, seqs map[realm.ID]realm.Seq) {
 	e.waitForAll(link, seqs)
 	e.change(func() {
@@ -375,7 +377,7 @@ func (e *Edge) catchUp(link *peer.Link, seqs map[realm.ID]realm.Seq) {
 	})
 }
 
-// waitForAll waits until this node has facts of some organizations, or the link has ended.
+// waitForAll waits until this node has applied the given facts, or the link has ended.
 func (e *Edge) waitForAll(link *peer.Link, seqs map[realm.ID]realm.Seq) {
 	var all sync.WaitGroup
 	for id, seq := range seqs {
@@ -384,15 +386,15 @@ func (e *Edge) waitForAll(link *peer.Link, seqs map[realm.ID]realm.Seq) {
 	all.Wait()
 }
 
-// report tells the core regularly what this edge has.
+// report reports the state of this edge to the core, every reportInterval.
 func (e *Edge) report(link *peer.Link) {
-	t := time.NewTicker(reportEvery)
+	t := time.NewTicker(reportInterval)
 	defer t.Stop()
 	for {
 		r := edgeReport{Applied: map[realm.ID]realm.Seq{}, Queues: e.orgs.Metrics.OpenQueues.Load(),
 			Polls: e.orgs.Metrics.ParkedPolls.Load(), Full: e.orgs.IsReadOnly()}
 		list := e.openRealms()
-		if e.isCore() { // it has all of them
+		if e.isCore() { // a core has all organizations
 			list = slices.Collect(maps.Values(e.orgs.Realms()))
 		}
 		for _, id := range list {
@@ -430,7 +432,7 @@ func (e *Edge) receive(link *peer.Link, m []byte) {
 	case msgSeqs:
 		var x seqsMessage
 		if err = decode(m[1:], &x); err == nil {
-			e.noteSeqs(x, time.Now())
+			e.updateLag(x, time.Now())
 		}
 	case msgAskDigest:
 		var x digestMessage
@@ -439,7 +441,7 @@ func (e *Edge) receive(link *peer.Link, m []byte) {
 		}
 	}
 	if err != nil {
-		e.Log.Error("message of the core", "err", err)
+		e.Log.Error("handling a message of the core failed", "err", err)
 	}
 }
 
@@ -453,8 +455,8 @@ func (e *Edge) openRealms() (list []realm.ID) {
 	return list
 }
 
-// waitForLink returns the link when there is one. With ready it must be one whose replicas are as new as the core was,
-// and a refusal of the core is returned at once.
+// waitForLink returns the link as soon as there is one. With ready it also waits until the replicas have caught up, and
+// returns a refusal of the core at once.
 func (e *Edge) waitForLink(ctx context.Context, ready bool) (*peer.Link, error) {
 	for {
 		e.mu.Lock()
@@ -487,7 +489,7 @@ func (e *Edge) WaitForLink(ctx context.Context) error {
 var errNoLink = realm.Refuse(realm.Busy, "SERVER_OVERLOADED",
 	"This server cannot reach the other servers; try again in a few seconds.")
 
-// Leader names the core that this node has its link to, with its address for the other nodes.
+// Leader returns a text with the name and address of the core at the other end of the link.
 func (e *Edge) Leader() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -497,7 +499,7 @@ func (e *Edge) Leader() string {
 	return fmt.Sprintf("node %s at %s", e.core, e.address)
 }
 
-// IsReady reports whether requests need not wait.
+// IsReady reports whether the replicas have caught up, so that requests need not wait.
 func (e *Edge) IsReady() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -509,7 +511,8 @@ func (e *Edge) IsReady() bool {
 // requests are refused.
 const unreadyTimeout = 3 * time.Second
 
-// State returns "" while this node follows a leader, and else, after unreadyTimeout, the reason for the health check.
+// State returns "" while this node follows a leader. After unreadyTimeout without a leader it returns the reason, for
+// the health check.
 func (e *Edge) State() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -566,7 +569,7 @@ func (e *Edge) Traffic() (sent, received int64) {
 	return sent + e.Counters.Sent.Load(), received + e.Counters.Received.Load()
 }
 
-// Silence returns how long ago the last sign of life of the core came; -1: there is no link.
+// Silence returns the time since the last message of the core; -1: there is no link.
 func (e *Edge) Silence() time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -589,7 +592,7 @@ func (e *Edge) DialOwner() (net.Conn, error) {
 	return e.id.Dial(ctx, address, peer.HTTPProtocol)
 }
 
-// Command lets the core execute a command of the operator. The answer is JSON.
+// Command forwards an operator command to the core. The answer is JSON.
 func (e *Edge) Command(ctx context.Context, name string, args map[string]string) ([]byte, error) {
 	link, err := e.waitForLink(ctx, false)
 	if err != nil {

@@ -96,7 +96,7 @@ func startTestCore(t *testing.T, names ...string) *testCore {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.SetLeading(true)
+	c.SetLeader(true)
 	t.Cleanup(func() { c.Close() })
 	return c
 }
@@ -188,7 +188,7 @@ func TestRefusedGreetings(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect("a removed node", c.greet(b, greeting{Version: peer.Version, Clock: now(0)}), "node b was removed")
-	c.SetLeading(false)
+	c.SetLeader(false)
 	err := c.greet(edge.Directory, greeting{Version: peer.Version, Boot: "x", Clock: now(0)})
 	expect("a core that is not the leader", err, errNotLeader.Error())
 }
@@ -283,7 +283,7 @@ func TestReplicasAreBounded(t *testing.T) {
 		p := c.links.Find("b").Link.(*edgeLink)
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		return p.stops[1] == nil && p.stops[2] != nil && p.stops[3] != nil
+		return p.stopFollowing[1] == nil && p.stopFollowing[2] != nil && p.stopFollowing[3] != nil
 	})
 	eventually(t, "all are unloaded", func() bool {
 		edge.unloadIdle(0)
@@ -313,11 +313,11 @@ func TestEdgeWithoutLink(t *testing.T) {
 	if err := look(); err != nil {
 		t.Fatal(err)
 	}
-	c.SetLeading(false)
+	c.SetLeader(false)
 	eventually(t, "the edge has lost its link", func() bool { return !edge.IsReady() })
 	eventually(t, "reads are refused", func() bool { return realm.IsBusy(look()) })
 	c.send(1, "meanwhile")
-	c.SetLeading(true)
+	c.SetLeader(true)
 	eventually(t, "the edge is back", edge.IsReady)
 	if err := look(); err != nil || edge.orgs.DurableSeq(1) < c.orgs.DurableSeq(1) {
 		t.Errorf("after the link is back: %v, fact %d of %d", err, edge.orgs.DurableSeq(1), c.orgs.DurableSeq(1))
@@ -345,13 +345,13 @@ func TestLateReplica(t *testing.T) {
 		t.Fatal(err)
 	}
 	last, now := edge.orgs.DurableSeq(1), time.Now()
-	edge.noteSeqs(seqsMessage{1: last + 5}, now.Add(time.Second))
+	edge.updateLag(seqsMessage{1: last + 5}, now.Add(time.Second))
 	if err := edge.Prepare(""); err != nil {
 		t.Errorf("an edge that is behind by a moment: %v", err)
 	}
 	eventually(t, "an edge that is an hour behind refuses", func() bool { // the core says twice a second that it is not
-		edge.noteSeqs(seqsMessage{1: last + 5}, now.Add(time.Hour))
-		return edge.Prepare("") == errLate
+		edge.updateLag(seqsMessage{1: last + 5}, now.Add(time.Hour))
+		return edge.Prepare("") == errStale
 	})
 	c.send(1, "next")
 	eventually(t, "the edge has caught up", func() bool { return edge.Prepare("") == nil && edge.Replicas().Late == 0 })
@@ -362,21 +362,21 @@ func TestLag(t *testing.T) {
 	var l realmLag
 	now := time.Unix(1000, 0)
 	for i := range realm.Seq(100) { // 2 facts a second, and the edge is always one behind
-		l.note(10+i, 11+i, now)
-		now = now.Add(reportEvery)
+		l.record(10+i, 11+i, now)
+		now = now.Add(reportInterval)
 	}
 	if facts, seconds := l.behind(110, now); facts != 1 || seconds > 1 {
 		t.Errorf("an edge that keeps up: %d facts, %v s behind", facts, seconds)
 	}
 	for i := range realm.Seq(3000) { // it stops
-		l.note(109, 111+i, now)
-		now = now.Add(reportEvery)
+		l.record(109, 111+i, now)
+		now = now.Add(reportInterval)
 	}
 	facts, seconds := l.behind(3110, now)
 	if facts != 3001 || seconds < 1500 || seconds > 1502 || len(l.samples) > maxLagSamples {
 		t.Errorf("an edge that has stopped: %d facts, %v s behind, %d samples", facts, seconds, len(l.samples))
 	}
-	l.note(3110, 3110, now)
+	l.record(3110, 3110, now)
 	if facts, seconds := l.behind(3110, now); facts != 0 || seconds != 0 {
 		t.Errorf("an edge that has caught up: %d facts, %v s behind", facts, seconds)
 	}

@@ -8,41 +8,42 @@ import (
 	"parley/wire/peer"
 )
 
-// maxClockLead is how far the clock of the leader may differ from that of a core which keeps event queues: presence and
-// the state of a registration have the time of the core. With a wrong clock it forwards all requests.
+// maxClockLead is how far the clock of the leader may differ from that of a core that hosts event queues, because
+// presence and the initial state of a registration use the clock of the core. With a larger difference the core
+// forwards all requests.
 const maxClockLead = 5 * time.Second
 
 func (e *Edge) isCore() bool { return e.Directory.Role == peer.Core }
 
-// beginKeeping lets this core keep event queues when the leader allows it and this core has all facts that the leader
-// had when the link was opened. Until then, and if the leader runs an older release, all requests are forwarded.
-func (e *Edge) beginKeeping(link *peer.Link, g *Greeted) {
+// beginHosting lets this core host event queues as soon as the leader allows it and this core has all facts that the
+// leader had when the link was opened. Until then, and if the leader runs an older release, all requests are forwarded.
+func (e *Edge) beginHosting(link *peer.Link, g *Greeted) {
 	e.change(func() { e.ready = e.link == link })
 	if g.node == e.Directory.Node { // this core owns the organizations
 		return
 	}
-	keeps, err := e.mayKeepQueues(link, g)
+	mayHost, err := e.mayHostQueues(link, g)
 	if err != nil {
 		return // the link has ended
 	}
-	if !keeps {
+	if !mayHost {
 		e.orgs.ForgetLocalQueues()
 		return
 	}
-	e.change(func() { e.keeps = e.link == link })
+	e.change(func() { e.mayHost = e.link == link })
 	e.announce(link)
 	e.waitForAll(link, g.seqs)
 	e.change(func() {
 		if e.link == link {
 			e.current = true
 			e.orgs.PauseReplicas(false)
-			e.setFollowed()
+			e.updateHosted()
 		}
 	})
 }
 
-// mayKeepQueues asks the leader whether this core may keep event queues.
-func (e *Edge) mayKeepQueues(link *peer.Link, g *Greeted) (keeps bool, err error) {
+// mayHostQueues asks the leader whether this core may host event queues.
+func (e *Edge) mayHostQueues(link *peer.Link, g *Greeted) (mayHost bool, err error) {
 	if g.ahead.Abs() > maxClockLead {
 		e.Log.Warn("the clock of the leader differs, so polls are forwarded: set both with NTP", "leader", g.node,
 			"ahead", g.ahead.String())
@@ -55,49 +56,49 @@ func (e *Edge) mayKeepQueues(link *peer.Link, g *Greeted) (keeps bool, err error
 		return false, nil
 	}
 	if err == nil {
-		err = decode(answer, &keeps)
+		err = decode(answer, &mayHost)
 	}
-	return keeps, err
+	return mayHost, err
 }
 
-// setFollowed records which organizations Keeps returns. e.mu is locked.
-func (e *Edge) setFollowed() {
+// updateHosted computes the organizations for which HostsQueues returns true. e.mu is locked.
+func (e *Edge) updateHosted() {
 	if !e.isCore() {
 		return
 	}
 	all := map[realm.ID]bool{}
-	if e.keeps && e.current {
+	if e.mayHost && e.current {
 		for id, x := range e.open {
-			if !x.late {
+			if !x.stale {
 				all[id] = true
 			}
 		}
 	}
-	e.followed.Store(&all)
+	e.hosted.Store(&all)
 }
 
-// Keeps reports whether this core, which does not own an organization, keeps event queues of it.
-func (e *Edge) Keeps(id realm.ID) bool {
-	all := e.followed.Load()
+// HostsQueues reports whether this core hosts event queues of an organization that it does not own.
+func (e *Edge) HostsQueues(id realm.ID) bool {
+	all := e.hosted.Load()
 	return all != nil && (*all)[id]
 }
 
-// FollowsAny reports whether this core keeps event queues of any organization.
-func (e *Edge) FollowsAny() bool {
-	all := e.followed.Load()
+// HostsAnyQueues reports whether this core hosts event queues of any organization that it does not own.
+func (e *Edge) HostsAnyQueues() bool {
+	all := e.hosted.Load()
 	return all != nil && len(*all) > 0
 }
 
-// Follow begins to keep event queues of the organization of a host, unless this core does already. It does not wait:
-// until Keeps returns true, requests are forwarded.
-func (e *Edge) Follow(host string) {
+// StartHosting begins to host event queues of the organization at an HTTP host, unless this core does so already. It
+// does not wait: until HostsQueues returns true, requests are forwarded.
+func (e *Edge) StartHosting(host string) {
 	id, _, ok := e.orgs.RealmByName(e.subdomainOf(host))
-	if !ok || e.Keeps(id) || e.orgs.Owns(id) {
+	if !ok || e.HostsQueues(id) || e.orgs.Owns(id) {
 		return
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !e.keeps || e.open[id] != nil || e.opening[id] != nil {
+	if !e.mayHost || e.open[id] != nil || e.opening[id] != nil {
 		return
 	}
 	x := &opening{done: make(chan struct{})}

@@ -13,16 +13,16 @@ import (
 	"parley/wire/peer"
 )
 
-// ImportPart is how many bytes of texts or rows one step of an import has: a fraction of an entry of the replicated
-// log, so that the entries of other organizations do not wait long. A single text or row may be larger.
+// ImportPart is how many bytes of texts or rows one step of an import contains: much less than a log entry may have, so
+// that the entries of other organizations do not wait long. A single text or row may be larger.
 const ImportPart = 128 << 10
 
 // maxImportedKeys limits the API keys of an organization that is imported into a cluster: the leader gets the hashes of
 // all in one message, to compare them at the moment when the organization becomes visible. They take 34 bytes each.
 const maxImportedKeys = peer.MaxMessage / 2 / 34
 
-// Steps of an import, in their order. The core where the archive is reads and renders it; the leader adds the steps to
-// the replicated log.
+// Steps of an import, in order. The core with the archive reads and renders it; the leader appends the steps to the
+// replicated log.
 const (
 	importReserve byte = 1 + iota // subdomain, wanted, free -> realm, epoch
 	importState                   // realm -> last
@@ -54,16 +54,16 @@ type (
 	}
 )
 
-// errImportLevel is the reason why a cluster with nodes of an older release imports nothing.
+// errImportLevel is the reason why a cluster with nodes of an older release refuses imports.
 func errImportLevel(level uint16) error {
 	return fmt.Errorf("an import needs rule level %d, but the cluster is at level %d: upgrade all nodes, then run "+
 		"parley cluster level", realm.ImportLevel, level)
 }
 
-// importStep carries out a step of an import at the leader.
+// importStep executes a step of an import at the leader.
 func (c *Core) importStep(x *importCall) (a importAnswer, err error) {
 	term := c.Node.Term()
-	if !c.leads.Load() {
+	if !c.isLeader.Load() {
 		return a, errNotLeader
 	}
 	if level := c.Node.Level(); level < realm.ImportLevel {
@@ -123,29 +123,29 @@ func (c *Core) answerImport(p *peer.Peer, m []byte) (importAnswer, error) {
 	return a, err
 }
 
-// movedError tells another core that the step may succeed at the next leader.
+// movedError is the error of a step that may succeed at the next leader.
 type movedError struct{ error }
 
 func (movedError) LinkCode() uint32 { return httpd.CodeMoved }
 func (e movedError) Unwrap() error  { return e.error }
 
 const (
-	// importPatience is how long a step waits for a leader that takes it: a few elections.
-	importPatience = 20 * time.Second
-	importAgain    = 200 * time.Millisecond
+	// importTimeout is how long a step waits for a leader that executes it: a few elections.
+	importTimeout       = 20 * time.Second
+	importRetryInterval = 200 * time.Millisecond
 )
 
-// Importer is the way of an import into the replicated log, from the core that reads the archive. Its steps wait for
-// the next leader if the leader changes.
+// Importer sends the steps of an import from the core that reads the archive to the leader. If the leader changes, a
+// step waits for the next leader.
 type Importer struct {
 	Ctx  context.Context
 	Core *Core // of this node
 	Edge *Edge // its link to the leader
 }
 
-// step carries out a step at the leader. A step whose answer was lost is repeated: that changes nothing.
+// step executes a step at the leader. If the answer is lost, it repeats the step; steps are idempotent.
 func (i *Importer) step(x *importCall) (a importAnswer, err error) {
-	ctx, cancel := context.WithTimeout(i.Ctx, importPatience)
+	ctx, cancel := context.WithTimeout(i.Ctx, importTimeout)
 	defer cancel()
 	for {
 		var final bool
@@ -153,19 +153,20 @@ func (i *Importer) step(x *importCall) (a importAnswer, err error) {
 			return a, err
 		}
 		select {
-		case <-time.After(importAgain):
+		case <-time.After(importRetryInterval):
 		case <-ctx.Done():
 			if i.Ctx.Err() != nil {
 				return a, i.Ctx.Err()
 			}
-			return a, fmt.Errorf("no leader of the cluster takes the import for %v: %w", importPatience, err)
+			return a, fmt.Errorf("no leader of the cluster has executed the step of the import within %v: %w",
+				importTimeout, err)
 		}
 	}
 }
 
-// try carries out a step once. final says that another try would have the same result.
+// try executes a step once. final reports whether another attempt would have the same result.
 func (i *Importer) try(ctx context.Context, x *importCall) (a importAnswer, final bool, err error) {
-	if i.Core.Leads() {
+	if i.Core.IsLeader() {
 		a, err = i.Core.importStep(x)
 		return a, !errors.Is(err, realm.ErrMoved) && !errors.Is(err, errNotLeader), err
 	}

@@ -11,16 +11,16 @@ import (
 // errNotLeader is the answer to nodes that ask a core which is not the leader.
 var errNotLeader = errors.New("this core is not the leader")
 
-// SetLeading says whether this core is the leader and owns the organizations. Only the leader has links: a core that is
-// not the leader any more cuts them, so that the other nodes look for the new one.
-func (c *Core) SetLeading(on bool) {
-	if c.leads.Swap(on) == on {
+// SetLeader records whether this core is the leader and owns the organizations. Only the leader has links: a core that
+// loses the leadership cuts its links, so that the other nodes dial the new leader.
+func (c *Core) SetLeader(on bool) {
+	if c.isLeader.Swap(on) == on {
 		return
 	}
 	c.Log.Info("leadership of the cluster", "leads", on)
 	if !on {
 		peers := c.links.Peers()
-		time.AfterFunc(cutAfter, func() {
+		time.AfterFunc(linkCutDelay, func() {
 			for _, p := range peers {
 				p.Cut(errNotLeader)
 			}
@@ -28,12 +28,12 @@ func (c *Core) SetLeading(on bool) {
 	}
 }
 
-// cutAfter is how long a core that has lost the leadership keeps its links. In this time it sends the answers to its
-// last requests, refusals included.
-const cutAfter = 100 * time.Millisecond
+// linkCutDelay is how long the links of a core that has lost the leadership stay open. In this time it sends the
+// answers and refusals of the last requests.
+const linkCutDelay = 100 * time.Millisecond
 
-// Leads reports whether this core is the leader and owns the organizations.
-func (c *Core) Leads() bool { return c.leads.Load() }
+// IsLeader reports whether this core is the leader and owns the organizations.
+func (c *Core) IsLeader() bool { return c.isLeader.Load() }
 
 // Voters returns the number of cores with a vote.
 func (c *Core) Voters() (n int) {
@@ -45,9 +45,10 @@ func (c *Core) Voters() (n int) {
 	return n
 }
 
-// Successor returns the id of another core that could lead and make changes: a majority of the cores with a vote has
-// links and space without this one. "": there is none. This core then stays the leader, so reads go on: a new leader
-// could not store that it owns the organizations, and would refuse them.
+// Successor returns the id of another core that could become the leader and make changes, because a majority of the
+// voters, without this core, has links and free disk space. It returns "" if there is none. This core then stays the
+// leader, so that it can answer reads: a new leader could not store its claims of the organizations and would refuse
+// reads.
 func (c *Core) Successor() (id string) {
 	voters, with := map[string]bool{}, 0
 	for _, m := range c.Node.Status().Members {
@@ -68,11 +69,11 @@ func (c *Core) Successor() (id string) {
 	return id
 }
 
-// ReportsWithin is how long it takes until the leader knows that another core's disk is full.
-const ReportsWithin = reportEvery + 100*time.Millisecond
+// ReportsWithin is the time within which the leader learns that another core's disk is full.
+const ReportsWithin = reportInterval + 100*time.Millisecond
 
-// memberAgainAfter is how soon a change of the members is tried again.
-const memberAgainAfter = 200 * time.Millisecond
+// memberRetryInterval is the time between two attempts to change the members.
+const memberRetryInterval = 200 * time.Millisecond
 
 // addCore adds a new core to the replicated log, without a vote.
 func (c *Core) addCore(node, address string) {
@@ -92,9 +93,9 @@ func (c *Core) Promote(node string) error {
 	return c.Node.Promote(node)
 }
 
-// retry makes a change until it succeeds, or this core is not the leader any more.
+// retry repeats a change until it succeeds or this core loses the leadership.
 func (c *Core) retry(what, node string, change func() error) {
-	for c.leads.Load() {
+	for c.isLeader.Load() {
 		err := change()
 		if err == nil {
 			c.Log.Info(what, "node", node)
@@ -102,16 +103,16 @@ func (c *Core) retry(what, node string, change func() error) {
 		}
 		c.Log.Warn(what+" failed", "node", node, "err", err)
 		select {
-		case <-time.After(memberAgainAfter):
+		case <-time.After(memberRetryInterval):
 		case <-c.closed:
 			return
 		}
 	}
 }
 
-// StartCoreLink keeps a link of a core to the leader, which may be the core itself. While the core is not the leader,
-// it keeps the event queues of clients that poll it, as an edge does, and forwards other requests by the link.
-// subdomainOf is that of Start.
+// StartCoreLink maintains the link of a core to the leader, which may be the core itself. While the core is not the
+// leader, it hosts the event queues of clients that poll it, as an edge does, and forwards other requests over the
+// link. See Start for subdomainOf.
 func StartCoreLink(o EdgeOptions, orgs *actors.Server, subdomainOf func(host string) string) (*Edge, error) {
 	e, err := NewEdge(o)
 	if err == nil {
@@ -121,8 +122,8 @@ func StartCoreLink(o EdgeOptions, orgs *actors.Server, subdomainOf func(host str
 	return e, err
 }
 
-// FollowLeader ends the link when the core has learned of another leader: a leader that does not run any more keeps its
-// connections.
+// FollowLeader closes the link when the core learns of another leader, because the connections to a suspended or
+// unreachable leader stay open.
 func (e *Edge) FollowLeader(n *CoreNode) {
 	n.OnLeaderChange(func(id string) {
 		e.mu.Lock()
@@ -141,10 +142,10 @@ func (e *Edge) AskForVote(ctx context.Context, hasVote func() bool) {
 		_, err := e.Command(call, "cluster-promote", map[string]string{"node": e.Directory.Node})
 		cancel()
 		if err != nil {
-			e.Log.Warn("no vote yet", "err", err)
+			e.Log.Warn("asking for a vote failed", "err", err)
 		}
 		select {
-		case <-time.After(memberAgainAfter):
+		case <-time.After(memberRetryInterval):
 		case <-ctx.Done():
 			return
 		case <-e.ctx.Done():

@@ -17,7 +17,7 @@ type (
 		Boot    string     // random id of the process: two processes may have copies of one data directory
 		Program string     // version of the program
 		Clock   int64      // Unix milliseconds
-		Realms  []realm.ID // of which the edge has replicas
+		Realms  []realm.ID // organizations that the edge has replicas of
 		Level   uint16     // newest rule level that the program knows; 0: realm.FirstLevel
 	}
 	welcome struct {
@@ -26,7 +26,7 @@ type (
 		Node    string
 		Program string // version
 		Clock   int64  // Unix milliseconds
-		// Settings are those of the core that all nodes of a cluster must have in common, by name.
+		// Settings are the settings of the core that must be the same at all nodes of a cluster, by name.
 		Settings         map[string]string
 		Secret           []byte
 		Generation       int64
@@ -46,7 +46,7 @@ const (
 	msgReport     = 5  // edgeReport
 	msgDigest     = 6  // digestMessage, the answer to msgAskDigest
 	msgAdopt      = 7  // adoptMessage
-	msgKept       = 8  // keptMessage
+	msgHosted     = 8  // hostedMessage
 	msgAcks       = 9  // acksMessage
 	msgOnline     = 10 // onlineMessage
 
@@ -69,8 +69,8 @@ const (
 	callCommand = 46 // commandCall -> JSON
 	callTexts   = 47 // textsCall -> textsPart...
 	callImport  = 48 // importCall -> importAnswer
-	// callQueues asks the leader whether this core may keep event queues -> bool. Releases before it do not know the
-	// call: a core keeps none while one of them leads.
+	// callQueues asks the leader whether this core may host event queues -> bool. Older releases do not know the call:
+	// a core hosts no queues while one of them is the leader.
 	callQueues = 49
 )
 
@@ -84,9 +84,9 @@ type (
 		Applied map[realm.ID]realm.Seq
 		Queues  int64
 		Polls   int64
-		Full    bool // the disk of a core: it must not become the leader; see encodeReport
+		Full    bool // the disk of a core is full: it must not become the leader; see encodeReport
 	}
-	// seqsMessage is the last fact of each realm of a report, so that the edge knows how old its replicas are.
+	// seqsMessage has the last fact of each realm in a report, so that the edge knows how far its replicas are behind.
 	seqsMessage     map[realm.ID]realm.Seq
 	presenceMessage struct {
 		Realm realm.ID
@@ -96,7 +96,7 @@ type (
 		Realm realm.ID
 		Told  []byte // codec.EncodeUnacked
 	}
-	// digestMessage asks for the digest of a realm's state when the node has a fact, or answers that.
+	// digestMessage asks for the digest of a realm's state after a fact. The answer is also a digestMessage.
 	digestMessage struct {
 		ID     int64
 		Realm  realm.ID
@@ -116,15 +116,15 @@ type (
 		Events  [][]byte       // codec.EncodeUnacked
 		Err     string
 	}
-	keptMessage struct {
+	hostedMessage struct {
 		Realm realm.ID
-		Kept  actors.KeptQueues
+		Kept  actors.HostedQueues
 	}
 	acksMessage struct {
 		Realm realm.ID
 		Acks  actors.QueueAcks
 	}
-	// onlineMessage has the presence that the clients of an edge have reported.
+	// onlineMessage has the presence reports of the clients of an edge.
 	onlineMessage struct {
 		Realm   realm.ID
 		Reports []presence.Report
@@ -146,7 +146,7 @@ type (
 	followCall struct {
 		Realm realm.ID
 		After realm.Seq
-		// One asks for one batch only: a realm without rows is followed until it is founded, and then once more.
+		// One asks for one batch only. It is set for a realm without rows, which the edge follows from its first fact.
 		One bool
 	}
 	textCall struct {
@@ -184,7 +184,8 @@ const (
 // encode returns a message with its kind.
 func encode(kind byte, v any) []byte { return append([]byte{kind}, codec.EncodeRow(v)...) }
 
-// encodeReport writes a report. Only that of a full disk has the field Full: releases before it decode no other.
+// encodeReport encodes a report. It omits the field Full unless the disk is full, because older releases cannot decode
+// a report with this field.
 func encodeReport(r *edgeReport) []byte {
 	if r.Full {
 		return encode(msgReport, r)
@@ -195,7 +196,7 @@ func encodeReport(r *edgeReport) []byte {
 	}{r.Applied, r.Queues, r.Polls})
 }
 
-// decode reads a message or a part without its kind. It may be of another release.
+// decode decodes a message or a part without its kind. The sender may run another release.
 func decode(data []byte, into any) error {
 	if err := codec.DecodeOfAnother(data, into); err != nil {
 		return fmt.Errorf("message of another node: %w", err)
@@ -203,7 +204,7 @@ func decode(data []byte, into any) error {
 	return nil
 }
 
-// behindError tells an edge that its facts are gone from the journal.
+// behindError tells an edge that the facts it needs are no longer in the journal.
 type behindError struct{ error }
 
 // codeBehind is the code of a behindError on a link.

@@ -11,24 +11,24 @@ import (
 	"parley/wire/peer"
 )
 
-// maxLagSamples is how many times the core remembers how far a realm was, for each edge: one for each report, so that a
-// lag is measured up to ten minutes. Facts that are older are gone from the journal.
-const maxLagSamples = int(10 * time.Minute / reportEvery)
+// maxLagSamples limits the samples of a realm for each edge. There is one for each report, so a lag of up to ten
+// minutes can be measured. Older facts are no longer in the journal.
+const maxLagSamples = int(10 * time.Minute / reportInterval)
 
-// lagSample is the last fact of a realm at a time.
+// lagSample records which fact was the last of a realm at a time.
 type lagSample struct {
 	at  time.Time
 	seq realm.Seq
 }
 
-// realmLag measures how long ago an edge had the newest fact of a realm, to reportEvery exactly.
+// realmLag measures how long ago an edge last had the newest fact of a realm, with the precision of reportInterval.
 type realmLag struct {
-	samples []lagSample // the first one is the newest that the edge has caught up with
+	samples []lagSample // the first is the newest one that the edge has caught up with
 	applied realm.Seq
 }
 
-// note notes that the edge has applied a fact, and that last is the newest one at the core.
-func (l *realmLag) note(applied, last realm.Seq, now time.Time) {
+// record records that the edge has applied a fact, while last is the newest fact at the core.
+func (l *realmLag) record(applied, last realm.Seq, now time.Time) {
 	l.applied = applied
 	if n := len(l.samples); n == 0 || l.samples[n-1].seq < last {
 		l.samples = append(l.samples, lagSample{now, last})
@@ -43,7 +43,7 @@ func (l *realmLag) note(applied, last realm.Seq, now time.Time) {
 	}
 }
 
-// behind returns how many facts the edge has not applied, and how long ago it had all of them.
+// behind returns how many facts the edge has not applied, and the time since it last had all of them.
 func (l *realmLag) behind(last realm.Seq, now time.Time) (facts int64, seconds float64) {
 	if last <= l.applied {
 		return 0, 0
@@ -51,11 +51,11 @@ func (l *realmLag) behind(last realm.Seq, now time.Time) (facts int64, seconds f
 	return int64(last - l.applied), now.Sub(l.samples[0].at).Seconds()
 }
 
-// peerTotals counts for one node since the start of this process, over all its links.
+// peerTotals are the counters of one node since the start of this process, over all its links.
 type peerTotals struct {
 	mu             sync.Mutex
 	sent, received int64 // bytes on links that have ended
-	// facts that were sent to the node, and those of them that were not sent to the same link before.
+	// Facts that were sent to the node, and those of them that were not sent over the same link before.
 	facts, distinct int64
 	adoptions       int64
 	links           int64
@@ -67,8 +67,8 @@ func (c *Core) totalsOf(node string) *peerTotals {
 	return x.(*peerTotals)
 }
 
-// noteSent counts the facts of a batch that was sent to an edge.
-func (e *edgeLink) noteSent(b *realm.Batch) {
+// countSent counts the facts of a batch that was sent to an edge.
+func (e *edgeLink) countSent(b *realm.Batch) {
 	n, last := int64(len(b.Facts)), b.Last()
 	e.mu.Lock()
 	before := max(e.sentThrough[b.Realm], b.After)
@@ -80,7 +80,7 @@ func (e *edgeLink) noteSent(b *realm.Batch) {
 	e.totals.facts, e.totals.distinct = e.totals.facts+n, e.totals.distinct+fresh
 }
 
-// PeerMetrics are the counters of one node. Those that count are since the start of this process.
+// PeerMetrics are the gauges and counters of one node. The counters began with this process.
 type PeerMetrics struct {
 	Node                  string
 	Connected             bool
@@ -118,8 +118,8 @@ func (c *Core) Peers() (list []PeerMetrics) {
 	return list
 }
 
-// noteReport takes the report of an edge, and answers with the last fact of each realm.
-func (e *edgeLink) noteReport(x edgeReport, orgs *actors.Server, now time.Time) {
+// handleReport records the report of an edge and answers with the last fact of each realm.
+func (e *edgeLink) handleReport(x edgeReport, orgs *actors.Server, now time.Time) {
 	seqs := seqsMessage{}
 	defer func() { e.peer.Send(encode(msgSeqs, &seqs)) }()
 	e.mu.Lock()
@@ -132,7 +132,7 @@ func (e *edgeLink) noteReport(x edgeReport, orgs *actors.Server, now time.Time) 
 			e.lag[id] = l
 		}
 		seqs[id] = orgs.DurableSeq(id)
-		l.note(seq, seqs[id], now)
+		l.record(seq, seqs[id], now)
 	}
 	for id := range e.lag {
 		if _, has := x.Applied[id]; !has {
@@ -141,7 +141,7 @@ func (e *edgeLink) noteReport(x edgeReport, orgs *actors.Server, now time.Time) 
 	}
 }
 
-// isFull reports whether the node has said that its disk is full.
+// isFull reports whether the node has reported that its disk is full.
 func (e *edgeLink) isFull() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -12,36 +12,36 @@ import (
 )
 
 const (
-	// presenceCopyEvery is the least time between two batches of changed presence that the leader sends to another
-	// core, which stores it within half a minute. Presence is not in the log: the core that leads after a crash lacks
-	// the reports of these 3 seconds, and clients report again within a minute. When all cores are killed at once, the
-	// reports of half a minute are lost, as on a single server.
-	presenceCopyEvery = 3 * time.Second
-	// firstCopyAfter is the time in which changes are collected after a quieter time.
-	firstCopyAfter = time.Second
-	// maxPresenceCopies limits the messages of presence that are sent to a core at once: 2 MB. Other rows are sent 3
-	// seconds later. In that time 100,000 users report 5,000 times.
+	// presenceCopyInterval is the least time between two batches of changed presence that the leader sends to another
+	// core, which stores them within half a minute. Presence is not in the replicated log. After a crash of the leader,
+	// the new leader lacks the reports of the last 3 seconds; clients report again within a minute. If all cores are
+	// killed at once, the reports of half a minute are lost, as on a single server.
+	presenceCopyInterval = 3 * time.Second
+	// firstCopyDelay is how long changes are collected after a quiet time.
+	firstCopyDelay = time.Second
+	// maxPresenceCopies limits the messages of presence that are sent to a core at once: 2 MB. The remaining rows are
+	// sent 3 seconds later. In that time 100,000 users send about 5,000 reports.
 	maxPresenceCopies = 50
-	// maxQueuedCopies is how many bytes may wait for a core without delaying its presence: the link would be cut at
-	// peer.MaxQueuedBytes.
+	// maxQueuedCopies is the number of bytes in the send queue of a link beyond which presence is delayed: at
+	// peer.MaxQueuedBytes the link would be cut.
 	maxQueuedCopies = peer.MaxQueuedBytes / 16
 )
 
-// presenceCopies has the rows of presence that have changed since the last ones were sent to a core.
+// presenceCopies has the rows of presence that have changed since the last batch was sent to a core.
 type presenceCopies struct {
 	peer *peer.Peer
 	sent *atomic.Int64 // rows
-	wake chan struct{} // has room for one: there are rows
+	wake chan struct{} // buffered, one element: there are rows
 
-	stops map[realm.ID]func() // end following presence; of edgeLink.mu
+	stops map[realm.ID]func() // end the subscriptions to presence; guarded by edgeLink.mu
 
 	mu sync.Mutex
 	// rows has an entry for each realm whose presence is copied, with at most one row for each user.
 	rows map[realm.ID]map[realm.UserID]presence.Row
 }
 
-// copyPresence sends another core the presence of its realms from now on: first all rows, then those that change. A core
-// that keeps event queues of a realm gets the presence at once; see open.
+// copyPresence begins to send the presence of realms to another core: first all rows, then changed ones. A core that
+// hosts event queues of a realm gets each change at once instead; see open.
 func (c *Core) copyPresence(e *edgeLink, realms map[realm.ID]realm.Seq) {
 	if e.peer.Role != peer.Core || e.peer.Node == c.Directory.Node {
 		return
@@ -58,16 +58,16 @@ func (c *Core) copyPresence(e *edgeLink, realms map[realm.ID]realm.Seq) {
 	}
 	x := e.presence
 	for id := range realms {
-		if e.stops[id] == nil && x.stops[id] == nil {
+		if e.stopFollowing[id] == nil && x.stops[id] == nil {
 			x.mu.Lock()
 			x.rows[id] = map[realm.UserID]presence.Row{}
 			x.mu.Unlock()
-			x.stops[id] = c.Orgs.FollowPresence(id, func(rows []presence.Row) { x.note(id, rows) })
+			x.stops[id] = c.Orgs.FollowPresence(id, func(rows []presence.Row) { x.add(id, rows) })
 		}
 	}
 }
 
-// end ends the copies of a realm, and drops the rows that are not sent. edgeLink.mu is held.
+// end stops copying the presence of a realm and drops the rows that were not sent. edgeLink.mu is held.
 func (x *presenceCopies) end(id realm.ID) {
 	if x == nil || x.stops[id] == nil {
 		return
@@ -79,8 +79,8 @@ func (x *presenceCopies) end(id realm.ID) {
 	x.mu.Unlock()
 }
 
-// note notes rows that have changed.
-func (x *presenceCopies) note(id realm.ID, rows []presence.Row) {
+// add adds rows that have changed.
+func (x *presenceCopies) add(id realm.ID, rows []presence.Row) {
 	if len(rows) == 0 {
 		return
 	}
@@ -109,16 +109,16 @@ func (x *presenceCopies) run() {
 			return
 		}
 		select {
-		case <-time.After(max(firstCopyAfter, time.Until(next))):
+		case <-time.After(max(firstCopyDelay, time.Until(next))):
 		case <-x.peer.Context().Done():
 			return
 		}
-		next = time.Now().Add(presenceCopyEvery)
+		next = time.Now().Add(presenceCopyInterval)
 		x.send()
 	}
 }
 
-// send sends the rows, or a part of them if there are many or the core reads slowly.
+// send sends the rows. It sends only a part if there are many or the core reads slowly.
 func (x *presenceCopies) send() {
 	for range maxPresenceCopies {
 		if !x.sendRows(actors.MaxPresenceReports) {

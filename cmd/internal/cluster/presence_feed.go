@@ -12,29 +12,30 @@ import (
 	"parley/wire/peer"
 )
 
-// presenceFeed sends the presence of a realm to a node that keeps event queues of it: every change at once. Rows that
-// are too many for one message, such as those of a large organization when the node has connected, are sent in pieces
-// of actors.MaxPresenceReports (40 kB) while at most maxQueuedCopies wait for the node. In one message the presence of
-// 800,000 users would be more than peer.MaxQueuedBytes, and the node would be cut off again and again.
+// presenceFeed sends the presence of a realm to a node that hosts event queues of it: every change at once. If there
+// are too many rows for one message, as after the connection of a node with a large organization, it sends pieces of
+// actors.MaxPresenceReports (40 kB) while at most maxQueuedCopies bytes wait for the node. In one message, the presence
+// of 800,000 users would exceed peer.MaxQueuedBytes, and the link would be cut after each new connection.
 //
-// Rows leave in the order of their changes: a client that asks for the changes after one that it has seen gets all.
+// Rows are sent in the order of their changes, so a client that asks for all changes after a given one gets all of
+// them.
 type presenceFeed struct {
 	peer  *peer.Peer
 	realm realm.ID
 
 	mu sync.Mutex
-	// rest are rows that are not sent, in the order of their changes, and later those that came after them. Both have
-	// at most one row for each user.
+	// rest has the rows that are being sent in pieces, in the order of their changes. later has rows that changed after
+	// them. Both have at most one row for each user.
 	rest  []presence.Row
 	later map[realm.UserID]presence.Row
 }
 
-// note sends rows, or keeps them for later. It does not block.
-func (f *presenceFeed) note(rows []presence.Row) {
+// add sends rows at once or queues them. It does not block.
+func (f *presenceFeed) add(rows []presence.Row) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	runs := len(f.rest)+len(f.later) > 0
-	if !runs && len(rows) <= actors.MaxPresenceReports {
+	sending := len(f.rest)+len(f.later) > 0
+	if !sending && len(rows) <= actors.MaxPresenceReports {
 		f.send(rows)
 		return
 	}
@@ -44,7 +45,7 @@ func (f *presenceFeed) note(rows []presence.Row) {
 	for _, r := range rows {
 		f.later[r.User] = r
 	}
-	if !runs {
+	if !sending {
 		go f.sendRest()
 	}
 }
@@ -54,14 +55,14 @@ func (f *presenceFeed) send(rows []presence.Row) {
 	f.peer.Send(encode(msgPresence, &presenceMessage{f.realm, rows}))
 }
 
-// sendRest sends the rest until there is none, or the link has ended.
+// sendRest sends the queued rows, until none is left or the link has ended.
 func (f *presenceFeed) sendRest() {
 	for more := true; more && f.peer.WaitForRoom(maxQueuedCopies); {
 		more = f.sendPiece()
 	}
 }
 
-// sendPiece sends a piece of the rest, and reports whether there is more.
+// sendPiece sends one piece of the queued rows. It reports whether there are more.
 func (f *presenceFeed) sendPiece() (more bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -79,7 +80,7 @@ func (f *presenceFeed) sendPiece() (more bool) {
 	return len(f.rest)+len(f.later) > 0
 }
 
-// end drops the rest.
+// end drops the queued rows.
 func (f *presenceFeed) end() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

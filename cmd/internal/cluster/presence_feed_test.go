@@ -28,7 +28,7 @@ func TestEdgeGetsPresenceOfLargeOrganization(t *testing.T) {
 		t.Fatal(err)
 	}
 	feed := &presenceFeed{peer: c.links.Find("b"), realm: id}
-	feed.note(rows)
+	feed.add(rows)
 	last, first := realm.UserID(1000), realm.UserID(1000+users-1)
 	eventually(t, "presence arrives", func() bool { return edge.orgs.PresenceOf(id, first) != nil })
 	have := edge.orgs.PresenceSince(id, 0, 0)

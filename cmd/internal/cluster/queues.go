@@ -9,10 +9,10 @@ import (
 	"parley/snapshot/codec"
 )
 
-// The messages about event queues: of an edge to the owner as its actors.OwnerLink, and of the owner to an edge as its
-// actors.EdgeLink. None of the methods blocks.
+// Messages about event queues. Edge implements actors.OwnerLink, for messages from an edge to the owner. edgeLink
+// implements actors.EdgeLink, for messages from the owner to an edge. None of the methods blocks.
 
-// errNoOwner answers an adoption without a link.
+// errNoOwner is the error of an adoption while there is no link.
 var errNoOwner = errors.New("there is no link to the owner")
 
 // send sends a message to the core. Without a link it is lost.
@@ -52,8 +52,8 @@ func (e *Edge) AdoptQueue(id realm.ID, a actors.Adoption, answer func(actors.Ado
 	link.Send(encode(msgAdopt, m))
 }
 
-// endAdoptions answers the adoptions that the core did not answer before the link broke.
-func (e *Edge) endAdoptions(err error) {
+// failAdoptions answers the adoptions that the core did not answer before the link broke.
+func (e *Edge) failAdoptions(err error) {
 	e.mu.Lock()
 	list := e.adoptions
 	e.adoptions = map[int64]func(actors.Adopted, error){}
@@ -63,9 +63,9 @@ func (e *Edge) endAdoptions(err error) {
 	}
 }
 
-// KeepQueues says which queues this edge keeps.
-func (e *Edge) KeepQueues(id realm.ID, k actors.KeptQueues) {
-	e.send(encode(msgKept, &keptMessage{id, k}))
+// ReportQueues reports which queues this edge hosts.
+func (e *Edge) ReportQueues(id realm.ID, k actors.HostedQueues) {
+	e.send(encode(msgHosted, &hostedMessage{id, k}))
 }
 
 // ReportAcks reports the acknowledgements of this edge's clients.
@@ -73,7 +73,7 @@ func (e *Edge) ReportAcks(id realm.ID, a actors.QueueAcks) {
 	e.send(encode(msgAcks, &acksMessage{id, a}))
 }
 
-// ReportPresence passes on the presence that the clients of this edge have reported.
+// ReportPresence sends the presence reports of the clients of this edge.
 func (e *Edge) ReportPresence(id realm.ID, list []presence.Report) {
 	e.send(encode(msgOnline, &onlineMessage{id, list}))
 }
@@ -132,10 +132,10 @@ func (e *edgeLink) receiveQueues(m []byte) (err error) {
 			}
 			e.edge.AdoptQueue(x.Realm, x.Adoption, func(a actors.Adopted, err error) { e.sendAdopted(x.ID, a, err) })
 		}
-	case msgKept:
-		var x keptMessage
+	case msgHosted:
+		var x hostedMessage
 		if err = decode(m[1:], &x); err == nil {
-			e.edge.KeepQueues(x.Realm, x.Kept)
+			e.edge.ReportQueues(x.Realm, x.Kept)
 		}
 	case msgAcks:
 		var x acksMessage
@@ -163,12 +163,12 @@ func (e *edgeLink) sendAdopted(id int64, a actors.Adopted, err error) {
 	e.peer.Send(encode(msgAdopted, m))
 }
 
-// DropQueues tells the edge to drop queues.
+// DropQueues asks the edge to drop queues.
 func (e *edgeLink) DropQueues(id realm.ID, list []actors.DroppedQueue) {
 	e.peer.Send(encode(msgDrop, &dropMessage{id, list}))
 }
 
-// EvictQueues tells the edge to close queues.
+// EvictQueues asks the edge to close queues.
 func (e *edgeLink) EvictQueues(id realm.ID, before realm.Seq) {
 	e.peer.Send(encode(msgEvict, &evictMessage{id, before}))
 }

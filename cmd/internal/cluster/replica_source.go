@@ -15,7 +15,8 @@ import (
 	"parley/wire/peer"
 )
 
-// replicaSource is where the replicas of an edge come from. It waits while there is no link.
+// replicaSource is the actors.ReplicaSource of an edge: it reads from the leader over the link. Its methods wait while
+// there is no link.
 type replicaSource struct {
 	edge  *Edge
 	bytes *atomic.Int64 // see openReplica
@@ -51,7 +52,7 @@ func (s replicaSource) LoadReplica(id realm.ID, r *realm.Realm, table *presence.
 	}, r, table)
 }
 
-// Follow follows a realm over all links that this edge has one after the other.
+// Follow follows a realm. When a link breaks, it continues over the next one.
 func (s replicaSource) Follow(id realm.ID, after realm.Seq, fn func(realm.Batch) error, done func(error)) func() {
 	ctx, stop := context.WithCancel(s.edge.ctx)
 	go func() {
@@ -63,7 +64,7 @@ func (s replicaSource) Follow(id realm.ID, after realm.Seq, fn func(realm.Batch)
 				return
 			}
 			select { // the link broke
-			case <-time.After(redialAfter):
+			case <-time.After(redialInterval):
 			case <-ctx.Done():
 			}
 		}
@@ -71,7 +72,7 @@ func (s replicaSource) Follow(id realm.ID, after realm.Seq, fn func(realm.Batch)
 	return stop
 }
 
-// followLink follows until the link breaks, and returns another reason to end as an error.
+// followLink follows a realm until the link breaks, and then returns nil. It returns an error if following must end.
 func (s replicaSource) followLink(ctx context.Context, id realm.ID, after *realm.Seq,
 	fn func(realm.Batch) error) error {
 	link, err := s.edge.waitForLink(ctx, false)
@@ -105,7 +106,7 @@ func (s replicaSource) followLink(ctx context.Context, id realm.ID, after *realm
 	case errors.As(err, &answered) && answered.Code == codeBehind:
 		return fmt.Errorf("%w: %w", realm.ErrBehind, err)
 	case errors.As(err, &answered):
-		s.edge.Log.Warn("following a realm", "realm", id, "err", err)
+		s.edge.Log.Warn("following a realm failed", "realm", id, "err", err)
 	}
 	return nil
 }
@@ -138,8 +139,8 @@ func (s replicaSource) Texts(id realm.ID, refs []realm.BodyRef, fn func(realm.Bo
 	return nil
 }
 
-// Text asks the core for a text. It waits for the link as long as it takes: without the text, an event or an answer
-// would be wrong.
+// Text asks the core for a text. It waits for a link without a time limit, because an event or an answer would be wrong
+// without the text.
 func (s replicaSource) Text(id realm.ID, ref realm.BodyRef) (realm.Body, bool, error) {
 	for {
 		link, err := s.edge.waitForLink(s.edge.ctx, false)
@@ -158,7 +159,7 @@ func (s replicaSource) Text(id realm.ID, ref realm.BodyRef) (realm.Body, bool, e
 			return realm.Body{}, false, err
 		}
 		select {
-		case <-time.After(redialAfter):
+		case <-time.After(redialInterval):
 		case <-s.edge.ctx.Done():
 			return realm.Body{}, false, err
 		}

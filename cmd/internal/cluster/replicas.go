@@ -13,20 +13,21 @@ import (
 )
 
 const (
-	// ReplicaIdle is how long an edge keeps the replica of an organization without event queues and requests. Loading
-	// it again takes about a second for 10,000 users.
+	// ReplicaIdle is how long the replica of an organization without event queues and requests stays loaded. Loading it
+	// again takes about a second for 10,000 users.
 	ReplicaIdle = 10 * time.Minute
-	// minReplicaIdle is the same for an edge that has no room for another organization: requests are done by then.
+	// minReplicaIdle is the same if the edge has no memory for another organization. All requests have ended by then.
 	minReplicaIdle = time.Minute
-	// MaxReplicaLag is how old the replica of an edge may be that answers requests. Polls that wait go on: their events
-	// arrive late, but in order.
+	// MaxReplicaLag is how far behind the owner a replica may be and still answer requests. Waiting polls are not
+	// ended: their events arrive late, but in order.
 	MaxReplicaLag = 10 * time.Second
-	// unloadEvery is how often an edge looks for idle replicas.
-	unloadEvery = 15 * time.Second
+	// unloadInterval is how often an edge looks for idle replicas.
+	unloadInterval = 15 * time.Second
 	// DefaultMaxReplicas is the default of EdgeOptions.MaxReplicas.
 	DefaultMaxReplicas = 1000
-	// MaxAbsentNames is how many subdomains without an organization an edge remembers, for absentTime: otherwise each
-	// request to one would be a question to the core. When there are more, all are forgotten.
+	// MaxAbsentNames limits the cache of subdomains without an organization. Without the cache each request to such a
+	// subdomain would cause a request to the core. An entry is valid for absentTime; when the cache is full, it is
+	// cleared.
 	MaxAbsentNames = 1000
 	absentTime     = 2 * time.Second
 )
@@ -35,7 +36,7 @@ const (
 type openReplica struct {
 	used  time.Time // of the last request; guarded by Edge.mu, like lag and late
 	lag   realmLag
-	late  bool         // it is older than MaxReplicaLag
+	stale bool         // it is more than MaxReplicaLag behind
 	bytes atomic.Int64 // of its rows as they were loaded, and of the facts since, without texts
 }
 
@@ -50,12 +51,12 @@ type opening struct {
 var errNoRoom = realm.Refuse(realm.Busy, "SERVER_OVERLOADED",
 	"This server has no room for another organization; try again in a few seconds.")
 
-// errLate is the answer to requests for an organization whose replica is too old.
-var errLate = realm.Refuse(realm.Busy, "SERVER_OVERLOADED",
+// errStale is the answer to requests for an organization whose replica is too far behind.
+var errStale = realm.Refuse(realm.Busy, "SERVER_OVERLOADED",
 	"This server is behind the other servers; try again in a few seconds.")
 
-// useReplica notes a request for a realm. It reports false if the realm's replica is not open, or if its age is
-// unknown. The request must be refused with the error, if there is one: the replica is too old.
+// useReplica records a request for a realm. It returns false if the replica is not open, or if its lag is unknown. With
+// an error the replica is too far behind, and the request must be refused.
 func (e *Edge) useReplica(id realm.ID) (ok bool, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -63,15 +64,15 @@ func (e *Edge) useReplica(id realm.ID) (ok bool, err error) {
 	switch {
 	case x == nil || !e.ready:
 		return false, nil
-	case x.late:
-		return true, errLate
+	case x.stale:
+		return true, errStale
 	}
 	x.used = time.Now()
 	return true, nil
 }
 
-// noteSeqs takes the last facts of realms at the core.
-func (e *Edge) noteSeqs(seqs seqsMessage, now time.Time) {
+// updateLag computes how far the replicas are behind. seqs has the last fact of each realm at the core.
+func (e *Edge) updateLag(seqs seqsMessage, now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for id, last := range seqs {
@@ -79,18 +80,18 @@ func (e *Edge) noteSeqs(seqs seqsMessage, now time.Time) {
 		if x == nil {
 			continue
 		}
-		x.lag.note(e.orgs.DurableSeq(id), last, now)
+		x.lag.record(e.orgs.DurableSeq(id), last, now)
 		facts, seconds := x.lag.behind(last, now)
-		if late := seconds > MaxReplicaLag.Seconds(); late != x.late {
-			x.late = late
-			e.setFollowed()
-			e.Log.Warn("replica is too old for requests, or is not any more", "realm", id, "late", late,
+		if late := seconds > MaxReplicaLag.Seconds(); late != x.stale {
+			x.stale = late
+			e.updateHosted()
+			e.Log.Warn("replica changed between up to date and too far behind", "realm", id, "behind", late,
 				"facts_behind", facts, "seconds_behind", seconds)
 		}
 	}
 }
 
-// Prepare returns when this node can answer requests to a host, or the refusal of a request.
+// Prepare returns nil when this node can answer requests to an HTTP host, or else the error with which to refuse them.
 func (e *Edge) Prepare(host string) error {
 	name := e.subdomainOf(host)
 	if id, _, ok := e.orgs.RealmByName(name); ok {
@@ -115,13 +116,13 @@ func (e *Edge) Prepare(host string) error {
 	case err == errNoRoom:
 		return err
 	case err != nil:
-		e.Log.Warn("replica is not open", "realm", id, "err", err)
+		e.Log.Warn("opening a replica failed", "realm", id, "err", err)
 		return errNoLink
 	}
 	return nil
 }
 
-// findRealm asks the core for the organization with a subdomain. 0: there is none.
+// findRealm returns the organization with a subdomain, from the cache or the core. 0: there is none.
 func (e *Edge) findRealm(ctx context.Context, link *peer.Link, name string) (id realm.ID, err error) {
 	e.mu.Lock()
 	id = e.names[name]
@@ -190,10 +191,10 @@ func (e *Edge) load(id realm.ID, x *opening) {
 	delete(e.opening, id)
 	if x.err == nil {
 		e.open[id] = r
-		e.setFollowed()
+		e.updateHosted()
 	}
 	link := e.link
-	if e.isCore() && !e.keeps {
+	if e.isCore() && !e.mayHost {
 		link = nil
 	}
 	e.mu.Unlock()
@@ -206,7 +207,7 @@ func (e *Edge) load(id realm.ID, x *opening) {
 // loadReplica loads a replica and waits until it is as new as the core.
 func (e *Edge) loadReplica(id realm.ID, r *openReplica) error {
 	if e.isCore() {
-		return e.waitUntilCurrent(id)
+		return e.waitUntilCaughtUp(id)
 	}
 	began := time.Now()
 	source := replicaSource{e, &r.bytes}
@@ -215,8 +216,8 @@ func (e *Edge) loadReplica(id realm.ID, r *openReplica) error {
 		return err
 	}
 	e.orgs.OwnerConnected(id)
-	err = e.waitUntilCurrent(id)
-	if err != nil { // it may be old: nobody gets an answer from it
+	err = e.waitUntilCaughtUp(id)
+	if err != nil { // the replica may be far behind: it must not answer requests
 		return errors.Join(err, e.orgs.CloseReplica(id))
 	}
 	e.Log.Info("replica loaded", "realm", id, "seq", uint64(e.orgs.DurableSeq(id)), "bytes", r.bytes.Load(),
@@ -224,9 +225,9 @@ func (e *Edge) loadReplica(id realm.ID, r *openReplica) error {
 	return nil
 }
 
-// waitUntilCurrent returns when a replica has the facts that the core had after this link was opened. A slow link may
-// take minutes for that: requests are refused meanwhile.
-func (e *Edge) waitUntilCurrent(id realm.ID) error {
+// waitUntilCaughtUp returns when a replica has applied all facts that the core had after the link was opened. Over a
+// slow link this may take minutes; requests are refused in the meantime.
+func (e *Edge) waitUntilCaughtUp(id realm.ID) error {
 	for {
 		link, err := e.waitForLink(e.ctx, false)
 		if err != nil {
@@ -241,7 +242,7 @@ func (e *Edge) waitUntilCurrent(id realm.ID) error {
 			return nil
 		}
 		select {
-		case <-time.After(redialAfter):
+		case <-time.After(redialInterval):
 		case <-e.ctx.Done():
 		}
 	}
@@ -250,11 +251,11 @@ func (e *Edge) waitUntilCurrent(id realm.ID) error {
 // waitFor waits until a replica has a fact. It reports false if the link has ended before.
 func (e *Edge) waitFor(link *peer.Link, id realm.ID, seq realm.Seq) bool {
 	for link.Context().Err() == nil {
-		ctx, cancel := context.WithTimeout(link.Context(), lateReplicaAfter)
+		ctx, cancel := context.WithTimeout(link.Context(), lateReplicaTimeout)
 		err := e.orgs.WaitFor(ctx, id, seq)
 		late := ctx.Err() != nil
 		cancel()
-		if err == nil || !late { // it is there, or it was unloaded meanwhile
+		if err == nil || !late { // applied, or the replica was unloaded
 			return true
 		}
 		e.Log.Warn("replica is late", "realm", id, "seq", uint64(e.orgs.DurableSeq(id)), "needed", uint64(seq),
@@ -263,8 +264,8 @@ func (e *Edge) waitFor(link *peer.Link, id realm.ID, seq realm.Seq) bool {
 	return false
 }
 
-// makeRoom unloads idle replicas until another one has room, those that were used longest ago first. It reports false
-// if that is not enough. e.mu is locked.
+// makeRoom unloads idle replicas until there is room for another one, the least recently used first. It reports whether
+// there is room. e.mu is locked.
 func (e *Edge) makeRoom() bool {
 	var idle []realm.ID
 	now := time.Now()
@@ -303,7 +304,8 @@ func (e *Edge) unloadIdle(idle time.Duration) {
 	}
 }
 
-// unload unloads a replica. Requests for it wait until it is gone, and load it again. e.mu is locked.
+// unload unloads a replica in the background. Requests for it wait for the end of this, and load it again. e.mu is
+// locked.
 func (e *Edge) unload(id realm.ID) {
 	x, r, link := &opening{unload: true, done: make(chan struct{})}, e.open[id], e.link
 	delete(e.open, id)
@@ -326,7 +328,7 @@ func (e *Edge) unload(id realm.ID) {
 type ReplicaStats struct {
 	Open  int64
 	Bytes int64 // of their rows as they were loaded, and of the facts since
-	Late  int64 // older than MaxReplicaLag
+	Late  int64 // more than MaxReplicaLag behind
 }
 
 // Replicas returns how many replicas this edge has.
@@ -336,7 +338,7 @@ func (e *Edge) Replicas() (s ReplicaStats) {
 	for _, x := range e.open {
 		s.Open++
 		s.Bytes += x.bytes.Load()
-		if x.late {
+		if x.stale {
 			s.Late++
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"parley/wire/peer"
 )
 
-// NodeStatus is what parley cluster status prints of a node.
+// NodeStatus is the status of a node, which parley cluster status prints.
 type NodeStatus struct {
 	Node      string `json:"node"`
 	Role      string `json:"role"`
@@ -27,7 +27,7 @@ type NodeStatus struct {
 	Realms int   `json:"realms"`
 	Queues int64 `json:"queues"`
 	Polls  int64 `json:"polls"`
-	// FactsBehind is how many facts the node has not applied, SecondsBehind how long ago it had all of them.
+	// FactsBehind is how many facts the node has not applied. SecondsBehind is the time since it last had all facts.
 	FactsBehind   int64   `json:"facts_behind"`
 	SecondsBehind float64 `json:"seconds_behind"`
 	SentBytes     int64   `json:"sent_bytes"` // to the node, since it connected
@@ -48,7 +48,7 @@ func (c *Core) Status() (list []NodeStatus) {
 		n := NodeStatus{Node: m.Node, Role: string(m.Role), Address: m.Address, Voter: voters[m.Node],
 			Level: c.Node.Level()}
 		if m.Node == c.Directory.Node {
-			n.Connected, n.Leader, n.Program, n.KnownLevel = true, c.Leads(), c.Program, realm.Level
+			n.Connected, n.Leader, n.Program, n.KnownLevel = true, c.IsLeader(), c.Program, realm.Level
 			n.Realms = len(c.Orgs.Realms())
 			n.Queues, n.Polls = c.Orgs.Metrics.OpenQueues.Load(), c.Orgs.Metrics.ParkedPolls.Load()
 		} else if p := c.links.Find(m.Node); p != nil {
@@ -59,7 +59,7 @@ func (c *Core) Status() (list []NodeStatus) {
 	return list
 }
 
-// CutOff ends the link of a node that was removed.
+// CutOff ends the link of a removed node.
 func (c *Core) CutOff(node string) {
 	if p := c.links.Find(node); p != nil {
 		p.Cut(fmt.Errorf("node %s was removed from the cluster", node))
@@ -103,7 +103,7 @@ func (c *Core) verify(id realm.ID, digest func(realm.ID) (realm.Seq, string, err
 	for _, p := range c.links.Peers() {
 		e := p.Link.(*edgeLink)
 		e.mu.Lock()
-		if e.stops[id] != nil || p.Role == peer.Core && p.Node != c.Directory.Node {
+		if e.stopFollowing[id] != nil || p.Role == peer.Core && p.Node != c.Directory.Node {
 			holders = append(holders, p)
 		}
 		e.mu.Unlock()
@@ -121,8 +121,8 @@ func (c *Core) verify(id realm.ID, digest func(realm.ID) (realm.Seq, string, err
 				v.Note = fmt.Sprintf("node %s: %v", p.Node, err)
 				return v
 			}
-			if v.Seq, v.Digest = uint64(seq), here; there.Seq != seq { // facts came in between
-				v.Note = fmt.Sprintf("node %s: too many facts come to compare at the same one", p.Node)
+			if v.Seq, v.Digest = uint64(seq), here; there.Seq != seq { // facts were added in between
+				v.Note = fmt.Sprintf("node %s: facts are added too fast to compare both nodes at the same fact", p.Node)
 				continue
 			}
 			if v.Note = ""; there.Digest != here {
@@ -150,7 +150,7 @@ func (c *Core) verify(id realm.ID, digest func(realm.ID) (realm.Seq, string, err
 	return v
 }
 
-// digest asks an edge for the digest of a realm, when it has a fact.
+// digest asks a node for the digest of a realm after a fact.
 func (e *edgeLink) digest(id realm.ID, seq realm.Seq) (digestMessage, error) {
 	ask := &digestMessage{ID: e.nextAsk.Add(1), Realm: id, Seq: seq}
 	answer := make(chan digestMessage, 1)
@@ -170,7 +170,7 @@ func (e *edgeLink) digest(id realm.ID, seq realm.Seq) (digestMessage, error) {
 	}
 }
 
-// sendDigest answers the core's question for a digest.
+// sendDigest answers a core that asks for a digest.
 func (e *Edge) sendDigest(link *peer.Link, ask digestMessage) {
 	ctx, cancel := context.WithTimeout(link.Context(), verifyTimeout)
 	defer cancel()

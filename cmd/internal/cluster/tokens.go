@@ -15,8 +15,8 @@ import (
 // MaxTokens limits the tokens that are valid at a time.
 const MaxTokens = 1000
 
-// storedToken is a token as the core remembers it. A token that was used is remembered for another lifetime, so that
-// its second use gets the right answer.
+// storedToken is a token as cores store it. A used token is stored for another lifetime, so that a second use gets the
+// right error.
 type storedToken struct {
 	Hash    string    `json:"hash"` // SHA-256 of the secret
 	Role    peer.Role `json:"role"`
@@ -56,7 +56,7 @@ func (d *Directory) NewToken(role peer.Role, now time.Time) (string, error) {
 	return t.String(), d.save()
 }
 
-// Admit lets a node join if its token is valid. The answer is not given before the use of the token is on disk.
+// Admit answers a join request: a node with a valid token may join. It returns after the use of the token is on disk.
 func (d *Directory) Admit(r peer.JoinRequest, now time.Time) (a peer.JoinAnswer) {
 	if err := d.admit(r, now, &a); err != nil {
 		return peer.JoinAnswer{Error: err.Error()}
@@ -127,8 +127,8 @@ func (d *Directory) admit(r peer.JoinRequest, now time.Time, a *peer.JoinAnswer)
 	return nil
 }
 
-// MaxClockDifference is how far the clocks of two nodes may differ. An edge goes by the clock of its core, so a
-// difference changes nothing for clients; but beyond this the machine is set up wrong, and its logs cannot be compared.
+// MaxClockDifference is how far the clocks of two nodes may differ. An edge uses the clock of its core, so clients do
+// not notice a difference; but a larger one means a wrong setup, and makes the logs of the nodes hard to compare.
 const MaxClockDifference = 2 * time.Hour
 
 // checkClock returns an error if the clock of a node, in Unix milliseconds, is too far off.

@@ -90,7 +90,7 @@ func (o *operator) backupRefusal(r *http.Request) (note string, refusal error) {
 	switch {
 	case o.edge != nil && o.core == nil:
 		return "", errAtEdge(o.edge)
-	case o.core == nil || o.files.IsRemote() || o.core.Leads():
+	case o.core == nil || o.files.IsRemote() || o.core.IsLeader():
 		return "", nil
 	}
 	note = "this core has only the files that were uploaded while it was the leader, because the cluster has no " +

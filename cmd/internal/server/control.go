@@ -109,7 +109,7 @@ func (o *operator) run(name string, args map[string]string) (any, error) {
 	if !ok {
 		return nil, fmt.Errorf("no command %q", name)
 	}
-	if o.edge != nil && name != "server-info" && name != "upgrade" && (o.core == nil || !o.core.Leads()) {
+	if o.edge != nil && name != "server-info" && name != "upgrade" && (o.core == nil || !o.core.IsLeader()) {
 		return o.runAtCore(name, args)
 	}
 	return command(o, args)

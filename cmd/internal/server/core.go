@@ -101,7 +101,7 @@ func (s *Server) handOverWhenFull() {
 		case <-s.stopped:
 			return
 		}
-		if !s.space.isReadOnly() || !s.core.Leads() || time.Since(moved) < moveAgainAfter {
+		if !s.space.isReadOnly() || !s.core.IsLeader() || time.Since(moved) < moveAgainAfter {
 			continue
 		}
 		// The disks of all cores fill up about at the same time.
@@ -138,16 +138,16 @@ func (s *Server) isFounder() bool {
 	if len(s.node.ListMembers()) != 1 {
 		return false
 	}
-	for end := time.Now().Add(catchUpTimeout); !s.orgs.Leads() && time.Now().Before(end); {
+	for end := time.Now().Add(catchUpTimeout); !s.orgs.IsLeader() && time.Now().Before(end); {
 		time.Sleep(ownPoll)
 	}
-	return s.orgs.Leads() && len(s.orgs.Realms()) == 0
+	return s.orgs.IsLeader() && len(s.orgs.Realms()) == 0
 }
 
 // followLeadership makes this core the owner of the organizations while it is the leader.
 func (s *Server) followLeadership() {
 	if s.copy != nil {
-		s.copy.OnLeadership(s.orgs.Lead)
+		s.copy.OnLeadership(s.orgs.SetLeader)
 	}
 }
 
@@ -157,7 +157,7 @@ func (s *Server) startLeadership() {
 	changes := make(chan bool, 16)
 	s.copy.OnLeadership(func(on bool) {
 		if !on {
-			s.core.SetLeading(false)
+			s.core.SetLeader(false)
 		}
 		select {
 		case changes <- on:
@@ -168,10 +168,10 @@ func (s *Server) startLeadership() {
 		leads := false
 		for {
 			wait := time.Hour
-			if leads && !s.core.Leads() {
+			if leads && !s.core.IsLeader() {
 				wait = ownPoll
 				if s.orgs.OwnsAll() {
-					s.core.SetLeading(true)
+					s.core.SetLeader(true)
 				}
 			}
 			select {
@@ -204,7 +204,7 @@ var errOnlyCore = errors.New("the cluster has one core with a vote, which is the
 
 // moveLeader makes another core the leader. Requests wait meanwhile, and the new leader answers them.
 func (s *Server) moveLeader() error {
-	if s.core == nil || !s.core.Leads() {
+	if s.core == nil || !s.core.IsLeader() {
 		return nil
 	}
 	if s.core.Voters() < 2 {
@@ -223,7 +223,7 @@ func (s *Server) moveLeader() error {
 	s.log.Info("the leadership was moved to another core", "took", time.Since(began).Round(time.Millisecond).String())
 	// The requests that wait must find that another core leads: an organization that this core still owned for a moment
 	// would refuse them.
-	for (s.core.Leads() || !s.orgs.OwnsNone()) && ctx.Err() == nil {
+	for (s.core.IsLeader() || !s.orgs.OwnsNone()) && ctx.Err() == nil {
 		time.Sleep(ownPoll)
 	}
 	return nil
@@ -231,7 +231,7 @@ func (s *Server) moveLeader() error {
 
 // yieldLeadership moves the leadership before this core stops, and waits for the new leader.
 func (s *Server) yieldLeadership() {
-	if s.core == nil || !s.core.Leads() {
+	if s.core == nil || !s.core.IsLeader() {
 		return
 	}
 	err := s.moveLeader()
@@ -281,18 +281,20 @@ type coreCluster struct {
 }
 
 func (c coreCluster) IsReady() bool {
-	return c.s.core != nil && (c.s.core.Leads() || c.s.link != nil && c.s.link.FollowsAny())
+	return c.s.core != nil && (c.s.core.IsLeader() || c.s.link != nil && c.s.link.HostsAnyQueues())
 }
 
 // Prepare does not wait: what this node cannot answer is forwarded.
 func (c coreCluster) Prepare(host string) error {
-	if c.s.link != nil && !c.s.core.Leads() {
-		c.s.link.Follow(host)
+	if c.s.link != nil && !c.s.core.IsLeader() {
+		c.s.link.StartHosting(host)
 	}
 	return nil
 }
 
-func (c coreCluster) Keeps(id realm.ID) bool       { return c.s.link != nil && c.s.link.Keeps(id) }
+func (c coreCluster) HostsQueues(id realm.ID) bool {
+	return c.s.link != nil && c.s.link.HostsQueues(id)
+}
 func (c coreCluster) NewRequest() string           { return c.s.link.NewRequest() }
 func (c coreCluster) DialOwner() (net.Conn, error) { return c.s.link.DialOwner() }
 

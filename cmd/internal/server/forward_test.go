@@ -35,7 +35,7 @@ type directCluster struct {
 	keeps          bool         // the node is a core that keeps event queues
 }
 
-func (c *directCluster) Keeps(realm.ID) bool { return c.keeps }
+func (c *directCluster) HostsQueues(realm.ID) bool { return c.keeps }
 
 func (c *directCluster) Prepare(string) error { return nil }
 func (c *directCluster) IsReady() bool        { return true }
@@ -63,8 +63,8 @@ func (c *directCluster) Tick(id realm.ID)                        { c.core.Tick(i
 func (c *directCluster) AdoptQueue(id realm.ID, a actors.Adoption, answer func(actors.Adopted, error)) {
 	c.edge.AdoptQueue(id, a, answer)
 }
-func (c *directCluster) KeepQueues(id realm.ID, k actors.KeptQueues) { c.edge.KeepQueues(id, k) }
-func (c *directCluster) ReportAcks(id realm.ID, a actors.QueueAcks)  { c.edge.ReportAcks(id, a) }
+func (c *directCluster) ReportQueues(id realm.ID, k actors.HostedQueues) { c.edge.ReportQueues(id, k) }
+func (c *directCluster) ReportAcks(id realm.ID, a actors.QueueAcks)      { c.edge.ReportAcks(id, a) }
 func (c *directCluster) ReportPresence(id realm.ID, list []presence.Report) {
 	c.batches.Add(1)
 	c.edge.ReportPresence(id, list)

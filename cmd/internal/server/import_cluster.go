@@ -132,7 +132,7 @@ type leaderFiles struct {
 
 // check returns an error if this core does not lead.
 func (f leaderFiles) check() error {
-	if f.core.Leads() {
+	if f.core.IsLeader() {
 		return nil
 	}
 	return fmt.Errorf("the archive has files, and this cluster keeps files in the data directory of its leader: give "+

@@ -125,7 +125,7 @@ func newMatrixServer(t *testing.T, l *coverage) *matrixServer {
 		SubdomainTaken:     func(string) bool { return false },
 	}
 	thumbnailWorker := thumbnails.Start(c.orgs, tools.Files, quiet)
-	c.orgs.AddDuty(thumbnailWorker)
+	c.orgs.AddOwnerTask(thumbnailWorker)
 	tools.Thumbnails = thumbnailWorker
 	c.tools = tools
 	c.options = httpd.Options{Server: c.orgs, Tools: tools, Realms: sites, Log: quiet, Files: openFiles{kept},

@@ -94,7 +94,7 @@ var clusterMetrics = []metric{
 	{
 		name: "parley_cluster_keeps_queues", kind: prometheus.GaugeValue,
 		meaning: "1 while this core, which does not lead, keeps event queues of its clients; otherwise it forwards polls.",
-		read:    ofLink(func(e *cluster.Edge) int64 { return oneIf(e.FollowsAny()) }),
+		read:    ofLink(func(e *cluster.Edge) int64 { return oneIf(e.HostsAnyQueues()) }),
 	},
 	{
 		name: "parley_cluster_link_silence_seconds", kind: prometheus.GaugeValue, scale: 1e-3,

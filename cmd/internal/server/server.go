@@ -404,9 +404,9 @@ func (s *Server) buildTools() error {
 	}
 	s.dispatcher = s.newDispatcher(sender, pusher)
 	s.orgs.SetOutbox(s.dispatcher, true, account.URL != "")
-	s.orgs.AddDuty(s.dispatcher)
+	s.orgs.AddOwnerTask(s.dispatcher)
 	s.exports = newExporter(s.orgs, s.sites, s.files, s.log)
-	s.orgs.AddDuty(s.exports)
+	s.orgs.AddOwnerTask(s.exports)
 	var leftovers func() error
 	var owner func() bool
 	if s.bucket != nil {
@@ -423,7 +423,7 @@ func (s *Server) buildTools() error {
 		return taken
 	}
 	s.thumbnails = thumbnails.Start(s.orgs, s.tools.Files, s.log)
-	s.orgs.AddDuty(s.thumbnails)
+	s.orgs.AddOwnerTask(s.thumbnails)
 	s.tools.Thumbnails = s.thumbnails
 	s.closeBackground = sync.OnceValue(func() error {
 		s.exports.Close()

@@ -13,7 +13,7 @@ const second = time.Second
 type account = Account[int64]
 
 // take removes all items and returns them in their order.
-func take(r *Room[int64, string]) string {
+func take(r *WaitQueue[int64, string]) string {
 	var out []string
 	for {
 		x, _, ok := r.Next(0)
@@ -24,7 +24,7 @@ func take(r *Room[int64, string]) string {
 	}
 }
 
-func mustAdd(t *testing.T, r *Room[int64, string], a account, items ...string) {
+func mustAdd(t *testing.T, r *WaitQueue[int64, string], a account, items ...string) {
 	t.Helper()
 	for _, x := range items {
 		if refused, full := r.Add(a, x, 0); full {
@@ -35,7 +35,7 @@ func mustAdd(t *testing.T, r *Room[int64, string], a account, items ...string) {
 
 // Accounts take turns, so one that floods delays another by one item; people come before bots.
 func TestRoomIsFair(t *testing.T) {
-	r := NewRoom[int64, string](100, 50)
+	r := NewWaitQueue[int64, string](100, 50)
 	mustAdd(t, r, account{User: 9, Bot: true}, "bot1", "bot2")
 	mustAdd(t, r, account{User: 1}, "flood1", "flood2", "flood3", "flood4")
 	mustAdd(t, r, account{User: 2}, "ann1", "ann2")
@@ -51,7 +51,7 @@ func TestRoomIsFair(t *testing.T) {
 
 // A full room refuses the newest item of the account with the most, and a bot's before a person's.
 func TestFullRoom(t *testing.T) {
-	r := NewRoom[int64, string](4, 3)
+	r := NewWaitQueue[int64, string](4, 3)
 	mustAdd(t, r, account{User: 1}, "flood1", "flood2", "flood3")
 	if x, full := r.Add(account{User: 1}, "flood4", 0); !full || x != "flood4" {
 		t.Errorf("an account with its share: %q, %v", x, full)
@@ -79,7 +79,7 @@ func TestFullRoom(t *testing.T) {
 
 // Items that have waited too long leave, the others stay in their order.
 func TestRoomExpires(t *testing.T) {
-	r := NewRoom[int64, string](100, 50)
+	r := NewWaitQueue[int64, string](100, 50)
 	for i := range 6 {
 		r.Add(account{User: int64(i % 3), Bot: i%3 == 2}, fmt.Sprint(i), time.Duration(i)*second)
 	}
