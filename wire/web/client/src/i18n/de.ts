@@ -398,6 +398,7 @@ export const texts: Record<string, string> = {
   "Mentions and notifies a user or a group": "Erwähnt und benachrichtigt eine Person oder Gruppe",
   "Mentions of all subscribers": "Erwähnungen aller Abonnenten",
   "Mentions of the group notify nobody afterwards.": "Danach benachrichtigen Erwähnungen der Gruppe niemanden.",
+  Menu: "Menü",
   Message: "Nachricht",
   "Message actions": "Aktionen der Nachricht",
   "Message formatting": "Formatierung von Nachrichten",

@@ -1,0 +1,1 @@
+import{$a as r}from"./chunk-KVT23WIS.js";r();
