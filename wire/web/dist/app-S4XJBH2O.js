@@ -1,1 +1,0 @@
-import{$a as r}from"./chunk-KVT23WIS.js";r();

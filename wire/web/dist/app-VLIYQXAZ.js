@@ -1,0 +1,1 @@
+import{ab as r}from"./chunk-UIWQWYHT.js";r();

@@ -1,1 +1,0 @@
-import{a as o}from"./chunk-BAGDCMZL.js";import"./chunk-ZPI3YXJB.js";import"./chunk-SCOGSAOC.js";import"./chunk-KVT23WIS.js";export{o as Preferences};
