@@ -721,6 +721,8 @@ export const texts: Record<string, string> = {
   "Show archived folders": "Archivierte Ordner zeigen",
   "Show deactivated users": "Deaktivierte Personen zeigen",
   "Show key": "Schlüssel zeigen",
+  "Show less": "Weniger anzeigen",
+  "Show more": "Mehr anzeigen",
   "Show names on messages with few reactions": "Namen bei wenigen Reaktionen zeigen",
   "Show on the user card": "Auf der Karte der Person zeigen",
   "Show the message": "Nachricht zeigen",

@@ -4,6 +4,7 @@ import { TopicPolicy, type Message, type Term } from "../api/types.ts";
 import { closeCompose, compose, insertText, openCompose, newDirect } from "../compose/state.ts";
 import { forward, mentionText, quote } from "../compose/quote.ts";
 import { t } from "../i18n/text.ts";
+import { openCondensed } from "../message/long.tsx";
 import { startEdit } from "../message/edit.ts";
 import { openEmojiPicker } from "../message/emoji_picker.ts";
 import { copy, linkOf, markUnreadFrom, MessageMenu } from "../message/menu.tsx";
@@ -301,7 +302,7 @@ export function installShortcuts(): void {
     s("message", ["<"], () => t("Forward"), onMessage((m) => forward(m))),
     s("message", ["+"], () => t("Thumbs up"), onMessage((m) => toggleReaction(m, thumbsUp))),
     s("message", ["="], () => t("The first reaction also from you"), onMessage((m) => m.reactions[0] && toggleReaction(m, m.reactions[0]))),
-    s("message", ["-"], () => t("Collapse or show"), onMessage(toggleCollapsed)),
+    s("message", ["-"], () => t("Collapse or show"), onMessage((m) => openCondensed(m.id) || toggleCollapsed(m))),
     s("message", ["u"], () => t("Card of the sender"), onMessage((m) => openUserCard(m.sender_id, elementOf(m)))),
     s("message", ["v"], () => t("Images"), () => { const m = current(); return m ? openImages(m) : false; }),
     s("message", ["ArrowLeft"], () => t("Edit your last message"), editLast),

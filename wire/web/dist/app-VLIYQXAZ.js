@@ -1,1 +1,0 @@
-import{ab as r}from"./chunk-UIWQWYHT.js";r();
