@@ -96,7 +96,8 @@ func (n *Node) admitCandidate(command any) {
 	}
 }
 
-// SetHeartbeatHandler sets the function that handles heartbeats beside Raft's own loop. A node that closes handles none.
+// SetHeartbeatHandler sets the function that handles heartbeats beside Raft's own loop. A node that closes handles
+// none.
 func (t *patientTransport) SetHeartbeatHandler(handle func(raft.RPC)) {
 	t.NetworkTransport.SetHeartbeatHandler(func(r raft.RPC) {
 		t.handling.RLock()

@@ -119,10 +119,9 @@ func TestCloseWaitsForHeartbeats(t *testing.T) {
 	network := newNetwork()
 	open := func() (*patientTransport, raft.ServerAddress) {
 		links := network.listen(t, "127.0.0.1:0")
-		p := &patientTransport{closing: make(chan struct{}),
-			NetworkTransport: raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{Stream: streamLayer{links},
-				MaxPool: 1, Timeout: testTimeout, Logger: newLogger(slog.New(slog.DiscardHandler))})}
-		return p, raft.ServerAddress(links.own)
+		transport := raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{Stream: streamLayer{links},
+			MaxPool: 1, Timeout: testTimeout, Logger: newLogger(slog.New(slog.DiscardHandler))})
+		return &patientTransport{NetworkTransport: transport}, raft.ServerAddress(links.own)
 	}
 	sender, _ := open()
 	p, address := open()
