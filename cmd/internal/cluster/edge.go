@@ -591,7 +591,13 @@ func (e *Edge) DialOwner() (net.Conn, error) {
 
 // errNoLeader says why a command of the operator cannot be carried out, and what to do.
 func (e *Edge) errNoLeader() error {
+	e.mu.Lock()
+	refused := e.refused
+	e.mu.Unlock()
 	cores := strings.Join(e.Directory.CoreAddresses(), ", ")
+	if refused != nil {
+		return refused
+	}
 	if !e.isCore() {
 		return fmt.Errorf("no core that leads can be reached at %s: start the cores, or check the network", cores)
 	}
