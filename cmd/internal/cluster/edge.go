@@ -601,11 +601,28 @@ func (e *Edge) DialOwner() (net.Conn, error) {
 	return e.id.Dial(ctx, address, peer.HTTPProtocol)
 }
 
+// errNoLeader says why a command of the operator cannot be carried out, and what to do.
+func (e *Edge) errNoLeader() error {
+	e.mu.Lock()
+	refused := e.refused
+	e.mu.Unlock()
+	cores := strings.Join(e.Directory.CoreAddresses(), ", ")
+	if refused != nil {
+		return refused
+	}
+	if !e.isCore() {
+		return fmt.Errorf("no core that leads can be reached at %s: start the cores, or check the network", cores)
+	}
+	return fmt.Errorf("no core leads, so nothing can be changed: more than half of the cores with a vote must run and "+
+		"reach each other at their addresses, of %s. Start the others. If they are lost for ever, stop this core, and "+
+		"parley cluster dissolve makes it a single server", cores)
+}
+
 // Command forwards an operator command to the core. The answer is JSON.
 func (e *Edge) Command(ctx context.Context, name string, args map[string]string) ([]byte, error) {
 	link, err := e.waitForLink(ctx, false)
 	if err != nil {
-		return nil, errors.New("no core can be reached")
+		return nil, e.errNoLeader()
 	}
 	return link.CallOnce(ctx, encode(callCommand, &commandCall{name, args}))
 }
