@@ -23,9 +23,9 @@ func newFilesMoveCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "move",
 		Short: "Move the files between the data directory and a bucket",
-		Long: "Copy all files to another place, read each of them there again and compare SHA-256. While a server " +
-			"runs, the command copies the files so far and changes nothing else. Stop the server and run it again: it " +
-			"copies the rest, checks that no file is missing and records the new place. An interrupted run continues " +
+		Long: "Copy all files to another location, read each of them again and compare SHA-256. While a server runs, " +
+			"the command copies the present files and changes nothing else. Then stop the server and run it again: it " +
+			"copies the rest, checks that no file is missing and records the new location. An interrupted run continues " +
 			"where it was.",
 		Args: exactArgs(0, ""),
 	}

@@ -131,7 +131,7 @@ func TestFilesClaim(t *testing.T) {
 		t.Helper()
 		s.ann.must(t, "DELETE", fmt.Sprintf("attachments/%d", s.attachments()[path]), nil)
 	}
-	const foreign = "no file is removed from the bucket"
+	const foreign = "unreferenced files will not be removed from the bucket"
 	copied := &bucketServer{t: t, s3: b.s3, folder: b.folder, data: restored}
 	copied.start()
 	eventually(t, "the copy knows that it is not the owner", func() bool {

@@ -229,7 +229,7 @@ func newImportCommand() *cobra.Command {
 		Use:   "import FILE",
 		Short: "Add an exported organization to a running or a stopped server, or to a new data directory",
 		Long: "Add the organization of the export FILE to a running or a stopped server, or to a new data directory; " +
-			"- is standard input.\nIn a cluster, give the command at a running core: all cores get the organization. " +
+			"- is standard input.\nIn a cluster, run the command at a running core: all cores get the organization. " +
 			"The whole file is checked before anything is written. An import that is interrupted leaves nothing.",
 		Args: exactArgs(1, "- is standard input"),
 	}

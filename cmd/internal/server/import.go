@@ -141,7 +141,7 @@ func remoteImport(dir string, in importRequest, progress func(moving.Progress)) 
 	}
 	err = errors.New("the server stopped during the import; run the same command again to continue it")
 	if in.Format == moving.OwnFormat {
-		err = errors.New("the server stopped during the import: look with parley realm list whether it is complete, " +
+		err = errors.New("the server stopped during the import: check with parley realm list whether it is complete, " +
 			"and otherwise run the same command again")
 	}
 	return importLine{}, true, errors.Join(lines.Err(), err)
@@ -159,7 +159,7 @@ type importRequest struct {
 
 // errAtEdge is the answer to imports, exports and backups at an edge, which has no disk.
 func errAtEdge(e *cluster.Edge) error {
-	return fmt.Errorf("this is an edge, which stores nothing: give the command at a core; the leader is %s", e.Leader())
+	return fmt.Errorf("an edge stores nothing: run the command at a core; the leader is %s", e.Leader())
 }
 
 // importTarget returns the place of an import into this server, or into its cluster.

@@ -121,8 +121,8 @@ func (f leaderFiles) check() error {
 	if f.core.IsLeader() {
 		return nil
 	}
-	return fmt.Errorf("the archive has files, and this cluster keeps files in the data directory of its leader: give "+
-		"the command at the leader, which is %s, or keep the files of the cluster in a bucket (parley files move)",
+	return fmt.Errorf("the archive has files, and this cluster stores files in the data directory of its leader: run "+
+		"the command at the leader, which is %s, or store the files of the cluster in a bucket (parley files move)",
 		f.edge.Leader())
 }
 
