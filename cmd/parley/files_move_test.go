@@ -143,7 +143,7 @@ func TestFilesClaim(t *testing.T) {
 	}
 	copied.stop()
 	b.stop()
-	filesCommand(t, 0, []string{"claim", "--data", restored}, "This data directory removes files")
+	filesCommand(t, 0, []string{"claim", "--data", restored}, "now the owner of the files")
 	name, err := os.ReadFile(filepath.Join(restored, owner))
 	if err != nil {
 		t.Fatal(err)

@@ -24,8 +24,8 @@ func newMoveInCommand(format string) *cobra.Command {
 		Use:   format + " FILE",
 		Short: "Import " + archivesOf[format],
 		Long: "Import " + archivesOf[format] + ".\nThe archive becomes a new organization of a running or a stopped " +
-			"server. It is visible when everything is stored, and not before. An import that is interrupted " +
-			"continues when the same command runs again. Users take over their accounts with a password reset.",
+			"server. It becomes visible only when everything is stored. To continue an interrupted import, run the " +
+			"same command again. Users get access to their accounts by resetting their passwords.",
 		Args: exactArgs(1, ""),
 	}
 	o := moving.Options{Format: format}
@@ -33,7 +33,7 @@ func newMoveInCommand(format string) *cobra.Command {
 	c.Flags().StringVar(&o.Realm, "realm", "", "subdomain of the new organization; empty: the root organization")
 	report := c.Flags().String("report", "", "file for the report: counts, and everything that was left out or changed")
 	c.Flags().BoolVar(&o.DryRun, "dry-run", false, "read everything and report, but store nothing")
-	c.Flags().BoolVar(&o.Restart, "restart", false, "drop what an interrupted import has stored, and begin again")
+	c.Flags().BoolVar(&o.Restart, "restart", false, "discard what an interrupted import has stored, and start again")
 	memory := c.Flags().Int64("memory", moving.DefaultMemory>>20, "memory limit in MiB")
 	switch format {
 	case "mattermost":

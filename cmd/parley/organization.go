@@ -21,8 +21,7 @@ func newExportCommand() *cobra.Command {
 		Use:   "export FILE",
 		Short: "Write an organization of a running or a stopped server as JSON lines, or for a Zulip server",
 		Long: "Write an organization of a running or a stopped server to FILE; - is standard output. " +
-			"Of a running " +
-			"server a backup is taken first, so the export is the state at one moment.",
+			"The command takes a backup of a running server first, so the export has the state at one moment.",
 		Args: exactArgs(1, "- is standard output"),
 	}
 	c.AddCommand(newExportPersonCommand())
@@ -53,11 +52,11 @@ func newExportCommand() *cobra.Command {
 func newExportPersonCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "person EMAIL|ID",
-		Short: "Write the data of one user of a running or a stopped server as a zip file, for them to take away",
+		Short: "Write the data of one user of a running or a stopped server as a zip file for this user",
 		Long: "Write the profile, settings, logins, subscriptions, messages, reactions, drafts and files of a user as " +
-			"a zip file of JSON and of the files as they are. It has the messages that the user sent, and all of " +
-			"their direct conversations. It has no passwords and keys, and no deleted messages; about.json has the " +
-			"number of those that the retention archive still has.",
+			"a zip file with JSON and the original files. It contains the messages that the user sent and all of " +
+			"their direct conversations, but no passwords, keys or deleted messages. about.json has the number of " +
+			"deleted messages that are still in the retention archive.",
 		Args: exactArgs(1, "an email address, or the id that parley user list shows"),
 	}
 	data := dataFlag(c, anyServer)
@@ -230,7 +229,7 @@ func newImportCommand() *cobra.Command {
 		Short: "Add an exported organization to a running or a stopped server, or to a new data directory",
 		Long: "Add the organization of the export FILE to a running or a stopped server, or to a new data directory; " +
 			"- is standard input.\nIn a cluster, run the command at a running core: all cores get the organization. " +
-			"The whole file is checked before anything is written. An import that is interrupted leaves nothing.",
+			"The whole file is checked before anything is written. An interrupted import leaves nothing behind.",
 		Args: exactArgs(1, "- is standard input"),
 	}
 	for _, format := range moving.Formats() {
