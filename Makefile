@@ -4,7 +4,7 @@ GO ?= go
 # All targets compile alike, so that each package is compiled once.
 export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
 
-.PHONY: licenses web web-check web-mirror help hooks build docs man run test race poison check bench conform conform-s3 browser browser-big browser-kills kill kill-cluster kill-presence kill-edges kill-core-edges cut-links upgrades sim sim-actors crash crash-cluster mirror freeze-cluster partition-cluster browser-shots linear-edges mirror-edge rolling-upgrade clocks-cluster cluster-import mutants damage-cluster full-cluster browser-screens
+.PHONY: licenses web web-check web-mirror help hooks build docs man run test race poison check bench conform conform-s3 browser browser-big browser-kills browser-views kill kill-cluster kill-presence kill-edges kill-core-edges cut-links upgrades sim sim-actors crash crash-cluster mirror freeze-cluster partition-cluster browser-shots linear-edges mirror-edge rolling-upgrade mixed-releases clocks-cluster cluster-import mutants damage-cluster full-cluster browser-screens
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
@@ -43,7 +43,8 @@ test: ## run every test, the long ones in their short form
 	$(GO) test -timeout 8m ./...
 
 race: ## run the tests of concurrent code under the race detector (needs a C compiler)
-	CGO_ENABLED=1 $(GO) test -race -short -timeout 15m ./actors ./actors/queue ./wire/httpd/...
+	CGO_ENABLED=1 $(GO) test -race -short -timeout 15m ./actors ./actors/queue ./wire/httpd/... ./wire/peer \
+	./cmd/internal/cluster ./snapshot/replicated
 
 poison: ## run every test, overwriting the memory of requests when their handlers return
 	$(GO) test -timeout 15m -tags poison ./...
@@ -66,6 +67,9 @@ conform-s3: build ## run the checks of conform with files in a bucket; kill -9 K
 
 browser: build ## drive the pages with Chromium and check them with axe-core (needs Node; installs the rest)
 	wire/web/browser/run
+
+browser-views: build ## check every view of the client with all rules of axe-core in MODES (all): light,dark,contrast,rtl
+	MODES=$${MODES:-all} wire/web/browser/run every_view_test.js
 
 browser-kills: build ## kill -9 the server KILLS times (50) while people type in Chromium, then 60 seconds offline
 	KILLS=$${KILLS:-50} OFFLINE_SECONDS=$${OFFLINE_SECONDS:-60} wire/web/browser/run kills_test.js
@@ -102,13 +106,21 @@ freeze-cluster: ## stop the leader and another core for FREEZES seconds ("1 4 12
 partition-cluster: ## cut, delay and half-cut the network between three cores in eight ways (needs root); SEED repeats
 	PARTITIONS=all $(GO) test ./cmd/parley -run '^TestClusterPartition$$' -count=1 -v -timeout 30m
 
-rolling-upgrade: ## replace three loaded cores, POLLERS polls (5000); PREVIOUS is the commit or program file to begin with
-	dir=$$(mktemp -d) && trap "rm -r $$dir" EXIT && $(GO) build -o $$dir/program ./cmd/parley && \
+# Builds this program and that of PREVIOUS, a commit or a program file, for the command that follows.
+define with-previous
+dir=$$(mktemp -d) && trap "rm -r $$dir" EXIT && $(GO) build -o $$dir/program ./cmd/parley && \
 	previous="$${PREVIOUS:-HEAD}" && if [ -f "$$previous" ]; then cp "$$previous" $$dir/previous; else \
 	mkdir $$dir/source && git archive "$$previous" | tar -x -C $$dir/source && \
 	(cd $$dir/source && $(GO) build -o $$dir/previous ./cmd/parley); fi && \
-	POLLERS=$${POLLERS:-5000} PREVIOUS=$$dir/previous PROGRAM=$$dir/program \
+	PREVIOUS=$$dir/previous PROGRAM=$$dir/program
+endef
+
+rolling-upgrade: ## replace three loaded cores, POLLERS polls (5000); PREVIOUS is the commit or program file to begin with
+	$(with-previous) POLLERS=$${POLLERS:-5000} \
 	$(GO) test ./cmd/parley -run '^TestRollingUpgrade$$' -count=1 -v -timeout 60m
+
+mixed-releases: ## run PREVIOUS, a commit (HEAD) or program file, and this release in one cluster, there and back
+	$(with-previous) $(GO) test ./cmd/parley -run '^TestClusterMixedReleases$$' -count=1 -v -timeout 10m
 
 clocks-cluster: ## let each of three cores lead whose clocks differ by an hour in both directions
 	CLOCKS=all $(GO) test ./cmd/parley -run '^TestClusterClocks$$' -count=1 -v -timeout 10m

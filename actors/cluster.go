@@ -131,8 +131,8 @@ func (srv *Server) openStandby(id realm.ID) error {
 	srv.startRealm(a, l.presence)
 	a.handle.setClosed(srv, a.realm.Closed())
 	srv.accounts.addRealm(a.realm)
-	srv.runtime.send(a.handle.pid, followAgain{a.run})
 	srv.log.Info("following an organization", "realm", id, "name", a.handle.name, "facts", uint64(a.durable))
+	srv.runtime.send(a.handle.pid, followAgain{a.run}) // its actor changes the state from now on
 	if srv.isLeader.Load() {
 		srv.runtime.send(a.handle.pid, leadershipChanged{true})
 	}
@@ -174,12 +174,13 @@ const (
 )
 
 // CommitImported makes an imported organization visible: its texts and rows are already stored through the replicated
-// log. If the string id is free, CommitImported calls commit, which appends the last step to the log. It returns when
-// this node owns the organization. The call can be repeated. No other organization is created at the same time. The
-// error is a realm.ErrMoved if this node has lost the leadership.
-func (srv *Server) CommitImported(stringID string, id realm.ID, commit func() error) error {
+// log. If the string id is free, and no other organization has one of the API keys with these hashes, CommitImported
+// calls commit, which appends the last step to the log. It returns when this node owns the organization. The call can be
+// repeated. No other organization is created at the same time. The error is a realm.ErrMoved if this node has lost the
+// leadership.
+func (srv *Server) CommitImported(stringID string, id realm.ID, keys [][32]byte, commit func() error) error {
 	srv.creating.Lock()
-	err := srv.commitImported(stringID, id, commit)
+	err := srv.commitImported(stringID, id, keys, commit)
 	srv.creating.Unlock()
 	for end := srv.sinceOpen() + openTimeout; err == nil && !srv.Owns(id); time.Sleep(openPoll) {
 		if !srv.isLeader.Load() || srv.sinceOpen() > end {
@@ -189,12 +190,17 @@ func (srv *Server) CommitImported(stringID string, id realm.ID, commit func() er
 	return err
 }
 
-func (srv *Server) commitImported(stringID string, id realm.ID, commit func() error) error {
+func (srv *Server) commitImported(stringID string, id realm.ID, keys [][32]byte, commit func() error) error {
 	if srv.find(id) != nil {
 		return nil
 	}
 	if _, err := srv.nextRealm(stringID); err != nil {
 		return err
+	}
+	for _, k := range keys {
+		if a, found := srv.AccountByKeyHash(k); found {
+			return ErrKeysInUse(a.Realm)
+		}
 	}
 	if err := srv.checkWritable(); err != nil {
 		return err
@@ -203,6 +209,12 @@ func (srv *Server) commitImported(stringID string, id realm.ID, commit func() er
 		return err
 	}
 	return srv.openStandby(id)
+}
+
+// ErrKeysInUse is the error of an import whose API keys belong to another organization.
+func ErrKeysInUse(id realm.ID) error {
+	return fmt.Errorf("API keys of the export belong to organization %d of this server; revoke those of the export "+
+		"with --new-keys", id)
 }
 
 // openNewRealmsLater opens new organizations in the background: loading a large one would stop the clock. It does

@@ -184,6 +184,7 @@ func (a *realmActor) receive(message any) {
 	case followAgain:
 		if m.run == a.run {
 			a.follow()
+			a.claim()
 		}
 	case loadReplicaAgain:
 		a.reloadStandby()

@@ -2,6 +2,7 @@ package actors
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"parley/actors/presence"
@@ -138,11 +139,31 @@ func (srv *Server) nextRealm(stringID string) (id realm.ID, err error) {
 // wanted is the number that an interrupted import of it has claimed, or 0. The caller writes the rows of the realm, and
 // then calls ServeImported.
 func (srv *Server) ReserveRealm(stringID string, wanted realm.ID) (realm.ID, error) {
+	return srv.reserveRealm(stringID, wanted, true)
+}
+
+// ReserveFreeRealm is ReserveRealm for an import that has claimed no number before. It gets the wanted one only if no
+// other import has claimed that.
+func (srv *Server) ReserveFreeRealm(stringID string, wanted realm.ID) (realm.ID, error) {
+	return srv.reserveRealm(stringID, wanted, false)
+}
+
+// reserveRealm claims a number. again says that the import may have claimed the wanted one before.
+func (srv *Server) reserveRealm(stringID string, wanted realm.ID, again bool) (realm.ID, error) {
 	srv.creating.Lock()
 	defer srv.creating.Unlock()
 	id, err := srv.nextRealm(stringID)
 	if err != nil {
 		return 0, err
+	}
+	if wanted != 0 && !again {
+		claimed, err := srv.disk.Realms()
+		if err != nil {
+			return 0, err
+		}
+		if slices.Contains(claimed, wanted) {
+			wanted = 0
+		}
 	}
 	if wanted != 0 && srv.find(wanted) == nil {
 		id = wanted

@@ -53,9 +53,10 @@ func (a *realmActor) handleLeadership(on bool) {
 	}
 }
 
-// claim claims the organization in the background, after which handleClaimed is called.
+// claim claims the organization in the background, after which handleClaimed is called. It does nothing before the
+// first follow: until then Server.openStandby reads the state.
 func (a *realmActor) claim() {
-	if !a.standby || a.reloading || a.claiming || a.claimed != nil || !a.srv.isLeader.Load() {
+	if !a.standby || a.reloading || a.claiming || a.claimed != nil || a.stop == nil || !a.srv.isLeader.Load() {
 		return
 	}
 	a.claiming = true

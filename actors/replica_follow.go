@@ -130,8 +130,8 @@ func (srv *Server) OpenReplica(id realm.ID, o ReplicaOptions) error {
 	for _, k := range a.handle.shards {
 		srv.runtime.send(k, &restoreQueues{realm: a.handle, seq: a.durable})
 	}
-	srv.runtime.send(a.handle.pid, followAgain{a.run})
 	srv.log.Info("replica open", "realm", id, "name", a.handle.name, "facts", uint64(a.durable))
+	srv.runtime.send(a.handle.pid, followAgain{a.run}) // its actor changes the state from now on
 	return nil
 }
 

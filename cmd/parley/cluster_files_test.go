@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"os"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -66,4 +68,57 @@ func TestClusterRemovesFiles(t *testing.T) {
 		return err
 	})
 	eventually(t, "the next leader has removed the file", func() bool { return len(b.objects()) == 0 })
+}
+
+// The cores of a cluster have files in their own data directories, each those of the time when it led. The operator
+// moves them to a bucket while at least one core runs. Then every file can be downloaded, whichever core leads.
+func TestFilesOfClusterMove(t *testing.T) {
+	if os.Getenv("OUTAGE") == "" {
+		t.Skip("takes 15 s: make conform-s3")
+	}
+	t.Setenv("AWS_ACCESS_KEY_ID", s3test.AccessKey)
+	t.Setenv("AWS_SECRET_ACCESS_KEY", s3test.SecretKey)
+	bucket := s3test.Start(t).URL("files")
+	all := startCores(t, "a", "b", "c")
+	var links []string
+	upload := func(text string) {
+		t.Helper()
+		leader := all.leader(all.list[0])
+		ann := demoAccount(t, "http://"+leader.listen, "ann@example.org")
+		links = append(links, ann.uploadText(t, text+".txt", text))
+	}
+	move := func(c *runningCore, says string) {
+		t.Helper()
+		if out, code := runParley("files", "move", "--to", bucket, "--data", c.data); code != 0 ||
+			!strings.Contains(out, says) {
+			t.Fatalf("files move at core %s: code %d: %s", c.name, code, out)
+		}
+	}
+	upload("file 0")
+	ann := demoAccount(t, "http://"+all.list[0].listen, "ann@example.org")
+	all.moveLeader("b", ann)
+	upload("file 1")
+	for _, c := range all.list {
+		move(c, "Stop it and run the same command again")
+	}
+	for _, c := range all.list {
+		upload("while " + c.name + " is moved next")
+		c.program.stop()
+		move(c, " now. A setting")
+		c.start(t)
+		c.program.serving()
+	}
+	for _, name := range []string{"a", "b", "c"} {
+		all.moveLeader(name, ann)
+		for _, c := range all.list {
+			for i, link := range links {
+				from := *ann
+				from.url = "http://" + c.listen
+				if text := from.download(t, link); !strings.HasPrefix(link, "/user_uploads/") || text == "" {
+					t.Errorf("file %d at core %s: %q", i, c.name, text)
+				}
+			}
+		}
+	}
+	all.expectEqual()
 }

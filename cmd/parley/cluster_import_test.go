@@ -302,3 +302,72 @@ func (x *clusterImport) begin() *program {
 		}
 	}
 }
+
+// Two cores import exports with the same API keys at the same moment, under different names. One of them is refused
+// with the remedy, and nothing of it is left.
+func TestClusterImportsWithSameKeys(t *testing.T) {
+	dir := t.TempDir()
+	source, export := filepath.Join(dir, "source"), filepath.Join(dir, "export")
+	// So many that both imports have begun before one of them ends.
+	if out, code := runParley("import", "slack", writeSlackExport(t, 5000), "--data", source); code != 0 {
+		t.Fatal(out)
+	}
+	p := startProgram(t, parleyCommand("serve", "--data", source, "--listen", "127.0.0.1:0"))
+	p.serving()
+	out, _ := runParley("user", "api-key", "--email", "ann@x.example", "--data", source)
+	key := regexp.MustCompile(`api_key: (\S+)`).FindStringSubmatch(out)
+	if key == nil {
+		t.Fatal(out)
+	}
+	p.stop()
+	if out, code := runParley("export", export, "--data", source); code != 0 {
+		t.Fatal(out)
+	}
+	all := startImportCores(t, "a", "b", "c")
+	type result struct {
+		out  string
+		code int
+	}
+	results := map[string]chan result{}
+	for i, name := range []string{"first", "second"} {
+		c := make(chan result, 1)
+		results[name] = c
+		go func() {
+			out, code := runParley("import", export, "--realm", name, "--data", all.list[i].data)
+			c <- result{out, code}
+		}()
+	}
+	refused := 0
+	for name, c := range results {
+		r := <-c
+		ann := &account{url: "http://" + name + ".chat.test", email: "ann@x.example", key: key[1]}
+		if r.code == 0 {
+			all.retry("accept the key in "+name, func() error {
+				_, err := ann.callWith(clientOf(all.list[2]), "GET", "users/me", nil)
+				return err
+			})
+			continue
+		}
+		if refused++; !strings.Contains(r.out, "API keys") || !strings.Contains(r.out, "--new-keys") {
+			t.Errorf("%s was refused with: %s", name, r.out)
+		}
+		if _, err := ann.callWith(clientOf(all.list[2]), "GET", "users/me", nil); err == nil {
+			t.Errorf("%s was refused, but the API key is valid there", name)
+		}
+	}
+	if refused != 1 {
+		t.Errorf("%d of two imports with the same API keys were refused", refused)
+	}
+	if out, _ := runParley("realm", "list", "--data", all.list[2].data); strings.Count(out, "id=") != 2 {
+		t.Errorf("the cluster has not the demo and one import: %s", out)
+	}
+	out, code := runParley("cluster", "verify", "--data", all.list[0].data)
+	if code != 0 || strings.Count(out, "equal=true") != 2 {
+		t.Errorf("the cores differ: %s", out)
+	}
+	for _, c := range all.list {
+		if left, _ := filepath.Glob(filepath.Join(c.data, "imports", "*")); len(left) > 0 {
+			t.Errorf("left behind: %v", left)
+		}
+	}
+}

@@ -45,8 +45,8 @@ type clusterPoll struct {
 }
 
 const (
-	// movesAfter is how long a client that can change to another core waits for an answer: the messages of the tests are
-	// more frequent.
+	// movesAfter is how long a client that can change to another core waits for an answer: the messages of the tests
+	// are more frequent.
 	movesAfter = 2 * time.Second
 	// maxPollAnswer is how long a core may take to say that it cannot answer a poll. It takes a second to see that its
 	// link is broken.
@@ -56,27 +56,25 @@ const (
 	maxHeartbeat = 60 * time.Second
 )
 
-// startPolls starts the clients, and waits until each core keeps the queues of its own.
+// startPolls waits until each core keeps the queues of its own clients, and starts the clients.
 func startPolls(t *testing.T, all *runningCores, user *account) *clusterPolls {
 	t.Helper()
+	all.waitUntilQueuesAreKept(user)
+	return startPollsAnywhere(t, all, user)
+}
+
+// startPollsAnywhere starts the clients, whichever core keeps their queues.
+func startPollsAnywhere(t *testing.T, all *runningCores, user *account) *clusterPolls {
+	t.Helper()
 	p := &clusterPolls{t: t, user: user, nodes: all.urls(), stop: make(chan struct{})}
-	for _, c := range all.list {
-		from := *user
-		from.url = "http://" + c.listen
-		all.retry("polls wait at "+c.name, func() error {
-			if _, err := from.newPoller(); err != nil { // until it has begun to, the leader keeps them
-				return err
-			}
-			return all.status(c, func(line string) bool { return !strings.Contains(line, " queues=0 ") })
-		})
-	}
 	for node, at := range p.nodes {
 		for _, stays := range []bool{true, false} {
 			from := *user
 			from.url = at
 			a := from.must(t, "POST", "register", url.Values{"event_types": {`["message"]`}})
-			c := &clusterPoll{node: node, stays: stays, patience: movesAfter, from: int64(a["max_message_id"].(float64)),
-				poller: &poller{account: &from, queue: a["queue_id"].(string), last: int64(a["last_event_id"].(float64))}}
+			number := func(name string) int64 { return int64(a[name].(float64)) }
+			c := &clusterPoll{node: node, stays: stays, patience: movesAfter, from: number("max_message_id"),
+				poller: &poller{account: &from, queue: a["queue_id"].(string), last: number("last_event_id")}}
 			if stays {
 				c.patience = maxHeartbeat + maxPollAnswer
 			}
@@ -85,6 +83,21 @@ func startPolls(t *testing.T, all *runningCores, user *account) *clusterPolls {
 		}
 	}
 	return p
+}
+
+// waitUntilQueuesAreKept waits until each core keeps the event queues of its clients.
+func (all *runningCores) waitUntilQueuesAreKept(user *account) {
+	all.t.Helper()
+	for _, c := range all.list {
+		from := *user
+		from.url = "http://" + c.listen
+		all.retry("keep queues at "+c.name, func() error {
+			if _, err := from.newPoller(); err != nil { // until it has begun to, the leader keeps them
+				return err
+			}
+			return all.status(c, func(line string) bool { return !strings.Contains(line, " queues=0 ") })
+		})
+	}
 }
 
 // send sends a message at any core and returns its id.

@@ -2,9 +2,12 @@ package main
 
 import (
 	"context"
+	"encoding/base64"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"os"
 	"os/exec"
@@ -19,6 +22,7 @@ import (
 	"time"
 
 	"parley/actors/realm"
+	"parley/bench/swarm"
 )
 
 // runAtLevel is an environment variable with the rule level that this test binary knows when it behaves as parley: as
@@ -217,7 +221,7 @@ func (all *runningCores) dial(ctx context.Context, _, _ string) (net.Conn, error
 // rollingLoad is clients that do not retry.
 type rollingLoad struct {
 	t       *testing.T
-	pollers []*poller
+	pollers []*rollingPoller
 	polling sync.WaitGroup
 	sending sync.WaitGroup
 	stop    chan struct{}
@@ -232,65 +236,140 @@ type rollingLoad struct {
 	sendOnNew bool // each send has a connection of its own
 }
 
-// rollingSendEvery is the time between two sends: a steady load that does not use the whole machine, whatever the
-// number of pollers is.
-const rollingSendEvery = 200 * time.Millisecond
+// The time between two sends is rollingSendEvery, or rollingSendEveryPoller for each poller if that is more: 10,000
+// events a second are a steady load that does not use the whole machine.
+const (
+	rollingSendEvery       = 200 * time.Millisecond
+	rollingSendEveryPoller = 100 * time.Microsecond
+)
+
+// rollingHands is how many clients register at a time.
+const rollingHands = 12
 
 func newRollingLoad(t *testing.T, all *runningCores, pollers int) *rollingLoad {
 	l := &rollingLoad{t: t, stop: make(chan struct{})}
-	newClient := func() *http.Client {
-		return &http.Client{Timeout: 2 * binaryTimeout, Transport: &http.Transport{DialContext: all.dial}}
+	loop, err := swarm.Open()
+	if err != nil {
+		t.Fatal(err)
 	}
-	for i := range pollers {
-		who := demoAccount(t, "http://"+all.list[i%3].listen, killPeople[i%len(killPeople)]+"@example.org")
-		q, err := who.newPoller()
-		if err != nil {
-			t.Fatal(err)
-		}
-		q.url = "http://parley.invalid"
-		l.pollers = append(l.pollers, q)
-	}
-	for i, q := range l.pollers {
-		client := newClient()
-		l.polling.Go(func() {
-			if err := l.poll(q, client); err != nil && l.failed.Add(1) < 10 {
-				t.Errorf("%v: poller %d: %v", time.Now().Format(time.TimeOnly), i, err)
+	t.Cleanup(loop.Close)
+	l.pollers = make([]*rollingPoller, pollers)
+	var registering sync.WaitGroup
+	for hand := range rollingHands {
+		registering.Go(func() {
+			core := all.list[hand%len(all.list)]
+			who := demoAccount(t, "http://"+core.listen, killPeople[hand%len(killPeople)]+"@example.org")
+			for i := hand; i < pollers; i += rollingHands {
+				q, err := who.newPoller()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				l.pollers[i] = &rollingPoller{l: l, all: all, core: hand, queue: url.QueryEscape(q.queue), last: q.last,
+					auth: base64.StdEncoding.EncodeToString([]byte(who.email + ":" + who.key))}
+				l.pollers[i].conn.Loop = loop
 			}
 		})
 	}
-	who := *l.pollers[0].account
-	l.who, l.client = &who, newClient()
+	if registering.Wait(); t.Failed() {
+		t.FailNow()
+	}
+	l.polling.Go(func() {
+		for _, x := range l.pollers {
+			x.poll()
+		}
+		err := loop.Run(func() bool {
+			return !slices.ContainsFunc(l.pollers, func(x *rollingPoller) bool { return !x.done })
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	l.who = demoAccount(t, "http://"+all.list[0].listen, "ann@example.org")
+	l.who.url = "http://parley.invalid"
+	l.client = &http.Client{Timeout: 2 * binaryTimeout, Transport: &http.Transport{DialContext: all.dial}}
 	return l
 }
 
-// poll polls until the last message. The text of a message is the time of its sending.
-func (l *rollingLoad) poll(q *poller, client *http.Client) error {
-	for {
-		a, err := q.callWith(client, "GET", "events",
-			url.Values{"queue_id": {q.queue}, "last_event_id": {fmt.Sprint(q.last)}})
-		if err != nil {
-			return err
-		}
-		l.polls.Add(1)
-		for _, x := range a["events"].([]any) {
-			e := x.(map[string]any)
-			id := int64(e["id"].(float64))
-			if id <= q.last {
-				return fmt.Errorf("event %d after %d", id, q.last)
-			}
-			q.last = id
-			if e["type"] != "message" {
-				continue
-			}
-			text := e["message"].(map[string]any)["content"].(string)
-			if text == "the end" {
-				return nil
-			}
-			at, _ := strconv.ParseInt(text, 10, 64)
-			raise(&l.late, time.Now().UnixNano()-at)
-			q.texts = append(q.texts, text)
-		}
+// rollingPoller is an event queue and its client. All run in one loop, because clients that take more of the processor
+// than the cores would be measured instead of these.
+type rollingPoller struct {
+	l        *rollingLoad
+	all      *runningCores
+	conn     swarm.Conn
+	core     int  // that it polls
+	used     bool // the connection has brought an answer
+	refusals int  // of connections, one after the other
+	queue    string
+	auth     string
+	last     int64
+	received int   // messages
+	newest   int64 // when the newest of them was sent, in Unix nanoseconds
+	done     bool
+}
+
+func (x *rollingPoller) poll() {
+	x.conn.Remote = netip.MustParseAddrPort(x.all.list[x.core%len(x.all.list)].listen)
+	x.conn.Send(fmt.Appendf(nil, "GET /api/v1/events?queue_id=%s&last_event_id=%d HTTP/1.1\r\nHost: parley.invalid\r\n"+
+		"Authorization: Basic %s\r\n\r\n", x.queue, x.last, x.auth), x, 2*binaryTimeout, false)
+}
+
+// Answer polls again. A connection that was used before may have been closed while the client sent its poll, and one
+// that is refused reaches no core: a load balancer and the libraries of clients use another connection then.
+func (x *rollingPoller) Answer(_ *swarm.Conn, a *swarm.Answer) {
+	err := a.Err
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED) && x.refusals < len(x.all.list):
+		x.core, x.refusals = x.core+1, x.refusals+1
+		x.poll()
+		return
+	case err != nil && x.used:
+		x.used = false
+		x.poll()
+		return
+	case err == nil && a.Status != http.StatusOK:
+		err = fmt.Errorf("%d %.200s", a.Status, a.Body)
+	case err == nil:
+		x.l.polls.Add(1)
+		x.used, x.refusals = true, 0
+		err = x.take(a.Body)
 	}
+	switch {
+	case err != nil:
+		x.done = true
+		if x.l.failed.Add(1) < 10 {
+			x.l.t.Errorf("%v: a poll after event %d: %v", time.Now().Format(time.TimeOnly), x.last, err)
+		}
+	case !x.done:
+		x.poll()
+	}
+}
+
+// take takes the events of an answer. The text of a message is the time of its sending; the last one is "the end".
+func (x *rollingPoller) take(body []byte) (err error) {
+	var e swarm.Event
+	scanned := swarm.ScanEvents(body, &e, func(e *swarm.Event) bool {
+		if e.ID <= x.last {
+			err = fmt.Errorf("event %d after %d", e.ID, x.last)
+			return false
+		}
+		x.last = e.ID
+		if string(e.Content) == "the end" {
+			x.done = true
+			return false
+		}
+		if e.Message == 0 {
+			return true
+		}
+		at, _ := strconv.ParseInt(string(e.Content), 10, 64)
+		if at <= x.newest {
+			err = fmt.Errorf("the message of %d after that of %d", at, x.newest)
+		}
+		x.newest, x.received = at, x.received+1
+		raise(&x.l.late, time.Now().UnixNano()-at)
+		return err == nil
+	})
+	return errors.Join(err, scanned)
 }
 
 func raise(n *atomic.Int64, to int64) {
@@ -304,7 +383,7 @@ func (l *rollingLoad) send() {
 		select {
 		case <-l.stop:
 			return
-		case <-time.After(rollingSendEvery):
+		case <-time.After(max(rollingSendEvery, time.Duration(len(l.pollers))*rollingSendEveryPoller)):
 		}
 		if l.sendOnNew {
 			l.client.CloseIdleConnections()
@@ -335,9 +414,9 @@ func (l *rollingLoad) finish() {
 		l.t.Fatal(err)
 	}
 	l.polling.Wait()
-	for i, q := range l.pollers {
-		if len(q.texts) != int(l.sent.Load()) || !slices.IsSorted(q.texts) {
-			l.t.Errorf("poller %d received %d of %d messages", i, len(q.texts), l.sent.Load())
+	for i, x := range l.pollers {
+		if x.received != int(l.sent.Load()) {
+			l.t.Errorf("poller %d received %d of %d messages", i, x.received, l.sent.Load())
 		}
 	}
 	l.t.Logf("%d pollers, %d polls, %d sends, %d failed, 0 registered again; the longest send took %v, the latest "+

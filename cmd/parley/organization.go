@@ -67,10 +67,11 @@ func newExportPersonCommand() *cobra.Command {
 		if *file == "" {
 			return errors.New("--out is required: the zip file to write")
 		}
-		write := func(dir, subdomain string, out io.Writer) (moving.PersonCounts, error) {
+		write := func(dir, subdomain string, out io.Writer) (exported, error) {
 			return withOrganization(dir, subdomain,
-				func(d snapshot.Disk, uploads *files.Store, id realm.ID) (moving.PersonCounts, error) {
-					return moving.ExportPerson(d, uploads, id, args[0], out)
+				func(d snapshot.Disk, f *files.Store, id realm.ID) (exported, error) {
+					n, err := moving.ExportPerson(d, f, id, args[0], out)
+					return exported{n.String(), n.MissingFiles}, err
 				})
 		}
 		return export(data(), *subdomain, *file, *temp, write, c.OutOrStdout())
@@ -78,10 +79,25 @@ func newExportPersonCommand() *cobra.Command {
 	return c
 }
 
+// exported is what an export has written.
+type exported struct {
+	summary string
+	missing int // files that are not in it, because the server does not have them
+}
+
+// warnMissing prints how many files are missing.
+func (x exported) warnMissing(to io.Writer) {
+	if x.missing > 0 {
+		warn(to, fmt.Sprintf("files that are not in the export, because this server does not have them: %d. parley "+
+			"files check names them while the server is stopped.", x.missing))
+	}
+}
+
 // export writes an organization, or a part of it, to a file and prints the summary that write returns. The file gets
 // its name when it is complete.
-func export[T any](
-	dir, subdomain, file, temp string, write func(dir, subdomain string, out io.Writer) (T, error), out io.Writer,
+func export(
+	dir, subdomain, file, temp string, write func(dir, subdomain string, out io.Writer) (exported, error),
+	out io.Writer,
 ) error {
 	if _, running, _ := server.RemoteCommand(dir, "realm-list", nil); running {
 		copied, err := os.MkdirTemp(temp, "parley-export-")
@@ -102,14 +118,17 @@ func export[T any](
 		warn(os.Stderr, note)
 	}
 	if file == "-" {
-		_, err := write(dir, subdomain, out)
+		x, err := write(dir, subdomain, out)
+		if err == nil {
+			x.warnMissing(os.Stderr)
+		}
 		return err
 	}
 	f, err := os.OpenFile(file+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
-	summary, err := write(dir, subdomain, f)
+	x, err := write(dir, subdomain, f)
 	if err == nil {
 		err = f.Sync()
 	}
@@ -122,7 +141,8 @@ func export[T any](
 	if err := syncDirectory(filepath.Dir(file)); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(out, summary)
+	x.warnMissing(os.Stderr)
+	_, err = fmt.Fprintln(out, x.summary)
 	return err
 }
 
@@ -135,29 +155,34 @@ func copyRunning(data, file, dir string) error {
 }
 
 // exportFrom exports an organization from the data directory of a stopped server.
-func exportFrom(dir, subdomain string, out io.Writer) (snapshot.Digest, error) {
-	return withOrganization(dir, subdomain,
-		func(d snapshot.Disk, uploads *files.Store, id realm.ID) (snapshot.Digest, error) {
-			return snapshot.Export(d, id, func(kind, name string, each func(string, int64, io.Reader) error) error {
-				return eachFile(uploads, kind, name, each)
-			}, out)
-		})
+func exportFrom(dir, subdomain string, out io.Writer) (exported, error) {
+	return withOrganization(dir, subdomain, func(d snapshot.Disk, f *files.Store, id realm.ID) (x exported, err error) {
+		digest, err := snapshot.Export(d, id, func(kind, name string, each func(string, int64, io.Reader) error) error {
+			found, err := eachFile(f, kind, name, each)
+			if err == nil && !found {
+				x.missing++
+			}
+			return err
+		}, out)
+		x.summary = digest.String()
+		return x, err
+	})
 }
 
 // zulipWriter returns a function that exports an organization for a Zulip server.
-func zulipWriter(migrations, temp string) func(string, string, io.Writer) (snapshot.Digest, error) {
-	return func(dir, subdomain string, out io.Writer) (snapshot.Digest, error) {
+func zulipWriter(migrations, temp string) func(string, string, io.Writer) (exported, error) {
+	return func(dir, subdomain string, out io.Writer) (exported, error) {
 		var status []byte
 		if migrations != "" {
 			var err error
 			if status, err = os.ReadFile(migrations); err != nil {
-				return snapshot.Digest{}, err
+				return exported{}, err
 			}
 		}
-		return withOrganization(dir, subdomain,
-			func(d snapshot.Disk, uploads *files.Store, id realm.ID) (snapshot.Digest, error) {
-				return moving.ExportZulip(d, uploads, id, status, temp, out)
-			})
+		return withOrganization(dir, subdomain, func(d snapshot.Disk, f *files.Store, id realm.ID) (exported, error) {
+			digest, missing, err := moving.ExportZulip(d, f, id, status, temp, out)
+			return exported{digest.String(), missing}, err
+		})
 	}
 }
 
@@ -190,26 +215,29 @@ func withOrganization[T any](
 	return fn(d, uploads, id)
 }
 
-// eachFile calls each with the files that the name in a row refers to. A missing file is left out: requests for it
-// answer as before.
-func eachFile(store *files.Store, kind, name string, each func(string, int64, io.Reader) error) error {
+// eachFile calls each with the files that the name in a row refers to, and reports whether there are any. A missing
+// file is left out: requests for it answer as before.
+func eachFile(
+	store *files.Store, kind, name string, each func(string, int64, io.Reader) error,
+) (found bool, err error) {
 	for _, file := range filesNamed(kind, name) {
 		f, err := store.Open(kind, file)
 		if errors.Is(err, os.ErrNotExist) {
 			continue
 		}
 		if err != nil {
-			return err
+			return found, err
 		}
+		found = true
 		r, err := f.Section(0, f.Size())
 		if err == nil {
 			err = errors.Join(each(file, f.Size(), r), r.Close())
 		}
 		if err := errors.Join(err, f.Close()); err != nil {
-			return err
+			return found, err
 		}
 	}
-	return nil
+	return found, nil
 }
 
 // filesNamed returns the names of the files that the name in a row refers to.

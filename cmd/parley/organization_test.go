@@ -165,3 +165,44 @@ func TestImportBesideOriginal(t *testing.T) {
 		t.Errorf("the running server has %s", out)
 	}
 }
+
+// Exports in both formats, and the export of a person, say how many files they lack.
+func TestExportsSayWhatIsMissing(t *testing.T) {
+	dir := t.TempDir()
+	data := filepath.Join(dir, "data")
+	p := demo(t, data)
+	ann := demoAccount(t, p.serving(), "ann@example.org")
+	for _, name := range []string{"one", "two"} {
+		address := ann.uploadText(t, name+".txt", "the text of "+name)
+		if _, err := ann.send("[" + name + "](" + address + ")"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.stop()
+	commands := [][]string{
+		{"export", filepath.Join(dir, "own.jsonl")},
+		{"export", filepath.Join(dir, "zulip.tar.gz"), "--format", "zulip"},
+		{"export", "person", "ann@example.org", "--out", filepath.Join(dir, "ann.zip")},
+	}
+	export := func(want string) {
+		t.Helper()
+		for _, args := range commands {
+			out, code := runParley(append(args, "--data", data)...)
+			if has := strings.Contains(out, "warning: files that are not in the export"); code != 0 ||
+				has != (want != "") || !strings.Contains(out, want) {
+				t.Errorf("parley %s: code %d: %s", args, code, out)
+			}
+		}
+	}
+	export("")
+	err := filepath.WalkDir(filepath.Join(data, "uploads"), func(file string, _ os.DirEntry, err error) error {
+		if text, _ := os.ReadFile(file); err == nil && strings.HasPrefix(string(text), "the text of ") {
+			err = os.Remove(file)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	export("does not have them: 2.")
+}

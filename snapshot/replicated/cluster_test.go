@@ -30,6 +30,49 @@ type network struct {
 	conns map[net.Conn]string
 	flips map[string]bool // addresses of nodes that get one flipped bit; see flip
 	done  int             // bits that were flipped
+	held  *heldAnswers    // nil: no answers are held
+}
+
+// heldAnswers are the answers that wait in the sockets of a node whose process is stopped.
+type heldAnswers struct {
+	own     string // address of the node
+	arrived chan string
+	release chan struct{}
+	cut     bool // nothing that the node writes is sent
+}
+
+// holdAnswers holds the answers that a node gets from now on.
+func (w *network) holdAnswers(own string) *heldAnswers {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.held = &heldAnswers{own: own, arrived: make(chan string, 1000), release: make(chan struct{})}
+	return w.held
+}
+
+// heldBy returns the held answers of a node, or nil.
+func (w *network) heldBy(own string) *heldAnswers {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.held == nil || w.held.own != own {
+		return nil
+	}
+	return w.held
+}
+
+// cutWrites lets nothing that the node writes be sent any more.
+func (w *network) cutWrites() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.held.cut = true
+}
+
+func (c *flippingConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if h := c.network.heldBy(c.own); h != nil {
+		h.arrived <- c.to
+		<-h.release
+	}
+	return n, err
 }
 
 // testLinks are the links of one node.
@@ -61,11 +104,15 @@ func (w *network) flipped() int {
 type flippingConn struct {
 	net.Conn
 	network *network
-	to      string
+	own, to string
 }
 
 func (c *flippingConn) Write(p []byte) (int, error) {
 	c.network.mu.Lock()
+	if h := c.network.held; h != nil && h.own == c.own && h.cut {
+		c.network.mu.Unlock()
+		return 0, errors.New("the link is cut")
+	}
 	flip := len(p) >= 2000 && c.network.flips[c.to]
 	if flip {
 		delete(c.network.flips, c.to)
@@ -97,7 +144,7 @@ func (l *testLinks) Dial(to string, timeout time.Duration) (net.Conn, error) {
 		return nil, err
 	}
 	l.network.conns[c] = l.own + " " + to
-	return &flippingConn{c, l.network, to}, nil
+	return &flippingConn{c, l.network, l.own, to}, nil
 }
 
 // setCut cuts a node off, or connects it again.

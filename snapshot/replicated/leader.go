@@ -132,7 +132,7 @@ func (n *Node) verifyLeader() {
 		v.rounds++
 		v.mu.Unlock()
 		if len(list) > 0 {
-			err := n.raft.VerifyLeader().Error()
+			err := n.confirmLeader()
 			if err != nil {
 				err = fmt.Errorf("%w: %w", ErrNotLeader, err)
 			}

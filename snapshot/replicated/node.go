@@ -152,10 +152,11 @@ type Node struct {
 	// the next start.
 	logBytes, logEntries atomic.Int64
 
-	installs atomic.Int64
-	level    atomic.Uint32 // of the cluster
-	verified atomic.Int64  // comparisons of the log that found no difference
-	rounds   verifyRounds
+	installs      atomic.Int64
+	level         atomic.Uint32 // of the cluster
+	verified      atomic.Int64  // comparisons of the log that found no difference
+	rounds        verifyRounds
+	confirmations *confirmations
 
 	leaderCommit atomic.Uint64 // see recordLeaderCommit
 	fsmApplied   atomic.Uint64 // last entry that the state machine has got and applied
@@ -232,7 +233,7 @@ func Open(dir string, o Options) (*Node, error) {
 		return nil, errors.New("BUG: a node needs an id and an address")
 	}
 	n := &Node{dir: dir, o: o, fs: o.Store.FS, log: o.Log, failed: newFailure(), started: make(chan struct{}),
-		closing: make(chan struct{})}
+		closing: make(chan struct{}), confirmations: newConfirmations()}
 	err := n.checkNotDamaged()
 	if err == nil {
 		err = n.openStore()

@@ -336,6 +336,25 @@ func TestVerifyLeader(t *testing.T) {
 	}
 }
 
+// An answer that was on the way before a check began does not confirm it: the leader may have been stopped meanwhile,
+// while another node has taken over.
+func TestVerifyLeaderTakesNoOldAnswer(t *testing.T) {
+	c := newCluster(t, nil, "a", "b", "c")
+	n := c.leader()
+	held := c.network.holdAnswers(n.o.Address)
+	for from := map[string]bool{}; len(from) < 2; {
+		from[<-held.arrived] = true
+	}
+	c.network.cutWrites()
+	verified := make(chan error, 1)
+	n.VerifyLeader(func(err error) { verified <- err })
+	time.Sleep(testElection / 5) // how long the process is stopped: less than the lease lasts
+	close(held.release)
+	if err := <-verified; !errors.Is(err, ErrNotLeader) {
+		t.Errorf("the check of a leader that is cut off ended with %v", err)
+	}
+}
+
 // The watchers learn in order that the node is the leader, and that it is not.
 func TestOnLeadership(t *testing.T) {
 	c := newCluster(t, nil, "a", "b", "c")

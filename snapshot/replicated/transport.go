@@ -23,8 +23,9 @@ type retryingTransport struct {
 	// failed returns the reason why this node has failed and must not send entries; nil if it has not.
 	failed func() error
 	// stillNeeded reports whether this node is still the leader of a term, and the other node still a member.
-	stillNeeded func(term uint64, id raft.ServerID) bool
-	closing     <-chan struct{}
+	stillNeeded   func(term uint64, id raft.ServerID) bool
+	closing       <-chan struct{}
+	confirmations *confirmations
 	// consumer passes the requests of other nodes on to Raft; see recordLeaderCommit.
 	consumer chan raft.RPC
 }
@@ -32,7 +33,7 @@ type retryingTransport struct {
 // newRetryingTransport returns the transport of a node.
 func newRetryingTransport(n *Node, t *raft.NetworkTransport) *retryingTransport {
 	p := &retryingTransport{NetworkTransport: t, send: t.AppendEntries, failed: n.failed.get,
-		stillNeeded: n.replicatesTo, closing: n.closing, consumer: make(chan raft.RPC)}
+		stillNeeded: n.replicatesTo, closing: n.closing, confirmations: n.confirmations, consumer: make(chan raft.RPC)}
 	go func() {
 		term := uint64(0) // of the last request
 		for {
@@ -111,7 +112,11 @@ func (t *retryingTransport) AppendEntries(
 		if err := t.failed(); err != nil {
 			return err
 		}
+		check := t.confirmations.began.Load()
 		err := t.send(id, to, args, resp)
+		if err == nil && resp.Success {
+			t.confirmations.note(id, args.Term, check)
+		}
 		if err == nil && isRefusal(args, resp) {
 			// Raft sends them again at once then, and not after its own pause.
 			resp.NoRetryBackoff = true

@@ -16,6 +16,7 @@ func TestPatientTransport(t *testing.T) {
 	tries, wanted := 0, true
 	var failure error
 	p := &retryingTransport{closing: make(chan struct{}), failed: func() error { return failure },
+		confirmations: newConfirmations(),
 		send: func(
 			_ raft.ServerID, _ raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse,
 		) error {

@@ -17,15 +17,19 @@ import (
 // that the entries of other organizations do not wait long. A single text or row may be larger.
 const ImportPart = 128 << 10
 
+// maxImportedKeys limits the API keys of an organization that is imported into a cluster: the leader gets the hashes of
+// all in one message, to compare them at the moment when the organization becomes visible. They take 34 bytes each.
+const maxImportedKeys = peer.MaxMessage / 2 / 34
+
 // Steps of an import, in order. The core with the archive reads and renders it; the leader appends the steps to the
 // replicated log.
 const (
-	importReserve byte = 1 + iota // subdomain, wanted -> realm, epoch
+	importReserve byte = 1 + iota // subdomain, wanted, free -> realm, epoch
 	importState                   // realm -> last
 	importClear                   // realm, epoch
 	importTexts                   // batch: texts, without facts
 	importRows                    // realm, epoch, chunk, rows
-	importFinish                  // realm, epoch, subdomain, at, chunks
+	importFinish                  // realm, epoch, subdomain, at, chunks, keys
 )
 
 type (
@@ -35,11 +39,13 @@ type (
 		Epoch     uint64
 		Subdomain string
 		Wanted    realm.ID // the number that an interrupted import has; 0: none
+		Free      bool     // Wanted is only a wish: no import has claimed it yet
 		Batch     []byte   // codec.EncodeBatch
 		Chunk     uint32
 		Rows      []byte // snapshot.ChunkRows
 		At        realm.Seq
 		Chunks    uint32
+		Keys      [][32]byte // hashes of the API keys; at most maxImportedKeys
 	}
 	importAnswer struct {
 		Realm realm.ID
@@ -66,7 +72,11 @@ func (c *Core) importStep(x *importCall) (a importAnswer, err error) {
 	op := snapshot.ImportOp{Realm: uint32(x.Realm), Epoch: x.Epoch}
 	switch x.Step {
 	case importReserve:
-		if a.Realm, err = c.Orgs.ReserveRealm(x.Subdomain, x.Wanted); err != nil {
+		reserve := c.Orgs.ReserveRealm
+		if x.Free {
+			reserve = c.Orgs.ReserveFreeRealm
+		}
+		if a.Realm, err = reserve(x.Subdomain, x.Wanted); err != nil {
 			return a, err
 		}
 		claimed, err := c.Node.Journal().Claim(a.Realm, realm.AnyEpoch)
@@ -90,7 +100,7 @@ func (c *Core) importStep(x *importCall) (a importAnswer, err error) {
 		op.Kind, op.Chunk, op.Rows = snapshot.ImportRows, x.Chunk, x.Rows
 	case importFinish:
 		op.Kind, op.At, op.Chunks, op.Term = snapshot.ImportFinish, snapshot.Seq(x.At), x.Chunks, term
-		return a, c.Orgs.CommitImported(x.Subdomain, x.Realm, func() error { return c.Node.Import(&op) })
+		return a, c.Orgs.CommitImported(x.Subdomain, x.Realm, x.Keys, func() error { return c.Node.Import(&op) })
 	default:
 		return a, fmt.Errorf("step %d of an import is unknown: run the same release on all nodes", x.Step)
 	}
@@ -172,9 +182,9 @@ func (i *Importer) try(ctx context.Context, x *importCall) (a importAnswer, fina
 	return a, errors.As(err, &answered) && answered.Code != httpd.CodeMoved, err
 }
 
-// Reserve claims the number of a new organization; see actors.Server.ReserveRealm.
-func (i *Importer) Reserve(subdomain string, wanted realm.ID) (realm.ID, uint64, error) {
-	a, err := i.step(&importCall{Step: importReserve, Subdomain: subdomain, Wanted: wanted})
+// Reserve claims the number of a new organization; see actors.Server.ReserveRealm, and with free ReserveFreeRealm.
+func (i *Importer) Reserve(subdomain string, wanted realm.ID, free bool) (realm.ID, uint64, error) {
+	a, err := i.step(&importCall{Step: importReserve, Subdomain: subdomain, Wanted: wanted, Free: free})
 	return a.Realm, a.Epoch, err
 }
 
@@ -202,9 +212,15 @@ func (i *Importer) AddRows(id realm.ID, epoch uint64, chunk uint32, rows []byte)
 	return err
 }
 
-// Finish makes the organization visible on all nodes.
-func (i *Importer) Finish(subdomain string, id realm.ID, epoch uint64, at realm.Seq, chunks uint32) error {
+// Finish makes the organization visible on all nodes, unless another one has one of its API keys.
+func (i *Importer) Finish(
+	subdomain string, id realm.ID, epoch uint64, at realm.Seq, chunks uint32, keys [][32]byte,
+) error {
+	if len(keys) > maxImportedKeys {
+		return fmt.Errorf("the export has %d API keys, a cluster takes up to %d at once: revoke those of the export "+
+			"with --new-keys", len(keys), maxImportedKeys)
+	}
 	_, err := i.step(&importCall{Step: importFinish, Subdomain: subdomain, Realm: id, Epoch: epoch, At: at,
-		Chunks: chunks})
+		Chunks: chunks, Keys: keys})
 	return err
 }

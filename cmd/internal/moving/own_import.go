@@ -48,6 +48,9 @@ type OwnTarget struct {
 	Reserve func(subdomain string, wanted realm.ID) (realm.ID, error)
 	// KeyOwner returns the organization that has an API key with a hash; 0: none has.
 	KeyOwner func(hash [32]byte) realm.ID
+	// NoteKeys gets the hashes of all API keys before the organization becomes visible. nil: KeyOwner is enough,
+	// because no other import runs.
+	NoteKeys func(id realm.ID, hashes [][32]byte)
 	// Verify returns the digest of the stored rows. nil: they are verified elsewhere.
 	Verify func(id realm.ID) (snapshot.Digest, error)
 	// Serve makes the organization visible to users. nil: it is visible, or no server runs.
@@ -135,6 +138,11 @@ func ImportOwn(ctx context.Context, f *os.File, o OwnOptions, to OwnTarget) (dig
 	if err := ctx.Err(); err != nil {
 		return digest, err
 	}
+	if to.NoteKeys != nil {
+		var keys [][32]byte
+		x.Realm.EachUser(func(u *realm.User) { keys = append(keys, KeyHashes(u)...) })
+		to.NoteKeys(i.id, keys)
+	}
 	if err := x.Install(to.Disk, i.id, claimed.Epoch); err != nil {
 		return digest, err
 	}
@@ -181,8 +189,7 @@ func (i *ownImport) checkKeys(x *snapshot.Imported) (clash error) {
 	x.Realm.EachUser(func(u *realm.User) {
 		for _, h := range KeyHashes(u) {
 			if id := i.to.KeyOwner(h); id != 0 {
-				clash = fmt.Errorf("API keys of the export belong to organization %d of this server; revoke those "+
-					"of the export with --new-keys", id)
+				clash = actors.ErrKeysInUse(id)
 			}
 		}
 	})

@@ -217,6 +217,7 @@ func (e *zulipExport) writeUploads() error {
 			return err
 		}
 		if !ok {
+			e.missing++
 			continue
 		}
 		owner := ""
@@ -247,6 +248,9 @@ func (e *zulipExport) writePictures() error {
 				name = strings.TrimSuffix(to, ".png") + ending
 			}
 			size, ok, err := e.copyFile(kind, from, path.Join(folder, name))
+			if !ok && ending == "" {
+				e.missing++
+			}
 			if err != nil || !ok {
 				return err
 			}

@@ -28,7 +28,7 @@ func TestZulipOutAndIn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := ExportZulip(p.disk, p.files, 1, nil, t.TempDir(), f); err != nil {
+		if _, _, err := ExportZulip(p.disk, p.files, 1, nil, t.TempDir(), f); err != nil {
 			t.Fatal(err)
 		}
 		if err := f.Close(); err != nil {

@@ -11,6 +11,7 @@ import (
 	"strconv"
 
 	"parley/actors/realm"
+	"parley/cmd/internal/cluster"
 	"parley/snapshot"
 	"parley/snapshot/files"
 )
@@ -36,7 +37,7 @@ func MoveFiles(data, to, credentials string, remove bool, out io.Writer) (err er
 		if err := CheckDataVersion(data); err != nil {
 			return err
 		}
-		if store, err = snapshot.Open(data, snapshot.Options{Log: slog.New(slog.DiscardHandler)}); err != nil {
+		if store, err = snapshot.OpenReadOnly(data, snapshot.Options{}); err != nil {
 			return StartError(data, err)
 		}
 		defer func() { err = errors.Join(err, store.Close()) }()
@@ -65,6 +66,10 @@ func MoveFiles(data, to, credentials string, remove bool, out io.Writer) (err er
 	}
 	if missing > 0 {
 		fmt.Fprintf(out, "The old place does not have these files either.\n")
+		if cluster.Exists(data) {
+			fmt.Fprintf(out, "A core has the files of the time when it led: run the same command at the other cores, "+
+				"too.\n")
+		}
 	}
 	if err := WriteFilePlace(data, wanted); err != nil {
 		return err

@@ -20,19 +20,33 @@ type clusterDisk struct {
 	importer      *cluster.Importer
 	names         map[realm.ID]string // subdomains of the reserved organizations
 	epochs        map[realm.ID]uint64
+	keys          map[realm.ID][][32]byte // hashes of their API keys
 }
 
 func newClusterDisk(i *cluster.Importer) clusterDisk {
-	return clusterDisk{importer: i, names: map[realm.ID]string{}, epochs: map[realm.ID]uint64{}}
+	return clusterDisk{importer: i, names: map[realm.ID]string{}, epochs: map[realm.ID]uint64{},
+		keys: map[realm.ID][][32]byte{}}
 }
 
 func (d clusterDisk) reserve(subdomain string, wanted realm.ID) (realm.ID, error) {
-	id, epoch, err := d.importer.Reserve(subdomain, wanted)
+	return d.reserveNumber(subdomain, wanted, false)
+}
+
+// reserveFree reserves the wanted number if no other import has it, and otherwise another one.
+func (d clusterDisk) reserveFree(subdomain string, wanted realm.ID) (realm.ID, error) {
+	return d.reserveNumber(subdomain, wanted, true)
+}
+
+func (d clusterDisk) reserveNumber(subdomain string, wanted realm.ID, free bool) (realm.ID, error) {
+	id, epoch, err := d.importer.Reserve(subdomain, wanted, free)
 	if err == nil {
 		d.names[id], d.epochs[id] = subdomain, epoch
 	}
 	return id, err
 }
+
+// noteKeys notes the hashes of the API keys for the last step, in which the leader compares them with its accounts.
+func (d clusterDisk) noteKeys(id realm.ID, hashes [][32]byte) { d.keys[id] = hashes }
 
 // Bounds returns the last fact of a complete organization.
 func (d clusterDisk) Bounds(id realm.ID) (rows, last realm.Seq, err error) {
@@ -91,7 +105,7 @@ func (d clusterDisk) ImportRows(
 	if err != nil {
 		return fmt.Errorf("store rows: %w", err)
 	}
-	return d.importer.Finish(d.names[realm.ID(id)], realm.ID(id), epoch, realm.Seq(at), n)
+	return d.importer.Finish(d.names[realm.ID(id)], realm.ID(id), epoch, realm.Seq(at), n, d.keys[realm.ID(id)])
 }
 
 // importStore stores the files of an import.

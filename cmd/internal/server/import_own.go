@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 
 	"parley/actors/realm"
@@ -156,20 +155,23 @@ func (o *operator) importOwn(ctx context.Context, in importRequest, secret []byt
 			}
 			return 0
 		}}
-	reserve := o.orgs.ReserveRealm
+	reserve, reserveFree := o.orgs.ReserveRealm, o.orgs.ReserveFreeRealm
 	if o.core != nil {
 		// An import whose client has gone away still removes its texts and rows.
 		d := newClusterDisk(&cluster.Importer{Ctx: context.WithoutCancel(ctx), Core: o.core, Edge: o.edge})
 		to.Disk, to.Files, to.Verify, to.Serve = d, o.importFiles(), nil, nil
-		reserve = d.reserve
+		to.NoteKeys = d.noteKeys
+		reserve, reserveFree = d.reserve, d.reserveFree
 	}
 	note := ""
 	to.Reserve = func(subdomain string, wanted realm.ID) (id realm.ID, err error) {
 		note = filepath.Join(o.data, "imports", "own-"+subdomain)
-		if wanted, err = o.numberFor(note, wanted); err != nil {
-			return 0, err
+		if claimed := o.claimedBy(note); claimed != 0 {
+			id, err = reserve(subdomain, claimed)
+		} else {
+			id, err = reserveFree(subdomain, wanted)
 		}
-		if id, err = reserve(subdomain, wanted); err != nil {
+		if err != nil {
 			return 0, err
 		}
 		return id, errors.Join(os.MkdirAll(filepath.Dir(note), 0o700), writeAndSync(note, fmt.Append(nil, id)))
@@ -184,20 +186,19 @@ func (o *operator) importOwn(ctx context.Context, in importRequest, secret []byt
 	return d.String(), err
 }
 
-// numberFor returns the number for an organization that is imported: that of the same import before, if the process was
-// killed meanwhile, so that its texts and rows are removed; or the wanted one if no other import has it; or 0.
-func (o *operator) numberFor(note string, wanted realm.ID) (realm.ID, error) {
-	disk := snapshot.Disk{Store: o.store}
-	if text, err := os.ReadFile(note); err == nil {
-		if id, err := strconv.ParseUint(string(text), 10, 32); err == nil {
-			if _, last, err := disk.Bounds(realm.ID(id)); err == nil && last == 0 {
-				return realm.ID(id), nil
-			}
-		}
+// claimedBy returns the number that the same import has claimed before, if the process was killed meanwhile, so that
+// its texts and rows are removed; 0: there is none.
+func (o *operator) claimedBy(note string) realm.ID {
+	text, err := os.ReadFile(note)
+	if err != nil {
+		return 0
 	}
-	ids, err := disk.Realms()
-	if slices.Contains(ids, wanted) {
-		wanted = 0
+	id, err := strconv.ParseUint(string(text), 10, 32)
+	if err != nil {
+		return 0
 	}
-	return wanted, err
+	if _, last, err := (snapshot.Disk{Store: o.store}).Bounds(realm.ID(id)); err != nil || last != 0 {
+		return 0
+	}
+	return realm.ID(id)
 }

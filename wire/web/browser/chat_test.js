@@ -148,13 +148,3 @@ scene('direct messages, stars and mentions have their views', async (s) => {
   await ann.page.goto('/#narrow/is/mentioned');
   await shows(ann, 'Hello @Ann Lee');
 });
-
-scene('every view is accessible in light and dark', async (s) => {
-  const [, ann, bo] = await people(s, 'ann', 'bo');
-  await write(bo, 'Code:\n```go\nfunc main() {}\n```\nand $$x^2$$ :tada: @**Ann Lee**');
-  for (const address of [TOPIC, '/#inbox', '/#feed', '/#recent', '/#narrow/is/mentioned', '/#settings/preferences']) {
-    await ann.page.goto(address);
-    await ann.page.waitForTimeout(300);
-    await ann.accessible();
-  }
-});

@@ -150,8 +150,13 @@ export class Parley {
 
   // call sends a request of an app with the account's API key, and returns the parsed answer, which must be a success.
   async call(email, method, endpoint, form = {}) {
+    return this.#send(await this.authorization(email), method, endpoint, form);
+  }
+
+  // authorization returns the header with the account's API key.
+  async authorization(email) {
     const key = (await this.#send('', 'POST', 'dev_fetch_api_key', { username: email })).api_key;
-    return this.#send(`Basic ${Buffer.from(`${email}:${key}`).toString('base64')}`, method, endpoint, form);
+    return `Basic ${Buffer.from(`${email}:${key}`).toString('base64')}`;
   }
 
   async #send(authorization, method, endpoint, form) {

@@ -1,6 +1,6 @@
 // The own client at the width of a phone, with touch: each way through it.
 import assert from 'node:assert/strict';
-import { ANN, BO, OLIVE, opened, say, text } from './client.js';
+import { ANN, BO, opened, say, text } from './client.js';
 import { eventually } from './parley.js';
 import { scene } from './scene.js';
 
@@ -52,30 +52,4 @@ scene('on a phone a message is reacted to, edited and searched', async (s) => {
   await ann.page.keyboard.press('Enter');
   await ann.page.locator('.highlight', { hasText: /fresh/i }).waitFor();
   await fits(ann);
-});
-
-scene('on a phone all settings, windows and lists fit the screen', async (s) => {
-  const parley = await s.serve();
-  const olive = await opened(s, parley, OLIVE, '#inbox', PHONE);
-  const sections = ['settings/profile', 'settings/account', 'settings/preferences', 'settings/notifications', 'settings/your-bots',
-    'settings/topics', 'settings/integrations', 'organization/organization-profile', 'organization/organization-settings',
-    'organization/joining', 'organization/organization-permissions', 'organization/users', 'organization/invites',
-    'organization/channels', 'organization/profile-field-settings', 'organization/data-exports-admin'];
-  for (const section of sections) {
-    await olive.page.goto(`/#${section}`);
-    await olive.page.locator('.settings-body').waitFor();
-    await olive.page.locator('.settings-body [aria-busy]').waitFor({ state: 'detached' });
-    await fits(olive);
-    const cut = await olive.page.evaluate(() => {
-      const body = document.querySelector('.settings-body');
-      return body.scrollWidth - body.clientWidth;
-    });
-    assert.ok(cut <= 0, `${section} is ${cut} pixels too wide`);
-  }
-  for (const address of ['recent', 'feed', 'channels/all', 'channels/new', 'channels/1/general/permissions', 'groups/all', 'drafts',
-    'scheduled', 'reminders', 'invite', 'message-formatting', 'search-operators', 'about-zulip', 'narrow/is/starred']) {
-    await olive.page.goto(`/#${address}`);
-    await olive.page.locator('.view-header, dialog').last().waitFor();
-    await fits(olive);
-  }
 });

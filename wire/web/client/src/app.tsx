@@ -1,5 +1,6 @@
 // The page: three columns, overlays, dialogs, notices, and the banner of a lost connection.
 import { effect } from "@preact/signals";
+import { useEffect } from "preact/hooks";
 import { Compose } from "./compose/compose.tsx";
 import { t } from "./i18n/text.ts";
 import { countOnIcon } from "./notify/badge.ts";
@@ -10,7 +11,7 @@ import { connection, poke } from "./store/connection.ts";
 import { read } from "./store/store.ts";
 import { DialogHost } from "./ui/dialogs.tsx";
 import { Icon } from "./ui/icons.tsx";
-import { leftOpen, rightOpen } from "./ui/layout.ts";
+import { closeColumns, covered, leftOpen, rightOpen } from "./ui/layout.ts";
 import { dismiss, notices } from "./ui/notices.ts";
 import { titleOf } from "./views/header.tsx";
 import { Loaded } from "./views/loaded.tsx";
@@ -18,6 +19,9 @@ import { overlays, views } from "./views/registry.ts";
 
 export function App() {
   const { view, overlay } = routes.value;
+  useEffect(() => {
+    if (covered.value) document.querySelector<HTMLElement>(leftOpen.value ? ".left" : ".right")?.focus();
+  }, [covered.value]);
   return (
     <>
       <a class="skip" href="#main" onClick={skip}>
@@ -26,8 +30,8 @@ export function App() {
       <Banner />
       <div class={`app ${rightOpen.value ? "with-right" : ""}`}>
         <Left />
-        {leftOpen.value && <div class="shade" onClick={() => (leftOpen.value = false)} />}
-        <main class="middle" id="main" tabIndex={-1}>
+        {covered.value && <div class="shade" onClick={closeColumns} />}
+        <main class="middle" id="main" tabIndex={-1} inert={covered.value}>
           <Loaded entry={views.get(view.name)} route={view} />
           <Compose />
         </main>

@@ -3,6 +3,7 @@
 // A call that was refused because of the rate limit is sent again after the time in the answer: the server did not
 // carry it out. After a network failure or a 5xx answer only calls marked as repeatable are sent again, since the
 // server may have carried out the first one.
+import { setClock } from "../store/clock.ts";
 
 export type Params = Record<string, unknown>;
 
@@ -123,6 +124,7 @@ async function send(method: string, path: string, call: Call): Promise<unknown> 
     try {
       const keepalive = call.keepalive ?? false;
       answer = await fetch(url, { method, headers, body, signal: stop.signal, credentials: "same-origin", keepalive });
+      setClock(answer.headers.get("Date"));
       data = (await answer.json()) as Record<string, unknown>;
     } catch (err) {
       throw new NetworkError(err instanceof Error ? err.message : String(err));

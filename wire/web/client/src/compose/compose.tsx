@@ -361,7 +361,7 @@ function useRequests(area: { current: HTMLTextAreaElement | null }): void {
 function useTyping(): void {
   useEffect(() => {
     let told: Destination | null = null;
-    let last = 0;
+    let last = -Infinity;
     let pause: ReturnType<typeof setTimeout> | undefined;
     const wanted = (to: Destination): boolean =>
       Boolean(peek().settings["channel" in to ? "send_stream_typing_notifications" : "send_private_typing_notifications"]);
@@ -380,10 +380,10 @@ function useTyping(): void {
       const to = destination();
       if (typeof to === "string" || !wanted(to)) return;
       const { realm } = peek();
-      if (JSON.stringify(to) !== JSON.stringify(told) || Date.now() - last > realm.server_typing_started_wait_period_milliseconds) {
+      if (JSON.stringify(to) !== JSON.stringify(told) || performance.now() - last > realm.server_typing_started_wait_period_milliseconds) {
         if (told && JSON.stringify(to) !== JSON.stringify(told)) stop();
         told = to;
-        last = Date.now();
+        last = performance.now();
         void sendTyping({ op: "start", to }).catch(() => {});
       }
       clearTimeout(pause);

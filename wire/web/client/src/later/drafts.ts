@@ -7,6 +7,7 @@ import type { Draft } from "../api/types.ts";
 import { compose, composeRequest, text, type Compose } from "../compose/state.ts";
 import { go, goTo } from "../router.ts";
 import { attempt } from "../store/actions.ts";
+import { serverNow } from "../store/clock.ts";
 import { narrowTo } from "../store/narrow.ts";
 import { peek } from "../store/store.ts";
 
@@ -16,7 +17,7 @@ let saving: Promise<void> = Promise.resolve();
 
 function draftOfBox(): DraftText {
   const c = compose.peek();
-  const timestamp = Math.floor(Date.now() / 1000);
+  const timestamp = Math.floor(serverNow() / 1000);
   const content = text.peek();
   if (c.direct) return { type: "private", to: c.people, topic: "", content, timestamp };
   return { type: c.channel ? "stream" : "", to: c.channel ? [c.channel] : [], topic: c.topic, content, timestamp };

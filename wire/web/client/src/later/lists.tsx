@@ -9,6 +9,7 @@ import { t } from "../i18n/text.ts";
 import { Content } from "../message/content.tsx";
 import { closeOverlay } from "../router.ts";
 import { attempt } from "../store/actions.ts";
+import { serverNow } from "../store/clock.ts";
 import { peek, read } from "../store/store.ts";
 import { closeDialog, Dialog } from "../ui/dialogs.tsx";
 import { Icon } from "../ui/icons.tsx";
@@ -143,7 +144,7 @@ function localTime(at: Date): string {
 }
 
 function nextMorning(days: number): Date {
-  const d = new Date();
+  const d = new Date(serverNow());
   d.setDate(d.getDate() + days);
   d.setHours(9, 0, 0, 0);
   return d;
@@ -153,9 +154,9 @@ function TimeDialog(p: { title: string; button: string; note?: boolean; run: (at
   const [at, setAt] = useState(localTime(nextMorning(1)));
   const [note, setNote] = useState("");
   const choices: [string, Date][] = [
-    [t("In one hour"), new Date(Date.now() + 3600_000)],
+    [t("In one hour"), new Date(serverNow() + 3600_000)],
     [t("Tomorrow"), nextMorning(1)],
-    [t("Next Monday"), nextMorning(((8 - new Date().getDay()) % 7) || 7)],
+    [t("Next Monday"), nextMorning(((8 - new Date(serverNow()).getDay()) % 7) || 7)],
   ];
   const submit = (e: Event): void => {
     e.preventDefault();

@@ -150,9 +150,11 @@ function prepareSpoiler(el: HTMLElement): void {
   body.hidden = true;
 }
 
-// inlineSize reserves the room of an image before it is loaded, so that the list does not move.
+// inlineSize reserves the room of an image before it is loaded, so that the list does not move, and names the image.
 function inlineSize(el: HTMLElement): void {
   const img = el.querySelector("img");
+  const link = el.querySelector("a");
+  if (img && !img.alt) img.alt = link?.title || link?.href.split("/").pop() || t("Picture");
   const size = /^(\d+)x(\d+)$/.exec(img?.dataset.originalDimensions ?? "");
   if (!img || !size) return;
   img.width = Number(size[1]);

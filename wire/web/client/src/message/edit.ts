@@ -5,6 +5,7 @@ import { addDraft } from "../api/later.ts";
 import type { Message } from "../api/types.ts";
 import { placeName } from "../compose/compose.tsx";
 import { t } from "../i18n/text.ts";
+import { serverNow } from "../store/clock.ts";
 import { conversationOfMessage, type Conversation } from "../store/narrow.ts";
 import { attempt } from "../store/actions.ts";
 import { afterEvent, peek } from "../store/store.ts";
@@ -58,7 +59,7 @@ function deleted(id: number): void {
   }
   const { place } = kept;
   const to = "channel" in place ? { type: "stream" as const, to: [place.channel], topic: place.topic } : { type: "private" as const, to: place.people, topic: "" };
-  void attempt(addDraft({ ...to, content: kept.text, timestamp: Math.floor(Date.now() / 1000) })).then((done) => {
+  void attempt(addDraft({ ...to, content: kept.text, timestamp: Math.floor(serverNow() / 1000) })).then((done) => {
     if (done) notify(t("The message that you were editing was deleted. Your text is in the drafts."), "error");
   });
 }

@@ -83,7 +83,7 @@ function askDelete(m: Message): void {
 // markUnreadFrom marks the message and all later ones of the view as unread.
 export function markUnreadFrom(m: Message): void {
   const list = shownIDs().filter((id) => id >= m.id);
-  noRead.until = Date.now() + 2000;
+  noRead.until = performance.now() + 2000;
   markUnread(list.length ? list : [m.id]);
 }
 

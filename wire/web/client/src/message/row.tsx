@@ -14,9 +14,10 @@ import { channelIcon, Icon } from "../ui/icons.tsx";
 import { memo } from "../ui/memo.ts";
 import { formatDay, formatTime } from "../ui/time.ts";
 import { openUserCard } from "../people/card.tsx";
-import { Content, emojiText } from "./content.tsx";
+import { emojiText } from "./content.tsx";
 import { messageExtras } from "./extras.ts";
 import { openEmojiPicker } from "./emoji_picker.ts";
+import { MessageContent } from "./long.tsx";
 import { MessageMenu } from "./menu.tsx";
 
 // selected is the message that the keyboard acts on; 0 for none.
@@ -120,7 +121,7 @@ export const MessageRow = memo(function MessageRow({ message: m, head, unread }:
         ) : Extra ? (
           <Extra.Draw message={m} />
         ) : (
-          <Content html={m.match_content ?? m.content} />
+          <MessageContent message={m} />
         )}
         <MessageFoot message={m} />
       </div>

@@ -73,7 +73,8 @@ export function estimateRow(r: Row): number {
     case "message": {
       const text = r.message.content;
       const images = text.includes("message_inline_image") ? 120 : 0;
-      return (r.head ? 30 : 8) + Math.ceil(text.length / 110) * 22 + images + (r.message.reactions.length ? 30 : 0);
+      const lines = Math.min(Math.ceil(text.length / 110) * 22, 600); // long texts are shortened
+      return (r.head ? 30 : 8) + lines + images + (r.message.reactions.length ? 30 : 0);
     }
   }
 }

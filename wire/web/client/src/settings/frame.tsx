@@ -34,7 +34,10 @@ export function SettingsFrame({ route }: { route: Route }) {
             ))}
           </ul>
         </nav>
-        <div class="settings-body">{current && <SectionBody key={current.name} section={current} />}</div>
+        {/* It can be focused, because sections without a control are scrolled with the keyboard too. */}
+        <div class="settings-body" tabIndex={0} role="group" aria-label={current?.title()}>
+          {current && <SectionBody key={current.name} section={current} />}
+        </div>
       </div>
     </Dialog>
   );

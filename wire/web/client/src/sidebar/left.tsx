@@ -15,7 +15,7 @@ import { loadTopics } from "../store/topics.ts";
 import { entry } from "../store/unread.ts";
 import { Menu, openPopover, type MenuItems } from "../ui/dialogs.tsx";
 import { channelIcon, Icon, type IconName } from "../ui/icons.tsx";
-import { leftOpen } from "../ui/layout.ts";
+import { closeAfterLink, leftOpen } from "../ui/layout.ts";
 import { policyNames } from "../views/header.tsx";
 import { openMainMenu } from "./main_menu.tsx";
 
@@ -32,7 +32,7 @@ function toggle(section: string): void {
 export function Left() {
   const realm = read("realm");
   return (
-    <nav class={`left ${leftOpen.value ? "open" : ""}`} aria-label={t("Channels and views")} onClick={closeAfterClick}>
+    <nav class={`left ${leftOpen.value ? "open" : ""}`} tabIndex={-1} aria-label={t("Channels and views")} onClick={closeAfterLink}>
       <header class="left-head">
         <img class="realm-icon" src={realm.realm_icon_url} alt="" width={28} height={28} />
         <strong class="grow">{realm.realm_name}</strong>
@@ -51,11 +51,6 @@ export function Left() {
       </div>
     </nav>
   );
-}
-
-// On narrow windows the column closes when a link was chosen.
-function closeAfterClick(e: MouseEvent): void {
-  if ((e.target as Element).closest("a")) leftOpen.value = false;
 }
 
 function Views() {

@@ -11,7 +11,7 @@ import { conversationOf, hashOf, narrowTo, operandOfFirst } from "../store/narro
 import { avatarOf, presenceOf } from "../store/queries.ts";
 import { peek, read } from "../store/store.ts";
 import { Icon } from "../ui/icons.tsx";
-import { rightOpen } from "../ui/layout.ts";
+import { closeAfterLink, rightOpen } from "../ui/layout.ts";
 
 const filter = signal("");
 const firstShown = 80;
@@ -39,7 +39,7 @@ export function People() {
   useEffect(() => setShown(firstShown), [q, channel]);
   const title = place && "people" in place ? t("In this conversation") : t("In this channel");
   return (
-    <aside class="right" aria-label={t("People")}>
+    <aside class="right" tabIndex={-1} aria-label={t("People")} onClick={closeAfterLink}>
       <header class="right-head">
         <div class="left-filter grow">
           <Icon name="search" size={14} />

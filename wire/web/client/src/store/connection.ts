@@ -128,12 +128,12 @@ function reloadWhenQuiet(): void {
   quiet();
 }
 
-// watchSleep notices that the computer slept: its clock jumped.
+// watchSleep notices that the computer slept, or that its clock was set.
 function watchSleep(): void {
   let last = Date.now();
   setInterval(() => {
     const now = Date.now();
-    if (now - last > sleepAfter) poke();
+    if (Math.abs(now - last) > sleepAfter) poke();
     last = now;
   }, 5000);
 }

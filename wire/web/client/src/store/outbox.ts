@@ -4,6 +4,7 @@
 // the user wrote them.
 import { ApiError, errorText } from "../api/client.ts";
 import { sendMessage, type Destination } from "../api/endpoints.ts";
+import { serverNow } from "./clock.ts";
 import { afterCatchUp, poke } from "./connection.ts";
 import type { Outgoing } from "./outgoing.ts";
 import { change, peek } from "./store.ts";
@@ -18,7 +19,7 @@ function newLocalID(): string {
 
 export function send(to: Destination, content: string): string {
   const localID = newLocalID();
-  const timestamp = Math.floor(Date.now() / 1000);
+  const timestamp = Math.floor(serverNow() / 1000);
   put({ localID, queue: peek().queue.id, to, content, timestamp, state: "sending" });
   void postAll();
   return localID;

@@ -1,10 +1,11 @@
 // The permissions of the user for messages. The server decides; the page only hides actions that it would refuse.
 import type { Channel, GroupSetting, Message } from "../api/types.ts";
+import { serverNow } from "./clock.ts";
 import { isInSetting } from "./queries.ts";
 import { peek } from "./store.ts";
 
 function inTime(m: Message, limit: number | null | undefined): boolean {
-  return limit === null || limit === undefined || Date.now() / 1000 - m.timestamp < limit;
+  return limit === null || limit === undefined || serverNow() / 1000 - m.timestamp < limit;
 }
 
 function allowed(setting: GroupSetting | undefined): boolean {

@@ -1,16 +1,18 @@
 // Presence: sends whether the user is active, and stores the presence of others from the answer.
 import { sendPresence } from "../api/endpoints.ts";
+import { serverNow } from "./clock.ts";
 import { change, peek } from "./store.ts";
 
 const idleAfter = 5 * 60_000; // milliseconds without input
 
-let lastInput = Date.now();
+let lastInput = 0;
 let inputSince = true;
 
 export function startPresence(): void {
+  lastInput = serverNow();
   const input = (): void => {
-    const wasIdle = Date.now() - lastInput > idleAfter;
-    lastInput = Date.now();
+    const wasIdle = serverNow() - lastInput > idleAfter;
+    lastInput = serverNow();
     inputSince = true;
     if (wasIdle) void ping();
   };
@@ -21,7 +23,7 @@ export function startPresence(): void {
 }
 
 async function ping(): Promise<void> {
-  const idle = Date.now() - lastInput > idleAfter;
+  const idle = serverNow() - lastInput > idleAfter;
   const input = inputSince;
   inputSince = false;
   try {

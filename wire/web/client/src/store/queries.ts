@@ -1,4 +1,5 @@
 // Questions about the state that many components ask. Each follows the parts that it reads.
+import { serverNow } from "./clock.ts";
 import type { Channel, GroupSetting, User } from "../api/types.ts";
 import { t } from "../i18n/text.ts";
 import { isTopicMuted } from "./narrow.ts";
@@ -94,7 +95,7 @@ export function presenceOf(id: number): "active" | "idle" | "offline" | "bot" {
   if (id === read("me").user_id) return read("settings").presence_enabled === false ? "offline" : "active";
   if (!p) return "offline";
   const offline = realm.server_presence_offline_threshold_seconds ?? 200;
-  const now = Date.now() / 1000;
+  const now = serverNow() / 1000;
   if (now - p.active_timestamp < offline) return "active";
   return now - p.idle_timestamp < offline ? "idle" : "offline";
 }

@@ -1,5 +1,6 @@
 // The one store. Components call read("users") and are drawn again when that part changes; every other change goes
 // through change() or the events of the queue.
+import { serverNow } from "./clock.ts";
 import { batch, signal, type Signal } from "@preact/signals";
 import type { ServerEvent } from "../api/types.ts";
 import { apply } from "./reducers.ts";
@@ -35,7 +36,7 @@ export function replace(now: State): void {
 // change runs a function that changes the state and names the parts that it touched.
 export function change<T>(fn: (c: Change) => T): T {
   const changed = new Set<Part>();
-  const out = fn({ state, now: Date.now(), touch: (p) => changed.add(p) });
+  const out = fn({ state, now: serverNow(), touch: (p) => changed.add(p) });
   announce(changed);
   return out;
 }
@@ -55,7 +56,7 @@ export function receive(events: readonly ServerEvent[], onError: (e: ServerEvent
   const fresh = events.filter((e) => e.id > state.queue.last);
   const changed = new Set<Part>();
   for (const e of fresh) {
-    for (const part of apply(state, [e], Date.now(), onError)) changed.add(part);
+    for (const part of apply(state, [e], serverNow(), onError)) changed.add(part);
     try {
       for (const fn of listeners) fn(e);
     } catch (err) {

@@ -128,8 +128,10 @@ function PopoverFrame({ popover: p }: { popover: Popover }) {
   useLayoutEffect(() => {
     const el = frame.current!;
     place(el, p.at);
-    const grows = new ResizeObserver(() => place(el, p.at));
+    const again = (): void => place(el, p.owner?.isConnected ? p.owner.getBoundingClientRect() : p.at);
+    const grows = new ResizeObserver(again);
     grows.observe(el);
+    addEventListener("resize", again);
     const before = document.activeElement as HTMLElement | null;
     const first = el.querySelector<HTMLElement>("[autofocus], input, [role=menuitem], button, a");
     (first ?? el).focus();
@@ -139,6 +141,7 @@ function PopoverFrame({ popover: p }: { popover: Popover }) {
     addEventListener("mousedown", outside, true);
     return () => {
       grows.disconnect();
+      removeEventListener("resize", again);
       removeEventListener("mousedown", outside, true);
       if (before?.isConnected && el.contains(document.activeElement)) before.focus();
     };
@@ -153,7 +156,7 @@ function PopoverFrame({ popover: p }: { popover: Popover }) {
     if (e.key === "ArrowDown" || e.key === "ArrowUp") moveFocus(frame.current!, e);
   };
   return (
-    <div ref={frame} class="popover" tabIndex={-1} onKeyDown={keys}>
+    <div ref={frame} class="popover" role="region" aria-label={t("Menu")} tabIndex={-1} onKeyDown={keys}>
       {p.content}
     </div>
   );

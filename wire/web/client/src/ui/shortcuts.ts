@@ -4,6 +4,7 @@ import { TopicPolicy, type Message, type Term } from "../api/types.ts";
 import { closeCompose, compose, insertText, openCompose, newDirect } from "../compose/state.ts";
 import { forward, mentionText, quote } from "../compose/quote.ts";
 import { t } from "../i18n/text.ts";
+import { openCondensed } from "../message/long.tsx";
 import { startEdit } from "../message/edit.ts";
 import { openEmojiPicker } from "../message/emoji_picker.ts";
 import { copy, linkOf, markUnreadFrom, MessageMenu } from "../message/menu.tsx";
@@ -22,7 +23,7 @@ import { shownList } from "../views/message_view.tsx";
 import { openPopover } from "./dialogs.tsx";
 import { notify } from "./notices.ts";
 import { addShortcuts, openShortcuts, type Shortcut } from "./keys.tsx";
-import { leftOpen, rightOpen } from "./layout.ts";
+import { closeColumns, leftOpen, rightOpen } from "./layout.ts";
 import { h } from "preact";
 
 function current(): Message | undefined {
@@ -215,7 +216,7 @@ function toggleMute(): boolean | void {
 // escape closes what is in front: a window, a column of a narrow page, the compose box. Then it goes home.
 function escape(home: boolean): boolean | void {
   if (routes.value.overlay) return closeOverlay();
-  if (leftOpen.value) return void (leftOpen.value = false);
+  if (closeColumns()) return;
   if (compose.value.open) return closeCompose();
   if (!home) return false;
   go(homeHash());
@@ -301,7 +302,7 @@ export function installShortcuts(): void {
     s("message", ["<"], () => t("Forward"), onMessage((m) => forward(m))),
     s("message", ["+"], () => t("Thumbs up"), onMessage((m) => toggleReaction(m, thumbsUp))),
     s("message", ["="], () => t("The first reaction also from you"), onMessage((m) => m.reactions[0] && toggleReaction(m, m.reactions[0]))),
-    s("message", ["-"], () => t("Collapse or show"), onMessage(toggleCollapsed)),
+    s("message", ["-"], () => t("Collapse or show"), onMessage((m) => openCondensed(m.id) || toggleCollapsed(m))),
     s("message", ["u"], () => t("Card of the sender"), onMessage((m) => openUserCard(m.sender_id, elementOf(m)))),
     s("message", ["v"], () => t("Images"), () => { const m = current(); return m ? openImages(m) : false; }),
     s("message", ["ArrowLeft"], () => t("Edit your last message"), editLast),

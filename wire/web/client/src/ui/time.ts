@@ -1,5 +1,6 @@
 // Times and dates as texts, in the user's language and style.
 import { currentLanguage, t } from "../i18n/text.ts";
+import { serverNow } from "../store/clock.ts";
 import { peek } from "../store/store.ts";
 
 const formats = new Map<string, Intl.DateTimeFormat>();
@@ -22,7 +23,7 @@ export function formatTime(seconds: number, style: "time" | "short" | "full" = "
   const date = new Date(seconds * 1000);
   if (style === "time") return format(clock).format(date);
   if (style === "short") {
-    if (dayOf(seconds) === dayOf(Date.now() / 1000)) return format(clock).format(date);
+    if (dayOf(seconds) === dayOf(serverNow() / 1000)) return format(clock).format(date);
     return formatDay(seconds);
   }
   return format({ weekday: "short", year: "numeric", month: "short", day: "numeric", ...clock }).format(date);
@@ -35,10 +36,10 @@ export function dayOf(seconds: number): number {
 }
 
 export function formatDay(seconds: number): string {
-  const now = Date.now() / 1000;
+  const now = serverNow() / 1000;
   if (dayOf(seconds) === dayOf(now)) return t("Today");
   if (dayOf(seconds) === dayOf(now - 86_400)) return t("Yesterday");
-  const sameYear = new Date(seconds * 1000).getFullYear() === new Date().getFullYear();
+  const sameYear = new Date(seconds * 1000).getFullYear() === new Date(now * 1000).getFullYear();
   return format({ weekday: "short", month: "short", day: "numeric", year: sameYear ? undefined : "numeric" }).format(
     new Date(seconds * 1000),
   );
@@ -51,7 +52,7 @@ export function formatDayInYear(seconds: number): string {
 
 // formatNowIn returns the time of day in a time zone. Unknown zones throw a RangeError.
 export function formatNowIn(timeZone: string): string {
-  return format({ timeZone, hour: "numeric", minute: "2-digit", hour12: hour12() }).format(new Date());
+  return format({ timeZone, hour: "numeric", minute: "2-digit", hour12: hour12() }).format(new Date(serverNow()));
 }
 
 // formatDate returns the date and the time of day, for tables.
@@ -61,7 +62,7 @@ export function formatDate(seconds: number): string {
 
 // formatAgo returns how long ago something was, such as "5 minutes ago".
 export function formatAgo(seconds: number): string {
-  const past = Math.max(0, Date.now() / 1000 - seconds);
+  const past = Math.max(0, serverNow() / 1000 - seconds);
   const relative = new Intl.RelativeTimeFormat(currentLanguage(), { numeric: "auto" });
   if (past < 60) return t("just now");
   if (past < 3600) return relative.format(-Math.floor(past / 60), "minute");

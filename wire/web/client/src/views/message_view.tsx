@@ -13,6 +13,7 @@ import { ConversationRow, DayRow, MessageRow, OutgoingRow, selected, UnreadRow }
 import { EditorRow } from "../message/editor_row.tsx";
 import { replaceWith, routes, type Route } from "../router.ts";
 import { markRead } from "../store/actions.ts";
+import { serverNow } from "../store/clock.ts";
 import { more, setShown, show, startHistory, type Anchor } from "../store/history.ts";
 import type { MessageList } from "../store/lists.ts";
 import { conversationOf, conversationOfMessage, listKey, matcher, narrowTo, operandOfFirst, placeKey, withoutPosition } from "../store/narrow.ts";
@@ -304,7 +305,7 @@ function useReading(conversation: boolean, near: boolean, rows: Row[]): (first: 
   const latest = useRef(rows);
   latest.current = rows;
   const mark = (): void => {
-    if (!document.hasFocus() || document.visibilityState !== "visible" || Date.now() < noRead.until) return;
+    if (!document.hasFocus() || document.visibilityState !== "visible" || performance.now() < noRead.until) return;
     if (near) return;
     const policy = peek().settings.web_mark_read_on_scroll_policy ?? 1;
     if (policy === 3 || (policy === 2 && !conversation)) return;
@@ -357,13 +358,13 @@ function Empty({ list, terms }: { list: MessageList; terms: Term[] }) {
 
 // Typing shows the users that are writing in the conversation.
 function Typing({ place }: { place: ReturnType<typeof conversationOf> }) {
-  const [now, setNow] = useState(Date.now);
+  const [now, setNow] = useState(serverNow);
   const { me, mutedUsers } = peek();
   const here = place && read("settings").receives_typing_notifications !== false && read("typing").get(placeKey(place, me.user_id));
   const users = [...(here || [])].filter(([id, until]) => until > now && id !== me.user_id && !mutedUsers.has(id)).map(([id]) => id);
   useEffect(() => {
     if (users.length === 0) return;
-    const timer = setInterval(() => setNow(Date.now()), 5000);
+    const timer = setInterval(() => setNow(serverNow()), 5000);
     return () => clearInterval(timer);
   }, [users.length]);
   return (

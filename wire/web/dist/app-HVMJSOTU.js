@@ -1,1 +1,0 @@
-import{$a as r}from"./chunk-Y5UUDIUK.js";r();

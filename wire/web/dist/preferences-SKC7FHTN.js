@@ -1,1 +1,0 @@
-import{a as o}from"./chunk-UX4JFAYY.js";import"./chunk-VI2H3CNK.js";import"./chunk-JU67BVEI.js";import"./chunk-Y5UUDIUK.js";export{o as Preferences};
