@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"parley/actors/realm"
-	"parley/cmd/internal/moving"
+	"parley/cmd/internal/migration"
 	"parley/cmd/internal/server"
 	"parley/snapshot"
 	"parley/snapshot/files"
@@ -70,7 +70,7 @@ func newExportPersonCommand() *cobra.Command {
 		write := func(dir, subdomain string, out io.Writer) (exported, error) {
 			return withOrganization(dir, subdomain,
 				func(d snapshot.Disk, f *files.Store, id realm.ID) (exported, error) {
-					n, err := moving.ExportPerson(d, f, id, args[0], out)
+					n, err := migration.ExportPerson(d, f, id, args[0], out)
 					return exported{n.String(), n.MissingFiles}, err
 				})
 		}
@@ -180,7 +180,7 @@ func zulipWriter(migrations, temp string) func(string, string, io.Writer) (expor
 			}
 		}
 		return withOrganization(dir, subdomain, func(d snapshot.Disk, f *files.Store, id realm.ID) (exported, error) {
-			digest, missing, err := moving.ExportZulip(d, f, id, status, temp, out)
+			digest, missing, err := migration.ExportZulip(d, f, id, status, temp, out)
 			return exported{digest.String(), missing}, err
 		})
 	}
@@ -260,7 +260,7 @@ func newImportCommand() *cobra.Command {
 			"The whole file is checked before anything is written. An interrupted import leaves nothing behind.",
 		Args: exactArgs(1, "- is standard input"),
 	}
-	for _, format := range moving.Formats() {
+	for _, format := range migration.Formats() {
 		c.AddCommand(newMoveInCommand(format))
 	}
 	data := dataFlag(c, anyServer+", or a new one")
@@ -268,7 +268,7 @@ func newImportCommand() *cobra.Command {
 	newKeys := c.Flags().Bool("new-keys", false, "revoke all API keys: their users have to log in again")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		o := server.OwnImport{Dir: data(), Subdomain: *subdomain, NewKeys: *newKeys}
-		o.Progress = func(p moving.Progress) { fmt.Fprintln(c.ErrOrStderr(), progressText(p)) }
+		o.Progress = func(p migration.Progress) { fmt.Fprintln(c.ErrOrStderr(), progressText(p)) }
 		return importFile(o, args[0], c.InOrStdin(), c.OutOrStdout())
 	}
 	return c

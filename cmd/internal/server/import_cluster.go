@@ -7,7 +7,7 @@ import (
 
 	"parley/actors/realm"
 	"parley/cmd/internal/cluster"
-	"parley/cmd/internal/moving"
+	"parley/cmd/internal/migration"
 	"parley/snapshot"
 	"parley/snapshot/codec"
 	"parley/snapshot/files"
@@ -110,7 +110,7 @@ func (d clusterDisk) ImportRows(
 
 // importStore stores the files of an import.
 type importStore interface {
-	moving.Files
+	migration.Files
 	Put(kind, file string, r io.Reader) (stored bool, err error)
 	DiscardNew(keys []string)
 }
