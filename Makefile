@@ -60,7 +60,7 @@ bench: build ## check every performance target, in the short form (8 to 10 minut
 
 conform: build ## run acceptance checks, contract crawler and real clients against bin/parley
 	wire/contract/clients/run
-	$(GO) test -count=1 -timeout 120s -run 'Sample|OutAndIn|Hostile' ./cmd/internal/moving
+	$(GO) test -count=1 -timeout 120s -run 'Sample|OutAndIn|Hostile' ./cmd/internal/migration
 
 conform-s3: build ## run the checks of conform with files in a bucket; kill -9 KILLS times (20), S3 down OUTAGE s (60)
 	CONFORM=1 $(GO) test ./cmd/parley -run '^TestConformWithBucket$$' -count=1 -v -timeout 30m

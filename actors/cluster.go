@@ -175,7 +175,7 @@ const (
 
 // CommitImported makes an imported organization visible: its texts and rows are already stored through the replicated
 // log. If the string id is free, and no other organization has one of the API keys with these hashes, CommitImported
-// calls commit, which appends the last step to the log. It returns when this node owns the organization. The call can be
+// calls commit, which appends the last step to the log. It returns when this node owns the organization. It can be
 // repeated. No other organization is created at the same time. The error is a realm.ErrMoved if this node has lost the
 // leadership.
 func (srv *Server) CommitImported(stringID string, id realm.ID, keys [][32]byte, commit func() error) error {

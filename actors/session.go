@@ -334,7 +334,8 @@ func (s *shard) sweepQueues(now int64) {
 			}
 			low = min(low, q.AckedThrough(r.seq))
 			unacked += q.UnackedCount()
-			if refs += q.UnackedCount(); q.Next == nil && int64(refs) > s.srv.maxUnackedRefs.Load() && now >= s.refsSince {
+			refs += q.UnackedCount()
+			if q.Next == nil && int64(refs) > s.srv.maxUnackedRefs.Load() && now >= s.refsSince {
 				s.limitRefs(r, r.session(user).FirstQueue(), refs)
 			}
 		})

@@ -39,7 +39,7 @@ func TestHealthyServerHasNoViolations(t *testing.T) {
 		{Name: "closed", Count: 50, Closed: 4}}
 	res, out := runAgainst(t, newFake(""), s)
 	if res.Broken != 0 {
-		t.Fatalf("a server that keeps its promises has violations:\n%s", out)
+		t.Fatalf("a server that meets its guarantees has violations:\n%s", out)
 	}
 	if len(res.Phases) != 3 || res.Phases[2].Kinds["send"].N != 50 || res.Phases[0].Delivered < 20*2 {
 		t.Fatalf("the phases differ from the scenario:\n%s", out)
@@ -71,7 +71,7 @@ func TestFaultsAreReported(t *testing.T) {
 			if !found {
 				t.Fatalf("%s was reported as another violation: %v", fault, res.Violations)
 			}
-			if !strings.Contains(out, "PROMISES BROKEN") {
+			if !strings.Contains(out, "GUARANTEES VIOLATED") {
 				t.Error("the table does not show the violation")
 			}
 		})

@@ -10,11 +10,11 @@ import (
 
 // Limits of `parley bench cluster`.
 const (
-	clusterHeard    = 3 * time.Second // from the kill of an edge until every client has an event from another one
-	clusterOwnerCPU = 1.1             // owner's CPU a send with all pollers on edges, against a tenth of them
-	clusterEdgeCPU  = 1.1             // an edge's CPU a delivery, against a single server's
-	clusterCopies   = 1.005           // copies of a fact that are sent to an edge
-	clusterDrain    = 30 * time.Second
+	clusterFailoverLimit = 3 * time.Second // from the kill of an edge until every client has an event from another one
+	clusterOwnerCPU      = 1.1             // owner's CPU a send with all pollers on edges, against a tenth of them
+	clusterEdgeCPU       = 1.1             // an edge's CPU a delivery, against a single server's
+	clusterCopies        = 1.005           // copies of a fact that are sent to an edge
+	clusterDrain         = 30 * time.Second
 	// The clients' first polls are sent within clusterSettle and clusterSettlePoll for each client.
 	clusterSettle     = 100 * time.Millisecond
 	clusterSettlePoll = 250 * time.Microsecond
@@ -102,11 +102,11 @@ func (c *clusterRun) measure() (err error) {
 		if err := c.measureRatios(); err != nil {
 			return err
 		}
-		c.load.countAgain()
+		c.load.resetCounts()
 	} else if err := c.load.join(c.result.Pollers); err != nil {
 		return err
 	}
-	c.load.sendAlong()
+	c.load.sendContinuously()
 	if err := c.killEdges(); err != nil {
 		return err
 	}
@@ -199,7 +199,7 @@ func maximum(list []float64) (most float64) {
 	return most
 }
 
-// verdict prints the figures, the missed limits and the broken promises, and returns the exit code.
+// verdict prints the figures, the missed limits and the violated guarantees, and returns the exit code.
 func (c *clusterRun) verdict() int {
 	r := &c.result
 	r.Broken, r.Messages, r.Registers = append([]string{}, c.broken...), c.messages, c.registers
@@ -219,8 +219,8 @@ func (c *clusterRun) verdict() int {
 		miss(r.EdgeCPU > clusterEdgeCPU*r.SingleCPU, "an edge's CPU a delivery: ratio %.2f", r.EdgeCPU/r.SingleCPU)
 		miss(r.Copies > clusterCopies, "copies of a fact per edge: %.2f", r.Copies)
 	}
-	miss(maximum(r.EdgeKills) > clusterHeard.Seconds(), "after the kill of an edge: a client heard after %.1f s",
-		maximum(r.EdgeKills))
+	miss(maximum(r.EdgeKills) > clusterFailoverLimit.Seconds(),
+		"after the kill of an edge: a client got an event after %.1f s", maximum(r.EdgeKills))
 	if printFaults(c.out, r.Broken, r.Missed) {
 		return 1
 	}

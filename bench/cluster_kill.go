@@ -19,8 +19,8 @@ const (
 	clusterCoreCount   = 3
 	clusterVoteTimeout = 60 * time.Second // until a new core has a vote
 	clusterReplaceP99  = 2.0              // p99 of sends while a core is replaced, against before
-	// clusterHands is how many sends are under way at full load.
-	clusterHands = 64
+	// clusterSenders is how many sends are in progress at full load.
+	clusterSenders = 64
 	// clusterRateSeconds is how long a rate of sends is measured.
 	clusterRateSeconds = 5
 )
@@ -131,14 +131,14 @@ func (c *clusterKillRun) measure() (err error) {
 			return err
 		}
 	}
-	c.load.countAgain()
+	c.load.resetCounts()
 	if err := c.load.join(c.result.Pollers); err != nil {
 		return err
 	}
 	if err := c.steadyLoad(); err != nil {
 		return err
 	}
-	c.load.sendAlong()
+	c.load.sendContinuously()
 	if err := c.killCores(); err != nil {
 		return err
 	}
@@ -212,7 +212,7 @@ func (c *clusterKillRun) waitFor(what string, holds func() bool) error {
 	return fmt.Errorf("not within %v: %s", clusterVoteTimeout, what)
 }
 
-// sendToLeader keeps clusterHands sends under way, at the leader or the only server, until stop is called.
+// sendToLeader keeps clusterSenders sends in progress, at the leader or the only server, until stop is called.
 func (c *clusterKillRun) sendToLeader() (stop func(), err error) {
 	at := 0
 	err = c.serve(func() error {
@@ -337,7 +337,7 @@ func gapsOf(kills []clusterKill, leader bool, gap func(clusterKill) float64) (co
 	return len(list), list[len(list)/2], list[len(list)-1]
 }
 
-// verdict prints the figures, the missed limits and the broken promises, and returns the exit code.
+// verdict prints the figures, the missed limits and the violated guarantees, and returns the exit code.
 func (c *clusterKillRun) verdict() int {
 	r := &c.result
 	r.Broken, r.Messages = append([]string{}, c.broken...), c.messages
@@ -362,7 +362,7 @@ func (c *clusterKillRun) verdict() int {
 			"until every client heard %.2f s, median %.2f s; first answer %.2f s after its next start at most\n",
 			role, n, longest, median, heardLongest, heardMedian, restart)
 		miss(longest > clusterKillGap.Seconds(), "after the kill of %s: no acknowledged send for %.1f s", role, longest)
-		miss(heardLongest > clusterKillGap.Seconds(), "after the kill of %s: a client heard after %.1f s", role,
+		miss(heardLongest > clusterKillGap.Seconds(), "after the kill of %s: a client got an event after %.1f s", role,
 			heardLongest)
 	}
 	if c.options.ratios {

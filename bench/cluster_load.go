@@ -64,16 +64,16 @@ func newClusterLoad(c *clusterProcesses) *clusterLoad {
 func (l *clusterLoad) addNode(s *server) { l.senders = append(l.senders, l.newPool(s)) }
 
 func (l *clusterLoad) newPool(s *server) *swarm.Pool {
-	return swarm.NewPool(l.c.run.loop, s.addr, nil, clusterHands, agent)
+	return swarm.NewPool(l.c.run.loop, s.addr, nil, clusterSenders, agent)
 }
 
 // join registers further clients until there are n, and lets them poll: each at the node with the fewest clients.
 func (l *clusterLoad) join(n int) error {
-	return l.joinAt(n, func() int { return l.fewest() })
+	return l.joinAt(n, func() int { return l.leastLoadedNode() })
 }
 
-// fewest returns the node with the fewest clients.
-func (l *clusterLoad) fewest() int {
+// leastLoadedNode returns the node with the fewest clients.
+func (l *clusterLoad) leastLoadedNode() int {
 	count := make([]int, max(1, len(l.c.nodes)))
 	for _, x := range l.clients {
 		count[x.preferred]++
@@ -242,16 +242,16 @@ func (l *clusterLoad) send(p *swarm.Pool, done func(id int64)) {
 	p.Do(call)
 }
 
-// countAgain forgets the messages so far, which not all clients have got: some have joined later.
-func (l *clusterLoad) countAgain() {
+// resetCounts forgets the messages so far, which not all clients have got: some have joined later.
+func (l *clusterLoad) resetCounts() {
 	l.sent, l.unknown = 0, 0
 	for _, x := range l.clients {
 		x.count, x.hash = 0, 0
 	}
 }
 
-// sendAlong sends messages all the time, so that nodes are killed in the middle of sends.
-func (l *clusterLoad) sendAlong() {
+// sendContinuously sends messages all the time, so that nodes are killed in the middle of sends.
+func (l *clusterLoad) sendContinuously() {
 	rate := l.c.run.scenario.Phases[0].Rate
 	if rate <= 0 {
 		return
@@ -264,7 +264,7 @@ func (l *clusterLoad) sendAlong() {
 	})
 }
 
-// sendAtFullLoad keeps clusterHands sends under way at one node until stop is called.
+// sendAtFullLoad keeps clusterSenders sends in progress at one node until stop is called.
 func (l *clusterLoad) sendAtFullLoad(at *swarm.Pool) (stop func()) {
 	stopped := false
 	var again func(int64)
@@ -273,7 +273,7 @@ func (l *clusterLoad) sendAtFullLoad(at *swarm.Pool) (stop func()) {
 			l.send(at, again)
 		}
 	}
-	for range clusterHands {
+	for range clusterSenders {
 		again(0)
 	}
 	return func() { stopped = true }

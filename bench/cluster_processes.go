@@ -31,7 +31,7 @@ type clusterProcesses struct {
 
 	messages  int      // that every client has got
 	registers int      // by clients that had lost their queue
-	broken    []string // promises
+	broken    []string // violated guarantees
 }
 
 func newClusterProcesses(s *runFlags, out io.Writer) clusterProcesses {

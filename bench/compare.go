@@ -78,7 +78,7 @@ func Compare(w io.Writer, a, b *Result) {
 	}
 	t.Flush()
 	if a.Broken+b.Broken > 0 {
-		fmt.Fprintf(w, "promises broken: A %d, B %d\n", a.Broken, b.Broken)
+		fmt.Fprintf(w, "guarantees violated: A %d, B %d\n", a.Broken, b.Broken)
 	}
 }
 

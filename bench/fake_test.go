@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// A fakeServer is a server in memory with the endpoints that the scenarios need. It keeps all promises unless fault
+// A fakeServer is a server in memory with the endpoints that the scenarios need. It meets all guarantees unless fault
 // names one to break: a check is tested only if it has failed once.
 type fakeServer struct {
 	mu       sync.Mutex
@@ -336,7 +336,7 @@ func (f *fakeServer) send(me *fakeUser, v url.Values) (int, object) {
 	return 200, object{"id": m.ID}
 }
 
-// deliverFaulty delivers a message and sometimes breaks the promise that fault names.
+// deliverFaulty delivers a message and sometimes violates the guarantee that fault names.
 func (f *fakeServer) deliverFaulty(m *fakeMessage, to map[int64]bool, n int) {
 	if f.fault == "leak" && n >= 5 { // the fault affects one of the messages
 		for id := range f.byID {

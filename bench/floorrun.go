@@ -80,7 +80,7 @@ func (r *run) runFloor() error {
 		return err
 	}
 	if res.Broken > 0 {
-		return fmt.Errorf("the floor broke a promise: %v", res.Violations[0])
+		return fmt.Errorf("the floor violated a guarantee: %v", res.Violations[0])
 	}
 	r.floorResults = append(r.floorResults, res)
 	return nil

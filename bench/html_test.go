@@ -43,7 +43,7 @@ func TestReportOpensInABrowser(t *testing.T) {
 	if err != nil {
 		t.Fatalf("chromium: %v", err)
 	}
-	for _, want := range []string{"All promises kept", "latency by percentile", "memory of the server", "sent→seen",
+	for _, want := range []string{"All guarantees met", "latency by percentile", "memory of the server", "sent→seen",
 		"<polyline"} {
 		if !strings.Contains(string(dom), want) {
 			t.Errorf("the opened report does not show %q", want)

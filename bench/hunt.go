@@ -106,7 +106,7 @@ func scaleScenario(sc Scenario, n int, perUser float64) Scenario {
 // failsGate returns the first limit of g that a run exceeds; "" if none.
 func (r *Result) failsGate(g Gate) string {
 	if r.Broken > g.Violations {
-		return fmt.Sprintf("%d promises broken (%s)", r.Broken, r.Violations[0].Kind)
+		return fmt.Sprintf("%d guarantees violated (%s)", r.Broken, r.Violations[0].Kind)
 	}
 	for i := range r.Phases {
 		d := &r.Phases[i]

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A ledger records all sends and the pollers that saw them, and checks the promises. Each poller of the audience sees
+// A ledger records all sends and the pollers that saw them, and checks the guarantees. Each poller of the audience sees
 // an acknowledged send exactly once, in the order of message ids; no other poller sees it. No poller sees a refused
 // send. A send whose answer was lost is seen by the whole audience or by no poller.
 type ledger struct {
@@ -75,7 +75,7 @@ type listener struct {
 	seen     []uint64 // bit set by send
 }
 
-// A violation is one broken promise.
+// A violation is one violated guarantee.
 type violation struct {
 	Kind string `json:"kind"`
 	Text string `json:"text"`

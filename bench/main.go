@@ -13,22 +13,22 @@ import (
 	"parley/bench/floor"
 )
 
-const usage = `parley bench: load a Zulip-compatible server, check it, measure it
+const usage = `parley bench: generate load on a Zulip-compatible server, verify its answers and measure it
 
-  parley bench SCENARIO (--self | --target URL) [flags]   run one scenario
-  parley bench list                                       the scenarios
-  parley bench show SCENARIO                              a scenario as JSON, to edit and pass with --scenario
-  parley bench hunt SCENARIO (--self | --target URL)      the most users that stay inside the gate
-  parley bench targets --self [--short] [--only NAME,…]   Parley's targets, reached or MISSED
-  parley bench compare A.json B.json                      differences of two runs, noise shown
-  parley bench record --target URL --listen ADDR --out F  reverse proxy that writes an anonymised trace
-  parley bench replay TRACE (--self | --target URL)       the same requests, with the same timing
+  parley bench SCENARIO (--self | --target URL) [flags]   run a scenario
+  parley bench list                                       list the scenarios
+  parley bench show SCENARIO                              print a scenario as JSON, to edit and pass with --scenario
+  parley bench hunt SCENARIO (--self | --target URL)      search for the most users within the limits of the gate
+  parley bench targets --self [--short] [--only NAME,…]   check Parley's performance targets: reached or MISSED
+  parley bench compare A.json B.json                      compare two results, with their noise
+  parley bench record --target URL --listen ADDR --out F  run a reverse proxy that writes an anonymised trace
+  parley bench replay TRACE (--self | --target URL)       send the requests of a trace with their original timing
 
 parley bench SCENARIO -h lists the flags.
 `
 
-// Main runs `parley bench` with the given arguments and returns the exit code: 0 for success, 1 if the server broke a
-// promise or missed a gate or target, 2 for wrong use or if there is no result.
+// Main runs `parley bench` with the given arguments and returns the exit code: 0 for success, 1 if the server violated
+// a guarantee or missed a gate or target, 2 for wrong usage or if there is no result.
 func Main(args []string, stdout, stderr io.Writer) int {
 	if len(args) == 0 || args[0] == "-h" || args[0] == "--help" || args[0] == "help" {
 		fmt.Fprint(stdout, usage)
@@ -130,7 +130,7 @@ func newRunFlags(name string, stdout, stderr io.Writer) *runFlags {
 	s.flags = f
 	f.StringVar(&s.options.target, "target", "", "`URL` of the server, plain http")
 	f.BoolVar(&s.options.self, "self", false, "start a fresh Parley in its own process and measure it")
-	f.BoolVar(&s.options.tls, "tls", false, "with --self: the server speaks TLS, with a certificate made for the run")
+	f.BoolVar(&s.options.tls, "tls", false, "with --self: the server uses TLS, with a certificate of this run")
 	f.StringVar(&s.options.executable, "exe", "", "with --self: the `executable` to start (default: this one)")
 	f.StringVar(&s.serve, "serve", "",
 		"with --self: `arguments` for serve, separated by spaces, instead of those the scenario chooses")
@@ -140,15 +140,15 @@ func newRunFlags(name string, stdout, stderr io.Writer) *runFlags {
 	f.StringVar(&s.options.credentialsFile, "credentials", "",
 		"`file` of JSON lines {email,key,user_id,host}: use these users instead of creating any")
 	f.BoolVar(&s.options.adopt, "adopt", false, "use the users of the development login instead of creating any")
-	f.StringVar(&s.hosts, "hosts", "", "for mixed-realms: Host `names` of the organizations, separated by commas")
+	f.StringVar(&s.hosts, "hosts", "", "for mixed-realms: host `names` of the organizations, separated by commas")
 	f.StringVar(&s.options.metrics, "metrics", "",
-		"`URL` of the server's Prometheus text (default: /metrics of the target, if it answers)")
+		"`URL` of the server's Prometheus metrics (default: /metrics of the target, if it exists)")
 	f.BoolVar(&s.options.quiet, "quiet", false, "no progress lines")
 	f.IntVar(&s.options.repeat, "repeat", 1, "run the phases `n` times and report medians and ranges")
 	f.BoolVar(&s.options.floor, "floor", false,
-		"also run the bare epoll server, in alternation, and report ratios (at least three pairs)")
+		"also run a bare epoll server (the floor) alternately, and report ratios to it (at least three pairs)")
 	f.StringVar(&s.options.floorCommand, "floor-command", "",
-		"another `program` as floor; it is started with --listen ADDR and --bytes N")
+		"`program` to run as the floor, with --listen ADDR and --bytes N")
 	f.StringVar(&s.jsonFile, "json", "", "write the result to `file`")
 	f.StringVar(&s.htmlFile, "html", "", "write a report to `file`")
 	f.StringVar(&s.file, "scenario", "", "`file` with a scenario as JSON; other flags override its values")
@@ -157,16 +157,16 @@ func newRunFlags(name string, stdout, stderr io.Writer) *runFlags {
 		"event queues with a parked poll (default: from the scenario; with --users at least one a user)")
 	f.IntVar(&s.scenario.Channels, "channels", 0, "channels")
 	f.IntVar(&s.scenario.History, "history", -1, "messages sent before the measurement")
-	f.IntVar(&s.scenario.Sample, "sample", -1, "pollers that decode every event and mirror the state")
-	f.IntVar(&s.scenario.Conns, "connections", 0, "connections for everything that is not a poll")
+	f.IntVar(&s.scenario.Sample, "sample", -1, "pollers that decode every event and keep a copy of the state")
+	f.IntVar(&s.scenario.Conns, "connections", 0, "connections for all requests except polls")
 	f.IntVar(&s.scenario.Sources, "sources", 0, "loopback source addresses")
-	f.Uint64Var(&s.scenario.Seed, "seed", 0, "seed of everything random")
-	f.Float64Var(&s.rate, "rate", 0, "requests a second of open-loop phases")
-	f.Float64Var(&s.seconds, "duration", 0, "seconds of phases that have a length")
+	f.Uint64Var(&s.scenario.Seed, "seed", 0, "seed of all random values")
+	f.Float64Var(&s.rate, "rate", 0, "requests per second in open-loop phases")
+	f.Float64Var(&s.seconds, "duration", 0, "length of the phases in seconds")
 	return s
 }
 
-// ownLoads are the scenarios that make their load themselves, over plain HTTP.
+// ownLoads are the scenarios that generate their own load, over plain HTTP.
 var ownLoads = []string{"overload", "hostile", "cluster", "cluster-kill"}
 
 func (s *Scenario) ownLoad() bool { return slices.Contains(ownLoads, s.Name) }
@@ -306,7 +306,7 @@ func (s *runFlags) writeResult(code int, result any, stderr io.Writer) int {
 	return code
 }
 
-// printFaults prints broken promises and missed limits. It reports whether there are any.
+// printFaults prints violated guarantees and missed limits. It reports whether there are any.
 func printFaults(out io.Writer, broken, missed []string) bool {
 	for _, x := range broken[:min(len(broken), maxViolations)] {
 		fmt.Fprintf(out, "BROKEN: %s\n", x)

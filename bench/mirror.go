@@ -21,12 +21,12 @@ func mirrorRegister() params {
 
 var errNoAnswer = errors.New("no answer")
 
-// mirrorPatience is the longest time that events may lag behind a register: the server does some work after the
+// mirrorTimeout is the longest time that events may lag behind a register: the server does some work after the
 // answer, for example marking messages as read when a user leaves a channel.
-const mirrorPatience = 40 * time.Second
+const mirrorTimeout = 40 * time.Second
 
 // compareMirrors fetches the state again and compares it with each mirror. The last events may still be under way, so
-// a difference counts only if it persists until mirrorPatience is over.
+// a difference counts only if it persists until mirrorTimeout is over.
 func (r *run) compareMirrors() {
 	var left []*poller
 	for _, p := range r.pollers {
@@ -38,7 +38,7 @@ func (r *run) compareMirrors() {
 	if n == 0 {
 		return
 	}
-	end := r.loop.Now() + mirrorPatience
+	end := r.loop.Now() + mirrorTimeout
 	if r.options.drainLimit > 0 {
 		end = r.loop.Now() + r.options.drainLimit
 	}

@@ -28,12 +28,12 @@ const (
 // The overload scenario: organization A has overloadPollers users in one channel, B has neighborPollers and sends
 // neighborRate messages a second.
 const (
-	overloadPollers  = 1000
-	overloadSenders  = 100
-	neighborPollers  = 50
-	neighborRate     = 20
-	overloadThreads  = 8 // the loops must not wait for each other
-	calibrationHands = 64
+	overloadPollers       = 1000
+	overloadSenders       = 100
+	neighborPollers       = 50
+	neighborRate          = 20
+	overloadThreads       = 8 // the loops must not wait for each other
+	maxCalibrationSenders = 64
 )
 
 // overloadRun is one run of the overload scenario.
@@ -187,7 +187,7 @@ func (o *overloadRun) sampleMemory() (stop func()) {
 func (o *overloadRun) neighbor(length time.Duration, during func() error) (*hdrhistogram.Histogram, error) {
 	o.watchB.delay.take()
 	l := openLoad(o.run, o.b[:neighborPollers], o.channelB, o.watchB.sends)
-	l.apart = true
+	l.prioritized = true
 	done := make(chan error, 1)
 	go func() { done <- l.openLoop(o.run, neighborRate, length) }()
 	err := during()
@@ -219,9 +219,9 @@ func (o *overloadRun) quietPhase() (err error) {
 
 // calibrate finds the best rate: more and more sends under way, as long as events arrive in time.
 func (o *overloadRun) calibrate() error {
-	for hands := 4; hands <= calibrationHands; hands *= 2 {
-		p, err := o.phase(fmt.Sprintf("%d at once", hands), 3*time.Second, func(l *load, d time.Duration) error {
-			return l.closedLoop(o.run, hands, d)
+	for senders := 4; senders <= maxCalibrationSenders; senders *= 2 {
+		p, err := o.phase(fmt.Sprintf("%d at once", senders), 3*time.Second, func(l *load, d time.Duration) error {
+			return l.closedLoop(o.run, senders, d)
 		})
 		if err != nil {
 			return err
@@ -367,7 +367,7 @@ func (o *overloadRun) finish() error {
 	return nil
 }
 
-// verdict prints the missed limits and broken promises, and returns the exit code.
+// verdict prints the missed limits and violated guarantees, and returns the exit code.
 func (o *overloadRun) verdict() int {
 	if printFaults(o.out, o.result.Broken, o.result.Missed) {
 		return 1

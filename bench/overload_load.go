@@ -81,13 +81,13 @@ const sendMark = "ovl"
 
 // watch polls the event queues of one organization in a goroutine of its own, and checks each message.
 type watch struct {
-	loop     *swarm.Loop
-	apart    bool // the clients have a priority of their own; see priority
-	watchers []*watcher
-	sends    *sendTable
-	delay    latencies // from the intended time of a send to an event
-	stopping atomic.Bool
-	done     chan error
+	loop        *swarm.Loop
+	prioritized bool // the clients have a priority of their own; see priority
+	watchers    []*watcher
+	sends       *sendTable
+	delay       latencies // from the intended time of a send to an event
+	stopping    atomic.Bool
+	done        chan error
 
 	event   swarm.Event
 	scratch []byte
@@ -107,8 +107,8 @@ type watcher struct {
 }
 
 // openWatch registers a queue for each of the people and begins to poll.
-func openWatch(r *run, people []person, sends *sendTable, apart bool) (*watch, error) {
-	w := &watch{sends: sends, apart: apart, done: make(chan error, 1)}
+func openWatch(r *run, people []person, sends *sendTable, prioritized bool) (*watch, error) {
+	w := &watch{sends: sends, prioritized: prioritized, done: make(chan error, 1)}
 	from := sourceAddresses(r.server.addr, r.scenario.Sources)
 	err := r.callEach(len(people), func(i int) *swarm.Call {
 		return r.newCall("POST", "register", &people[i], params{"event_types": []string{"message"},
@@ -144,8 +144,8 @@ func (w *watch) run() {
 		return
 	}
 	defer loop.Close()
-	if w.apart {
-		defer runApart()()
+	if w.prioritized {
+		defer raisePriority()()
 	}
 	w.loop = loop
 	for i, x := range w.watchers {
@@ -242,14 +242,14 @@ func markedNumber(content []byte) (int, bool) {
 // load sends messages of one organization to one channel, in a goroutine of its own. A user has one send under way at a
 // time, as clients have: one that is due while the user's last one waits for its answer is left out.
 type load struct {
-	loop    *swarm.Loop
-	pool    *swarm.Pool
-	people  []person
-	busy    []bool
-	channel int64
-	sends   *sendTable
-	apart   bool      // as in watch
-	answer  latencies // of acknowledged sends
+	loop        *swarm.Loop
+	pool        *swarm.Pool
+	people      []person
+	busy        []bool
+	channel     int64
+	sends       *sendTable
+	prioritized bool      // as in watch
+	answer      latencies // of acknowledged sends
 
 	offered, leftOut, acked, refused, failed atomic.Int64
 	wrong                                    atomic.Pointer[string] // an answer that should not be
@@ -277,7 +277,7 @@ func (l *load) openLoop(r *run, rate float64, length time.Duration) error {
 }
 
 // closedLoop keeps so many sends under way.
-func (l *load) closedLoop(r *run, hands int, length time.Duration) error {
+func (l *load) closedLoop(r *run, senders int, length time.Duration) error {
 	return l.run(r, func(end time.Duration) {
 		var again func()
 		again = func() {
@@ -285,7 +285,7 @@ func (l *load) closedLoop(r *run, hands int, length time.Duration) error {
 				l.sendNext(again)
 			}
 		}
-		for range hands {
+		for range senders {
 			again()
 		}
 	}, length)
@@ -297,8 +297,8 @@ func (l *load) run(r *run, start func(end time.Duration), length time.Duration) 
 		return err
 	}
 	defer l.loop.Close()
-	if l.apart {
-		defer runApart()()
+	if l.prioritized {
+		defer raisePriority()()
 	}
 	l.pool = swarm.NewPool(l.loop, r.server.addr, sourceAddresses(r.server.addr, r.scenario.Sources), len(l.people),
 		agent)
@@ -368,10 +368,10 @@ func (l *load) count(s *sentMessage, c *swarm.Call, a *swarm.Answer) {
 	}
 }
 
-// runApart gives the thread of a loop a higher priority, if the process may do that. Clients of another organization
+// raisePriority gives the thread of a loop a higher priority, if the process may do that. Clients of another organization
 // have machines of their own: they must not wait for the processors on which the overload is produced. Call reset in
 // the same goroutine, because other loops use the thread later.
-func runApart() (reset func()) {
+func raisePriority() (reset func()) {
 	unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), -15)
 	return func() { unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), 0) }
 }
@@ -407,7 +407,7 @@ func (w *watch) everythingSeen() bool {
 	return true
 }
 
-// check returns the broken promises: an acknowledged send that a poller did not get, a refused one that one got.
+// check returns the violated guarantees: an acknowledged send that a poller did not get, a refused one that one got.
 func (w *watch) check() []string {
 	w.mu.Lock()
 	out := w.broken

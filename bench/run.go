@@ -100,7 +100,7 @@ func (r *run) logf(format string, args ...any) {
 	}
 }
 
-// runScenario runs one scenario and returns its result. An error means that there is no result; broken promises are
+// runScenario runs one scenario and returns its result. An error means that there is no result; violated guarantees are
 // part of the result.
 func runScenario(sc Scenario, opt options) (res *Result, err error) {
 	if err := sc.check(); err != nil {
@@ -507,21 +507,21 @@ func (r *run) runClosedLoop(p *Phase) error {
 	choose := r.chooser(p)
 	to := r.channelNamed(p.To)
 	end := r.loop.Now() + seconds(p.Seconds)
-	n, hands := 0, 0
+	n, senders := 0, 0
 	var again func()
 	again = func() {
 		if p.Seconds > 0 && r.loop.Now() >= end || p.Count > 0 && n >= p.Count {
-			hands--
+			senders--
 			return
 		}
 		n++
 		r.startRequest(choose(), to, r.loop.Now(), again)
 	}
 	for i := 0; i < p.Closed; i++ {
-		hands++
+		senders++
 		again()
 	}
-	return r.loop.Run(func() bool { return hands == 0 })
+	return r.loop.Run(func() bool { return senders == 0 })
 }
 
 // runBurst sends all requests at once.
@@ -540,7 +540,7 @@ func (r *run) runBurst(p *Phase) error {
 	err := r.loop.RunFor(limit, func() bool { return left == 0 })
 	if left > 0 {
 		r.logf("%d of %d requests given up after %v", left, p.Burst, limit)
-		r.pool.GiveUp()
+		r.pool.CancelAll()
 	}
 	return err
 }

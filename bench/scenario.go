@@ -67,7 +67,7 @@ type Gate struct {
 	P99        float64 `json:"p99_ms"`         // of all answers except polls
 	Errors     float64 `json:"errors_percent"` // 5xx and lost answers
 	SeenP99    float64 `json:"seen_p99_ms"`    // from intended send to seen
-	Violations int     `json:"violations"`     // broken promises
+	Violations int     `json:"violations"`     // violated guarantees
 	// Above these limits there is no verdict, since rates and latencies are then not those of the server: the CPU
 	// share of the generator's thread, its delay behind its schedule, and the CPU share of other processes. CPU
 	// figures are counted for each process and stay valid.
@@ -134,12 +134,12 @@ func Scenarios() map[string]Scenario {
 		s.Phases = []Phase{{Name: "before", Seconds: 3, Rate: 50},
 			{Name: "upgrade", Seconds: 10, Rate: 50, Upgrade: 3}, {Name: "after", Seconds: 3, Rate: 50}}
 	})
-	add("overload", "one organization is offered two and five times what it can deliver; another one must not notice",
+	add("overload", "one organization at two and five times the load that it can deliver; the latency of another one",
 		func(s *Scenario) {
 			s.Users, s.Pollers, s.Channels, s.Zipf, s.Sample, s.Realms, s.Events = 2*overloadPollers, 0, 2, 0, 0, 2, msg
 			s.Phases = []Phase{{Name: "overload", Seconds: 60}}
 		})
-	add("hostile", "members that do harm within the default rate limits: memory, and the waits of other members",
+	add("hostile", "members that attack within the default rate limits: memory, and the latency for other members",
 		func(s *Scenario) {
 			s.Users = len(attacks)*hostileMembers + victimCount
 			s.Pollers, s.Channels, s.Zipf, s.Sample = 0, 1, 0, 0
@@ -147,18 +147,18 @@ func Scenarios() map[string]Scenario {
 				"--rate-limit", "200", "--anonymous-rate-limit", "0", "--login-limit", "0"}
 			s.Phases = []Phase{{Name: "hostile", Seconds: 1}}
 		})
-	add("cluster", "a core and edges as processes: edges and the core are killed, and what a send costs each of them",
+	add("cluster", "a core and edges as processes: kills of edges and of the core, and the cost of a send at each node",
 		func(s *Scenario) {
 			s.Users, s.Pollers, s.Channels, s.Zipf, s.Sample, s.Events, s.Sources = 9500, 9500, 1, 0, 0, msg, 8
 			s.Phases = []Phase{{Name: "cluster", Seconds: 1, Rate: 5}}
 		})
-	add("cluster-kill", "three cores as processes: one of them is killed, and the longest times without service",
+	add("cluster-kill", "three cores as processes: kills of cores, and the longest outages after them",
 		func(s *Scenario) {
 			s.Users, s.Pollers, s.Channels, s.Zipf, s.Sample, s.Events, s.Sources = 1000, 1000, 1, 0, 0, msg, 8
 			s.Phases = []Phase{{Name: "cluster-kill", Seconds: 1, Rate: 100}}
 		})
-	add("snapshot", "1,000 sends/s into a long history: snapshots are written meanwhile, and the slowest sends "+
-		"show what they cost", func(s *Scenario) {
+	add("snapshot", "1,000 sends/s into a long history while snapshots are written: the slowest sends show their "+
+		"cost", func(s *Scenario) {
 		s.Users, s.Pollers, s.Channels, s.Sample, s.Events, s.History = 200, 20, 100, 0, msg, 1000000
 		s.Phases = []Phase{{Name: "warm", Seconds: 2, Rate: 1000, Warm: true}, {Name: "open", Seconds: 60, Rate: 1000}}
 	})

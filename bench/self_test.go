@@ -104,7 +104,7 @@ func TestCommandLine(t *testing.T) {
 	for _, file := range []string{a, b} {
 		code, text := run("chat", "--self", "--exe", exe, "--serve=--demo", "--users", "10", "--channels", "2",
 			"--history", "0", "--rate", "50", "--duration", "1", "--json", file, "--html", h)
-		if code != 0 || !strings.Contains(text, "promises: all kept") {
+		if code != 0 || !strings.Contains(text, "guarantees: all met") {
 			t.Fatalf("exit code %d:\n%s", code, text)
 		}
 	}

@@ -68,10 +68,10 @@ func writeTable(w io.Writer, res *Result) {
 
 func writeVerdict(w io.Writer, res *Result) {
 	if res.Broken == 0 {
-		fmt.Fprintf(w, "promises: all kept (seed %d)\n", res.Scenario.Seed)
+		fmt.Fprintf(w, "guarantees: all met (seed %d)\n", res.Scenario.Seed)
 		return
 	}
-	fmt.Fprintf(w, "PROMISES BROKEN: %d (seed %d). The first of each kind:\n", res.Broken, res.Scenario.Seed)
+	fmt.Fprintf(w, "GUARANTEES VIOLATED: %d (seed %d). The first of each kind:\n", res.Broken, res.Scenario.Seed)
 	seen := map[string]bool{}
 	for _, v := range res.Violations {
 		if !seen[v.Kind] {

@@ -86,7 +86,7 @@ type Files interface {
 	Abandon(name string) error
 	// Thumbnail returns the path of an image's thumbnail and makes it if necessary. ErrNotAnImage and ErrTooManyPixels
 	// are permanent.
-	Thumbnail(hash string, moving bool) (path string, err error)
+	Thumbnail(hash string, animated bool) (path string, err error)
 	// Still returns the path of the first frame of a GIF in original size; otherwise it is like Thumbnail.
 	Still(hash string) (path string, err error)
 	// SaveAvatar and SaveLogo write a picture in its display sizes. It is kept at least until Release.

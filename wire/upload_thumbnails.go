@@ -12,7 +12,7 @@ func thumbnailFormats() []any {
 	format := func(name, kind string, animated bool) obj {
 		return obj{"name": name, "max_width": 840, "max_height": 560, "format": kind, "animated": animated}
 	}
-	return []any{format(markdown.MovingThumbnail, "gif", true), format(markdown.StillThumbnail, "jpg", false)}
+	return []any{format(markdown.AnimatedThumbnail, "gif", true), format(markdown.StillThumbnail, "jpg", false)}
 }
 
 // ErrThumbnailsBusy is the error of Files when too many images are being decoded. An image that cannot be shown at all

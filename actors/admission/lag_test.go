@@ -128,8 +128,8 @@ func TestFetchLimiterOfAbandonedQueues(t *testing.T) {
 	}
 }
 
-// Clients that begin to fetch many events are not taken for slow ones: the rate is what they fetch then, at first, after
-// a pause, and after a time with few events.
+// Clients that begin to fetch many events do not count as slow. The rate becomes what they fetch: at the start, after a
+// pause, and after a time with few events.
 func TestFetchLimiterOfStartingClients(t *testing.T) {
 	p := NewFetchLimiter(250 * ms)
 	now := second

@@ -163,7 +163,7 @@ func (m *Mirror) profileFields(e Object) error {
 }
 
 // put adds an object to a table. drop and merge return an error if the object does not exist, since the server then
-// broke a promise.
+// violated a guarantee.
 func (m *Mirror) put(table, key string, o Object) {
 	if t := m.tables[table]; t != nil {
 		t[key] = maps.Clone(o)

@@ -59,21 +59,21 @@ func NewPool(l *Loop, to netip.AddrPort, from []netip.Addr, size int, agent stri
 	return p
 }
 
-// ErrGivenUp is the error of calls that GiveUp ended.
-var ErrGivenUp = errors.New("given up")
+// ErrCanceled is the error of calls that CancelAll ended.
+var ErrCanceled = errors.New("canceled")
 
-// GiveUp ends all calls without an answer with ErrGivenUp.
-func (p *Pool) GiveUp() {
+// CancelAll ends all calls without an answer with ErrCanceled.
+func (p *Pool) CancelAll() {
 	wait := append([]*Call(nil), p.queue[p.head:]...)
 	p.queue, p.head = nil, 0
 	for _, c := range p.all {
 		if c.Waiting() {
-			c.fail(ErrGivenUp)
+			c.fail(ErrCanceled)
 		}
 	}
 	for _, c := range wait {
 		if c.Done != nil {
-			c.Done(c, &Answer{Err: ErrGivenUp, At: p.Loop.Now()})
+			c.Done(c, &Answer{Err: ErrCanceled, At: p.Loop.Now()})
 		}
 	}
 }

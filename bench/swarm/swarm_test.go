@@ -143,13 +143,13 @@ func TestGiveUp(t *testing.T) {
 	cut := 0
 	for i := 0; i < 5; i++ {
 		p.Do(&Call{Method: "GET", Path: "/", Host: "h", Done: func(_ *Call, a *Answer) {
-			if a.Err == ErrGivenUp {
+			if a.Err == ErrCanceled {
 				cut++
 			}
 		}})
 	}
 	l.RunFor(20*time.Millisecond, nil)
-	p.GiveUp()
+	p.CancelAll()
 	if cut != 5 || p.Pending() != 0 || l.Open != 0 {
 		t.Errorf("%d given up, %d under way, %d connections", cut, p.Pending(), l.Open)
 	}

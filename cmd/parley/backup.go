@@ -22,8 +22,8 @@ func newBackupCommand() *cobra.Command {
 		Use:   "backup FILE",
 		Short: "Write a backup of a running or a stopped server",
 		Long: "Write a backup of a running or a stopped server to FILE; - is standard output.\n" +
-			"A running server serves meanwhile. A backup does not contain the search index and the file \"" +
-			server.SecretFile + "\". If files are in a bucket, it has their names and hashes only.",
+			"A running server continues to serve. The backup contains neither the search index nor the file \"" +
+			server.SecretFile + "\". If the files are in a bucket, it has only their names and hashes.",
 		Args: exactArgs(1, "- is standard output"),
 	}
 	data := dataFlag(c, anyServer)
@@ -95,16 +95,15 @@ func syncDirectory(dir string) error {
 func newRestoreCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "restore FILE DIR",
-		Short: "Make a data directory from a backup",
-		Long: "Make the data directory DIR from the backup FILE; - is standard input. The directory has the state " +
-			"at the end of the backup, or after the fact of --upto, or at the time of --at. A backup of a cluster's " +
-			"core becomes the directory of a single server, which parley cluster init makes the first core of a new " +
-			"cluster.",
+		Short: "Restore a backup into a new data directory",
+		Long: "Restore the backup FILE into the new data directory DIR; - is standard input. The directory has the " +
+			"state at the end of the backup, or after the fact --upto, or at the time --at. The backup of a core " +
+			"becomes the directory of a single server; parley cluster init makes it the first core of a new cluster.",
 		Args: exactArgs(2, "- is standard input"),
 	}
 	upto := c.Flags().String("upto", "",
-		"drop facts after this number; N is for organization 1, REALM=N for others, comma-separated")
-	at := c.Flags().String("at", "", "drop what happened after this time, such as 2026-01-31T12:00:00Z")
+		"discard facts after this number; N is for organization 1, REALM=N for others, comma-separated")
+	at := c.Flags().String("at", "", "discard changes after this time, such as 2026-01-31T12:00:00Z")
 	whole := c.Flags().String("whole", "", "with --at: numbers of organizations, comma-separated, that are restored "+
 		"as they are in the backup because it does not say when their last changes were made")
 	c.RunE = func(c *cobra.Command, args []string) error {

@@ -19,7 +19,7 @@ func newClusterCommand() *cobra.Command {
 		newClusterOperatorCommand("move-leader", "Make another core the leader"),
 		newClusterRemoveCommand(),
 		newClusterDissolveCommand(),
-		newClusterOperatorCommand("level", "Raise the rule level, when every node runs the same release"),
+		newClusterOperatorCommand("level", "Raise the rule level of the cluster after all nodes were upgraded"),
 	)
 }
 
@@ -94,12 +94,12 @@ func newClusterRemoveCommand() *cobra.Command {
 func newClusterDissolveCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "dissolve",
-		Short: "Make the last core of a cluster, which must be stopped, a single server again",
+		Short: "Turn the stopped last core of a cluster into a single server",
 		Args:  noArgs,
 	}
 	data := dataFlag(c, "data directory of the stopped core")
 	accept := c.Flags().Bool("accept-loss", false,
-		"the other cores are lost for ever: what only they have on disk is lost")
+		"continue although other cores have a vote; changes that only they have on disk are lost")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		applied, err := server.ClusterDissolve(data(), *accept)
 		if err != nil {

@@ -142,7 +142,7 @@ func TestClusterImport(t *testing.T) {
 	leader = all.leader(x.at)
 	leader.program.kill()
 	if out, code := runParley("import", "slack", dir, "--data", leader.data, "--realm", "x"); code == 0 ||
-		!strings.Contains(out, "which is a core of a cluster: start it, or give the command at a running node") {
+		!strings.Contains(out, "which is a core of a cluster: start it, or run the command at a running node") {
 		t.Errorf("an import into the directory of a stopped core: %d %s", code, out)
 	}
 	for _, c := range all.list {

@@ -18,13 +18,13 @@ import (
 func newUserEraseCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "erase",
-		Short: "Delete the data of a user for good, and write a certificate of what was removed",
-		Long: "Delete the messages, reactions, files, settings, logins and everything else of a user for good, on a " +
-			"running or a stopped server, together with the bytes on the disk. An empty account \"Deleted user\" " +
-			"stays, because messages of others refer to it. This cannot be undone, and `parley export person` comes " +
-			"before it. A user under a legal hold is refused. A command that was interrupted continues when it runs " +
-			"again, with --id: the account has no address any more. Backups and exports that were made before still " +
-			"have the data.",
+		Short: "Delete the data of a user permanently, and write a certificate of what was removed",
+		Long: "Delete the messages, reactions, files, settings, logins and all other data of a user permanently, on " +
+			"a running or a stopped server, also from the bytes on the disk. An empty account \"Deleted user\" " +
+			"remains, because messages of others refer to it. This cannot be undone: if the user wants the data, run " +
+			"`parley export person` first. A user under a legal hold is not deleted. After an interruption, run the " +
+			"command again with --id, because the account no longer has an address. Earlier backups and exports " +
+			"still contain the data.",
 		Args: noArgs,
 	}
 	data := dataFlag(c, anyServer)

@@ -23,22 +23,22 @@ func newFilesMoveCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "move",
 		Short: "Move the files between the data directory and a bucket",
-		Long: "Copy all files to another place, read each of them there again and compare SHA-256. While a server " +
-			"runs, the command copies the files so far and changes nothing else. Stop the server and run it again: it " +
-			"copies the rest, checks that no file is missing and records the new place. An interrupted run continues " +
-			"where it was.",
+		Long: "Copy all files to another location, read each of them again and compare SHA-256. While a server runs, " +
+			"the command copies the present files and changes nothing else. Then stop the server and run it again: it " +
+			"copies the rest, checks that no file is missing and records the new location. After an interruption, run " +
+			"it again.",
 		Args: exactArgs(0, ""),
 	}
 	data := dataFlag(c, anyServer)
 	to := c.Flags().String("to", "",
-		"new place: s3://BUCKET/FOLDER?endpoint=https://HOST&region=NAME&path-style=true, or local for the data "+
+		"new location: s3://BUCKET/FOLDER?endpoint=https://HOST&region=NAME&path-style=true, or local for the data "+
 			"directory")
 	credentials := c.Flags().String("credentials", "",
 		"file with the keys for the bucket, in the format of ~/.aws/credentials (default: from the environment)")
-	remove := c.Flags().Bool("remove", false, "remove the files from the old place at the end")
+	remove := c.Flags().Bool("remove", false, "remove the files from the old location at the end")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if *to == "" {
-			return errors.New("--to is required: the new place of the files")
+			return errors.New("--to is required: the new location of the files")
 		}
 		return server.MoveFiles(data(), *to, *credentials, *remove, c.OutOrStdout())
 	}
@@ -49,9 +49,9 @@ func newFilesCheckCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "check",
 		Short: "Check that no file of a stopped server is missing or damaged",
-		Long: "Check that every file that the data of a stopped server names exists in the place where its files " +
-			"are, and that uploads have the content that their hash says. Use it after a restore: a backup of a server " +
-			"whose files are in a bucket does not contain them.",
+		Long: "Check that every file to which the data of a stopped server refers exists in the data directory or in " +
+			"the bucket, and that the content of each upload matches its hash. Use it after a restore: a backup does " +
+			"not contain the files in a bucket.",
 		Args: exactArgs(0, ""),
 	}
 	data := dataFlag(c, stoppedServer)
@@ -70,8 +70,9 @@ func newFilesClaimCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "claim",
 		Short: "Make a data directory the owner of the files in its bucket",
-		Long: "Files are removed from a bucket by one data directory only, so that a restored copy does not remove " +
-			"files of the original. Use this command if the original is gone for good.",
+		Long: "Only one data directory, the owner of the files, removes files from a bucket, so that a restored copy " +
+			"does not remove files of the original server. Make this directory the owner if the original no longer " +
+			"exists.",
 		Args: exactArgs(0, ""),
 	}
 	data := dataFlag(c, stoppedServer)
@@ -79,7 +80,7 @@ func newFilesClaimCommand() *cobra.Command {
 		if err := server.ClaimFiles(data()); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintln(c.OutOrStdout(), "This data directory removes files from the bucket from now on.")
+		_, err := fmt.Fprintln(c.OutOrStdout(), "This data directory is now the owner of the files in the bucket.")
 		return err
 	}
 	return c

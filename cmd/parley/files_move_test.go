@@ -131,7 +131,7 @@ func TestFilesClaim(t *testing.T) {
 		t.Helper()
 		s.ann.must(t, "DELETE", fmt.Sprintf("attachments/%d", s.attachments()[path]), nil)
 	}
-	const foreign = "no file is removed from the bucket"
+	const foreign = "unreferenced files will not be removed from the bucket"
 	copied := &bucketServer{t: t, s3: b.s3, folder: b.folder, data: restored}
 	copied.start()
 	eventually(t, "the copy knows that it is not the owner", func() bool {
@@ -143,7 +143,7 @@ func TestFilesClaim(t *testing.T) {
 	}
 	copied.stop()
 	b.stop()
-	filesCommand(t, 0, []string{"claim", "--data", restored}, "This data directory removes files")
+	filesCommand(t, 0, []string{"claim", "--data", restored}, "now the owner of the files")
 	name, err := os.ReadFile(filepath.Join(restored, owner))
 	if err != nil {
 		t.Fatal(err)

@@ -80,7 +80,7 @@ var libraryHomes = map[string][]string{
 	"github.com/klauspost/compress":       {"wire/httpd"},
 	"github.com/prometheus":               {"cmd/internal/server"},
 	"github.com/spf13":                    {"cmd/parley"},
-	"github.com/yuin/goldmark-emoji":      {"cmd/internal/moving"},
+	"github.com/yuin/goldmark-emoji":      {"cmd/internal/migration"},
 	"go.mongodb.org/mongo-driver":         {"wire/imports/rocketchat"},
 	"github.com/BurntSushi/toml":          {"cmd/parley", "wire/integrations"},
 	"google.golang.org/grpc":              {"wire/peer"},

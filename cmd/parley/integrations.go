@@ -21,7 +21,7 @@ import (
 func newIntegrationsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "integrations",
-		Short: "List the services whose requests become messages",
+		Short: "List the integrations: services whose webhook requests become messages",
 		Args:  noArgs,
 	}
 	dir := c.Flags().String("integrations", "", "folder with files of your own, as for parley serve")
@@ -49,7 +49,7 @@ func newIntegrationsCommand() *cobra.Command {
 func newIntegrationCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "test FILE PAYLOAD",
-		Short: "Show the messages that a request of a service becomes",
+		Short: "Print the messages that an integration makes of a request",
 		Long: "FILE is the file of an integration, or the name of an included one. PAYLOAD is a file with the body " +
 			"of a request; - is standard input.",
 		Args: exactArgs(2, "PAYLOAD may be - for standard input"),
@@ -79,14 +79,14 @@ func testRequest(headers, params []string) (integrations.Request, error) {
 	for _, line := range headers {
 		name, value, ok := strings.Cut(line, "=")
 		if !ok {
-			return integrations.Request{}, fmt.Errorf("--header %s: NAME=VALUE is needed", line)
+			return integrations.Request{}, fmt.Errorf("--header must be NAME=VALUE, not %s", line)
 		}
 		h.Set(name, value)
 	}
 	for _, line := range params {
 		name, value, ok := strings.Cut(line, "=")
 		if !ok {
-			return integrations.Request{}, fmt.Errorf("--param %s: NAME=VALUE is needed", line)
+			return integrations.Request{}, fmt.Errorf("--param must be NAME=VALUE, not %s", line)
 		}
 		p.Set(name, value)
 	}
@@ -116,7 +116,7 @@ func readIntegration(name string) (*integrations.Service, error) {
 	if s := set.Find(name); s != nil {
 		return s, nil
 	}
-	return nil, fmt.Errorf("no integration is named %q, and a file ends with .toml", name)
+	return nil, fmt.Errorf("there is no integration %q; the name of a file must end with .toml", name)
 }
 
 // showIntegration prints the messages of a request, or the reason for which there is none.
@@ -126,7 +126,7 @@ func showIntegration(s *integrations.Service, r integrations.Request, out io.Wri
 		return err
 	}
 	if len(result.Messages) == 0 {
-		_, err := fmt.Fprintf(out, "No message: the event %q is not worth one.\n", result.Event)
+		_, err := fmt.Fprintf(out, "No message: the integration ignores the event %q.\n", result.Event)
 		return err
 	}
 	for _, m := range result.Messages {

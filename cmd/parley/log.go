@@ -18,10 +18,10 @@ import (
 
 // newLogCommand returns `parley log`, which reads the data directory of a stopped server and does not change it.
 func newLogCommand() *cobra.Command {
-	return newGroupCommand("log", "Inspect a stopped server's facts",
+	return newGroupCommand("log", "Inspect the journal of a stopped server",
 		newJournalCommand("print", "Print facts: organization, number, type and fields", printJournal),
-		newJournalCommand("check", "Verify every checksum and the chain of facts", checkJournal),
-		newJournalCommand("replay", "Rebuild the state and print its digest", replayJournal),
+		newJournalCommand("check", "Verify all checksums, the hash chain of the facts and all texts", checkJournal),
+		newJournalCommand("replay", "Rebuild the state of each organization and print its digest", replayJournal),
 	)
 }
 
@@ -29,8 +29,8 @@ func newJournalCommand(name, short string, run func(journalRange, io.Writer) err
 	c := &cobra.Command{Use: name + " DIR", Short: short, Args: exactArgs(1, "")}
 	var r journalRange
 	c.Flags().Uint64Var(&r.realm, "realm", 0, "number of the organization; 0: all")
-	c.Flags().Uint64Var(&r.from, "from", 0, "first fact to print")
-	c.Flags().Uint64Var(&r.to, "to", 0, "last fact to print or to replay; 0: the newest")
+	c.Flags().Uint64Var(&r.from, "from", 0, "first fact for log print; the other commands ignore it")
+	c.Flags().Uint64Var(&r.to, "to", 0, "last fact for log print and log replay; 0: the newest")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		r.dir = args[0]
 		return run(r, c.OutOrStdout())

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"parley/cmd/internal/moving"
+	"parley/cmd/internal/migration"
 	"parley/cmd/internal/server"
 )
 
@@ -24,17 +24,17 @@ func newMoveInCommand(format string) *cobra.Command {
 		Use:   format + " FILE",
 		Short: "Import " + archivesOf[format],
 		Long: "Import " + archivesOf[format] + ".\nThe archive becomes a new organization of a running or a stopped " +
-			"server. It is visible when everything is stored, and not before. An import that is interrupted " +
-			"continues when the same command runs again. Users take over their accounts with a password reset.",
+			"server. It becomes visible only when everything is stored. To continue an interrupted import, run the " +
+			"same command again. Users get access to their accounts by resetting their passwords.",
 		Args: exactArgs(1, ""),
 	}
-	o := moving.Options{Format: format}
+	o := migration.Options{Format: format}
 	data := dataFlag(c, anyServer+", or a new one")
 	c.Flags().StringVar(&o.Realm, "realm", "", "subdomain of the new organization; empty: the root organization")
 	report := c.Flags().String("report", "", "file for the report: counts, and everything that was left out or changed")
 	c.Flags().BoolVar(&o.DryRun, "dry-run", false, "read everything and report, but store nothing")
-	c.Flags().BoolVar(&o.Restart, "restart", false, "drop what an interrupted import has stored, and begin again")
-	memory := c.Flags().Int64("memory", moving.DefaultMemory>>20, "memory limit in MiB")
+	c.Flags().BoolVar(&o.Restart, "restart", false, "discard what an interrupted import has stored, and start again")
+	memory := c.Flags().Int64("memory", migration.DefaultMemory>>20, "memory limit in MiB")
 	switch format {
 	case "mattermost":
 		c.Flags().StringVar(&o.Team, "team", "", "import only this team, as the organization itself; without it, "+
@@ -49,14 +49,14 @@ func newMoveInCommand(format string) *cobra.Command {
 			return fmt.Errorf("--memory must be at least %d MiB, not %d", minImportMemory, *memory)
 		}
 		o.File, o.Memory = args[0], *memory<<20
-		o.Progress = func(p moving.Progress) { fmt.Fprintln(c.ErrOrStderr(), progressText(p)) }
+		o.Progress = func(p migration.Progress) { fmt.Fprintln(c.ErrOrStderr(), progressText(p)) }
 		setImportMemory(o.Memory)
 		reports, err := server.Import(data(), o)
 		if err != nil {
 			return err
 		}
 		if *report != "" {
-			if err := moving.WriteReports(*report, reports); err != nil {
+			if err := migration.WriteReports(*report, reports); err != nil {
 				return err
 			}
 		}
@@ -76,7 +76,7 @@ func newMoveInCommand(format string) *cobra.Command {
 // minImportMemory is the smallest memory limit of an import in MiB.
 const minImportMemory = 64
 
-func progressText(p moving.Progress) string {
+func progressText(p migration.Progress) string {
 	text := fmt.Sprintf("%q: %s %d", p.Organization, p.Step, p.Done)
 	if p.Total > 0 {
 		text += fmt.Sprintf(" of %d", p.Total)

@@ -46,8 +46,8 @@ var operatorCommands = []operatorCommand{
 			{Name: "bouncer", Meaning: "URL of the bouncer; empty: the one in use, else the vendor's"},
 			{Name: "agree", Meaning: "agree to the terms of service of the bouncer's operator", Switch: true},
 			{Name: "rotate", Meaning: "replace the key by a new one", Switch: true},
-			{Name: "transfer", Meaning: "take over the hostname's registration, whose key is lost: the running " +
-				"server proves that it has the hostname", Switch: true},
+			{Name: "transfer", Meaning: "take over the registration of the hostname if its key is lost: the " +
+				"running server proves that it has the hostname", Switch: true},
 		}},
 	{Group: "push", Name: "status", Meaning: "Upload the organizations and print what the push bouncer allows each"},
 	{Group: "push", Name: "test", Meaning: "Show a test notification on the devices of a user", Flags: []operatorFlag{
@@ -58,8 +58,8 @@ var operatorCommands = []operatorCommand{
 	}},
 	{Group: "realm", Name: "list", Meaning: "List the organizations"},
 	{Group: "realm", Name: "digest", Meaning: "Print digests of the whole state, to compare servers"},
-	{Group: "realm", Name: "slowest", Meaning: "List the ten kinds of work that blocked the organization longest"},
-	{Group: "realm", Name: "close", Meaning: "Deactivate the organization: no user can log in any more"},
+	{Group: "realm", Name: "slowest", Meaning: "List the ten kinds of requests that blocked the organization longest"},
+	{Group: "realm", Name: "close", Meaning: "Deactivate the organization: its users can no longer log in"},
 	{Group: "realm", Name: "reopen", Meaning: "Reactivate the organization"},
 	{Group: "retention", Name: "list", Meaning: "List the archives of deleted messages, by day, channel and cause"},
 	{Group: "retention", Name: "restore", Meaning: "Restore deleted messages with everything that belongs to them",

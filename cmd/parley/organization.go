@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"parley/actors/realm"
-	"parley/cmd/internal/moving"
+	"parley/cmd/internal/migration"
 	"parley/cmd/internal/server"
 	"parley/snapshot"
 	"parley/snapshot/files"
@@ -21,8 +21,7 @@ func newExportCommand() *cobra.Command {
 		Use:   "export FILE",
 		Short: "Write an organization of a running or a stopped server as JSON lines, or for a Zulip server",
 		Long: "Write an organization of a running or a stopped server to FILE; - is standard output. " +
-			"Of a running " +
-			"server a backup is taken first, so the export is the state at one moment.",
+			"The command takes a backup of a running server first, so the export has the state at one moment.",
 		Args: exactArgs(1, "- is standard output"),
 	}
 	c.AddCommand(newExportPersonCommand())
@@ -53,11 +52,11 @@ func newExportCommand() *cobra.Command {
 func newExportPersonCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "person EMAIL|ID",
-		Short: "Write the data of one user of a running or a stopped server as a zip file, for them to take away",
+		Short: "Write the data of one user of a running or a stopped server as a zip file for this user",
 		Long: "Write the profile, settings, logins, subscriptions, messages, reactions, drafts and files of a user as " +
-			"a zip file of JSON and of the files as they are. It has the messages that the user sent, and all of " +
-			"their direct conversations. It has no passwords and keys, and no deleted messages; about.json has the " +
-			"number of those that the retention archive still has.",
+			"a zip file with JSON and the original files. It contains the messages that the user sent and all of " +
+			"their direct conversations, but no passwords, keys or deleted messages. about.json has the number of " +
+			"deleted messages that are still in the retention archive.",
 		Args: exactArgs(1, "an email address, or the id that parley user list shows"),
 	}
 	data := dataFlag(c, anyServer)
@@ -71,7 +70,7 @@ func newExportPersonCommand() *cobra.Command {
 		write := func(dir, subdomain string, out io.Writer) (exported, error) {
 			return withOrganization(dir, subdomain,
 				func(d snapshot.Disk, f *files.Store, id realm.ID) (exported, error) {
-					n, err := moving.ExportPerson(d, f, id, args[0], out)
+					n, err := migration.ExportPerson(d, f, id, args[0], out)
 					return exported{n.String(), n.MissingFiles}, err
 				})
 		}
@@ -181,7 +180,7 @@ func zulipWriter(migrations, temp string) func(string, string, io.Writer) (expor
 			}
 		}
 		return withOrganization(dir, subdomain, func(d snapshot.Disk, f *files.Store, id realm.ID) (exported, error) {
-			digest, missing, err := moving.ExportZulip(d, f, id, status, temp, out)
+			digest, missing, err := migration.ExportZulip(d, f, id, status, temp, out)
 			return exported{digest.String(), missing}, err
 		})
 	}
@@ -257,11 +256,11 @@ func newImportCommand() *cobra.Command {
 		Use:   "import FILE",
 		Short: "Add an exported organization to a running or a stopped server, or to a new data directory",
 		Long: "Add the organization of the export FILE to a running or a stopped server, or to a new data directory; " +
-			"- is standard input.\nIn a cluster, give the command at a running core: all cores get the organization. " +
-			"The whole file is checked before anything is written. An import that is interrupted leaves nothing.",
+			"- is standard input.\nIn a cluster, run the command at a running core: all cores get the organization. " +
+			"The whole file is checked before anything is written. An interrupted import leaves nothing behind.",
 		Args: exactArgs(1, "- is standard input"),
 	}
-	for _, format := range moving.Formats() {
+	for _, format := range migration.Formats() {
 		c.AddCommand(newMoveInCommand(format))
 	}
 	data := dataFlag(c, anyServer+", or a new one")
@@ -269,7 +268,7 @@ func newImportCommand() *cobra.Command {
 	newKeys := c.Flags().Bool("new-keys", false, "revoke all API keys: their users have to log in again")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		o := server.OwnImport{Dir: data(), Subdomain: *subdomain, NewKeys: *newKeys}
-		o.Progress = func(p moving.Progress) { fmt.Fprintln(c.ErrOrStderr(), progressText(p)) }
+		o.Progress = func(p migration.Progress) { fmt.Fprintln(c.ErrOrStderr(), progressText(p)) }
 		return importFile(o, args[0], c.InOrStdin(), c.OutOrStdout())
 	}
 	return c

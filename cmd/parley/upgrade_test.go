@@ -277,8 +277,8 @@ func TestUpgradeToABrokenProgram(t *testing.T) {
 			t.Errorf("upgrade to a program that %s: %v", c.what, err)
 		}
 	}
-	if out := p.output(); !strings.Contains(out, "the successor hangs and is ended") {
-		t.Errorf("the log does not tell that a successor hung: %s", out)
+	if out := p.output(); !strings.Contains(out, "the successor hangs; killing it") {
+		t.Errorf("the log does not report that a successor hung: %s", out)
 	}
 	install(real)
 	if out, code := runParley("upgrade", "--data", data); code != 0 {

@@ -45,8 +45,8 @@ var ErrDecodersBusy = errors.New("too many pictures are being decoded")
 
 // Thumbnail returns the path of an image's thumbnail and makes it if it does not exist. It returns ErrNoImage or
 // ErrPixels for a picture that cannot be shown.
-func (s *Store) Thumbnail(hash string, moving bool) (path string, err error) {
-	if moving {
+func (s *Store) Thumbnail(hash string, animated bool) (path string, err error) {
+	if animated {
 		return s.thumbnail(hash, ".gif", shrinkAnimation)
 	}
 	return s.thumbnail(hash, ".jpg", shrinkStill)

@@ -8,31 +8,30 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// confirmations are the answers of other nodes that confirm the leadership. Raft's own check also counts the answer to
-// a request that was sent before the check began: a leader that was stopped by a signal finds such an answer in its
-// socket when it goes on, while another node leads. And it counts nodes without a vote. So a check needs answers of
-// voters to requests that were sent after it began, too.
+// confirmations records the answers of other nodes that confirm the leadership. Raft's own check is not enough. It also
+// counts answers to requests that were sent before the check began: a leader that was suspended by a signal finds such
+// answers in its sockets when it resumes, although another node has become the leader. And it counts answers of nodes
+// without a vote. So a check also needs answers of a majority of the voters to requests that were sent after it began.
 type confirmations struct {
 	began   atomic.Uint64 // number of the newest check
-	arrived chan struct{} // has room for one: an answer has arrived
+	arrived chan struct{} // buffered, one element: an answer has arrived
 
 	mu     sync.Mutex
 	newest map[raft.ServerID]confirmation // of each node
 }
 
-// confirmation is the newest check that began before a request was sent which a node has accepted, and the term of the
-// request.
+// confirmation is an accepted request of a node: its term, and the newest check that had begun before it was sent.
 type confirmation struct{ term, check uint64 }
 
-// confirmAgain is how long a check waits for answers until it asks Raft again, which sees when the links are broken.
-const confirmAgain = 50 * time.Millisecond
+// confirmRetryInterval is how long a check waits for answers before it asks Raft again, which detects broken links.
+const confirmRetryInterval = 50 * time.Millisecond
 
 func newConfirmations() *confirmations {
 	return &confirmations{arrived: make(chan struct{}, 1), newest: map[raft.ServerID]confirmation{}}
 }
 
-// note notes that a node has accepted a request of a term. check is the value of began before the request was sent.
-func (c *confirmations) note(id raft.ServerID, term, check uint64) {
+// record records that a node has accepted a request of a term. check is the value of began before the request was sent.
+func (c *confirmations) record(id raft.ServerID, term, check uint64) {
 	c.mu.Lock()
 	if x := c.newest[id]; x.term < term || x.term == term && x.check < check {
 		c.newest[id] = confirmation{term, check}
@@ -70,7 +69,7 @@ func (n *Node) confirmLeader() error {
 		if err := n.raft.VerifyLeader().Error(); err != nil { // sends a request to each node
 			return err
 		}
-		again := time.After(confirmAgain)
+		again := time.After(confirmRetryInterval)
 		for waits := true; waits; {
 			if c.isConfirmed(check, term, raft.ServerID(n.o.ID), n.members()) {
 				return nil

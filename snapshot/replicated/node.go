@@ -306,7 +306,7 @@ func (n *Node) openStore() error {
 		return err
 	}
 	if x != nil && s.Applied() < x.Index && n.o.mutant != mutantTrustSnapshot {
-		return fmt.Errorf("the store in %s contains the log up to entry %d, but had synced entry %d: entries are lost; "+
+		return fmt.Errorf("the store in %s has the log up to entry %d, but had synced entry %d: entries are lost; "+
 			"remove this data directory and join the cluster again", n.dir, s.Applied(), x.Index)
 	}
 	return nil

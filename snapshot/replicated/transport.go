@@ -139,7 +139,7 @@ func (t *retryingTransport) AppendEntries(
 		check := t.confirmations.began.Load()
 		err := t.send(id, to, args, resp)
 		if err == nil && resp.Success {
-			t.confirmations.note(id, args.Term, check)
+			t.confirmations.record(id, args.Term, check)
 		}
 		if err == nil && isRefusal(args, resp) {
 			// Raft sends them again at once then, and not after its own pause.

@@ -23,8 +23,8 @@
 //
 //   - A request is handled by at most one endpoint. The order of the checks in serveRoute is part of the protocol,
 //     because it decides which error a client sees.
-//   - Every rule exists in the ordinary path. The fast path only takes requests that these rules accept without a
-//     question, and leaves all others to the ordinary path.
+//   - The ordinary path implements every rule. The fast path only serves requests that these rules clearly accept, and
+//     leaves all others to the ordinary path.
 //   - Nothing of a fasthttp.RequestCtx outlives its handler. Parameters are copied.
 //   - All memory that requests can take is bounded: see the constants named Max..., and park.Config for bodies and
 //     connections.

@@ -152,13 +152,13 @@ func (s *Server) serveThumbnail(ctx *fasthttp.RequestCtx) {
 	if !ok {
 		return
 	}
-	kind := map[string]string{markdown.StillThumbnail: "image/jpeg", markdown.MovingThumbnail: "image/gif"}[format]
-	moving := format == markdown.MovingThumbnail
-	if kind == "" || u.Width == 0 || moving && !u.Animated || u.Thumbnail == realm.ThumbnailImpossible {
+	kind := map[string]string{markdown.StillThumbnail: "image/jpeg", markdown.AnimatedThumbnail: "image/gif"}[format]
+	animated := format == markdown.AnimatedThumbnail
+	if kind == "" || u.Width == 0 || animated && !u.Animated || u.Thumbnail == realm.ThumbnailImpossible {
 		s.writeError(ctx, fasthttp.StatusNotFound, "No such thumbnail")
 		return
 	}
-	file, err := s.options.Tools.Files.Thumbnail(u.Hash, moving)
+	file, err := s.options.Tools.Files.Thumbnail(u.Hash, animated)
 	if errors.Is(err, wire.ErrThumbnailsBusy) {
 		s.writeBusy(ctx)
 		return

@@ -11,10 +11,10 @@ import (
 const (
 	// maxPreviews is the greatest number of different addresses in a text with previews; with more there are none.
 	maxPreviews = 24
-	// StillThumbnail and MovingThumbnail are the thumbnails shown for images: greatest width, greatest height, file
+	// StillThumbnail and AnimatedThumbnail are the thumbnails shown for images: greatest width, greatest height, file
 	// type.
-	StillThumbnail  = "840x560.jpg"
-	MovingThumbnail = "840x560-anim.gif"
+	StillThumbnail    = "840x560.jpg"
+	AnimatedThumbnail = "840x560-anim.gif"
 	// loadingImage is shown until a thumbnail is ready.
 	loadingImage = "/static/images/loading/loader-black.svg"
 )
@@ -318,7 +318,7 @@ func (g *nodePool) thumbnail(id string, meta UploadMeta) *node {
 	}
 	file := StillThumbnail
 	if meta.Animated {
-		file = MovingThumbnail
+		file = AnimatedThumbnail
 		img.attrs = append(img.attrs, attr{"data-animated", "true"})
 	}
 	img.attrs = append(img.attrs, attr{"src", "/user_uploads/thumbnail/" + (&url.URL{Path: id}).EscapedPath() + "/" +

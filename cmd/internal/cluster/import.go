@@ -110,7 +110,7 @@ func (c *Core) importStep(x *importCall) (a importAnswer, err error) {
 // answerImport answers a callImport.
 func (c *Core) answerImport(p *peer.Peer, m []byte) (importAnswer, error) {
 	if p.Role != peer.Core {
-		return importAnswer{}, errors.New("an edge cannot import: give the command at a core")
+		return importAnswer{}, errors.New("an edge cannot import: run the command at a core")
 	}
 	var x importCall
 	if err := decode(m, &x); err != nil {

@@ -25,8 +25,8 @@ func TestReportOfAnotherRelease(t *testing.T) {
 		t.Errorf("of an older release: %+v, %v", got, err)
 	}
 	got = edgeReport{}
-	if err := decode(encode(msgReport, &newer{applied, 2, 3, true, []string{"x"}})[1:], &got); err != nil || !got.Full ||
-		got.Polls != 3 {
+	err := decode(encode(msgReport, &newer{applied, 2, 3, true, []string{"x"}})[1:], &got)
+	if err != nil || !got.Full || got.Polls != 3 {
 		t.Errorf("of a newer release: %+v, %v", got, err)
 	}
 	if sent, want := encodeReport(&edgeReport{Applied: applied, Queues: 2, Polls: 3}),

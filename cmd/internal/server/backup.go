@@ -69,10 +69,10 @@ func CheckStoppedData(data string) (note string, err error) {
 			return "", err
 		}
 		if node.Role == peer.Edge {
-			return "", fmt.Errorf("no server is running in %s, and an edge stores nothing: give the command at a core",
+			return "", fmt.Errorf("no server is running in %s, and an edge stores nothing: run the command at a core",
 				data)
 		}
-		note = "this core is not running, so it may lack the newest changes of the cluster: give the command at a " +
+		note = "this core is not running, so it may lack the newest changes of the cluster: run the command at a " +
 			"running core, if there is one"
 	}
 	if !snapshot.Exists(data) {
@@ -96,7 +96,7 @@ func (o *operator) backupRefusal(r *http.Request) (note string, refusal error) {
 	note = "this core has only the files that were uploaded while it was the leader, because the cluster has no " +
 		"bucket for them; the leader is " + o.edge.Leader()
 	if in.WithFiles {
-		return "", errors.New(note + ": give the command there")
+		return "", errors.New(note + ": run the command there")
 	}
 	return note, nil
 }

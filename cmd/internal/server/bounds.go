@@ -232,7 +232,7 @@ var AllBounds = append([]Bound{
 		Name:     "waiting_answers_per_account",
 		Of:       "of these, requests of one account, or without login of one client network",
 		Overflow: "503: ANSWER_MEMORY_FULL",
-		Reason:   "no client has as many requests under way",
+		Reason:   "no client has as many requests in progress",
 		limit:    constant(httpd.MaxWaitingBuildsOfCaller),
 	},
 	{
@@ -307,7 +307,7 @@ var AllBounds = append([]Bound{
 		Of: "emails in 24 hours that forms send to one address, and that one account sends to change its " +
 			"address",
 		Overflow: "429",
-		Reason:   "nobody needs more, and the receiver did not ask for them; in an hour at most 2",
+		Reason:   "the receiver did not ask for them; in an hour at most 2",
 		limit:    constant(httpd.AddressChangesPerDay),
 	},
 	{
@@ -357,7 +357,7 @@ var AllBounds = append([]Bound{
 		Name:     "waiting_commands_per_account",
 		Of:       "commands of one account that wait because events are delivered late",
 		Overflow: "503",
-		Reason:   "no client has as many requests under way",
+		Reason:   "no client has as many requests in progress",
 		limit:    constant(actors.MaxWaitingOfAccount),
 	},
 	{
@@ -377,7 +377,7 @@ var AllBounds = append([]Bound{
 	{
 		Name:     "sessions_per_user",
 		Of:       "sessions of one user in browsers",
-		Overflow: "the one that was unused longest ends",
+		Overflow: "the least recently used one ends",
 		Reason:   "about 400 bytes each; more devices than one person uses",
 		limit:    constant(realm.MaxBrowserSessions),
 	},
@@ -513,8 +513,8 @@ var AllBounds = append([]Bound{
 	{
 		Name:     "queue_events",
 		Of:       "unacknowledged events of a queue",
-		Overflow: "the queue ends: BAD_EVENT_QUEUE_ID",
-		Reason:   "about an hour of a very busy organization for a client that is gone",
+		Overflow: "the queue is closed: BAD_EVENT_QUEUE_ID",
+		Reason:   "a very busy organization reaches it in about an hour after the client has disconnected",
 		limit:    constant(queue.MaxUnacked),
 		hits: func(r *metricReading) int64 {
 			return r.orgs.QueuesEvicted.Load() - r.orgs.QueuesEvictedForMemory.Load() -
@@ -530,9 +530,9 @@ var AllBounds = append([]Bound{
 	},
 	{
 		Name: "unacked_bytes",
-		Of: "bytes of events in memory for the queues of all organizations; one organization can use " +
+		Of: "bytes of unacknowledged events in memory, of all organizations; one organization can use " +
 			"half of it",
-		Overflow: "the queues farthest behind end: BAD_EVENT_QUEUE_ID",
+		Overflow: "the slowest queues are closed: BAD_EVENT_QUEUE_ID",
 		Reason:   "clients that do not acknowledge must not fill the memory",
 		limit:    func(r *metricReading) int64 { return r.server.orgs.UnackedLimit() },
 		used:     func(r *metricReading) int64 { return r.orgs.UnackedBytes.Load() },
@@ -542,7 +542,7 @@ var AllBounds = append([]Bound{
 		Name: "unacked_account_bytes",
 		Of: "bytes of events in memory because of one account; an event's bytes are divided between the accounts " +
 			"that have not acknowledged it",
-		Overflow: "the oldest queues of the account end: BAD_EVENT_QUEUE_ID; other accounts are not affected",
+		Overflow: "the oldest queues of the account are closed: BAD_EVENT_QUEUE_ID; other accounts are not affected",
 		Reason:   "one account must not use what an organization can use",
 		limit:    func(r *metricReading) int64 { return r.server.orgs.AccountLimit() },
 		used:     func(r *metricReading) int64 { return r.server.orgs.LargestAccountBytes() },
@@ -551,7 +551,7 @@ var AllBounds = append([]Bound{
 	{
 		Name:     "unacked_account_events",
 		Of:       "unacknowledged events in all queues of one account",
-		Overflow: "the oldest queues of the account end: BAD_EVENT_QUEUE_ID",
+		Overflow: "the oldest queues of the account are closed: BAD_EVENT_QUEUE_ID",
 		Reason:   "16 bytes each; an account can have a thousand queues",
 		limit:    constant(actors.MaxUnackedRefs),
 	},

@@ -107,7 +107,7 @@ func (o *operator) handleCommand(w http.ResponseWriter, r *http.Request) {
 func (o *operator) run(name string, args map[string]string) (any, error) {
 	command, ok := operatorCommands[name]
 	if !ok {
-		return nil, fmt.Errorf("no command %q", name)
+		return nil, fmt.Errorf("unknown command %q", name)
 	}
 	if o.edge != nil && name != "server-info" && name != "upgrade" && (o.core == nil || !o.core.IsLeader()) {
 		return o.runAtCore(name, args)
@@ -175,7 +175,7 @@ func openStoppedNode(dir string) (*cluster.Directory, error) {
 		return nil, err
 	}
 	if has {
-		return nil, fmt.Errorf("no server is running in %s, which is a core of a cluster: start it, or give the "+
+		return nil, fmt.Errorf("no server is running in %s, which is a core of a cluster: start it, or run the "+
 			"command at a running node", dir)
 	}
 	return node, nil

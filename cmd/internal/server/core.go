@@ -77,7 +77,7 @@ func (s *Server) watchCopy() {
 			return
 		case <-t.C:
 			if s.copy.Status().Installs != installs {
-				s.fatal(errors.New("a backup of another core was installed: start again"))
+				s.fatal(errors.New("a backup of the leader was installed: restart this core"))
 				return
 			}
 			if now := s.copy.Level(); now != level {
@@ -115,9 +115,9 @@ func (s *Server) handOverWhenFull() {
 			continue
 		}
 		moved = time.Now()
-		s.log.Warn("the disk of the leader is full; another core takes over", "node", to)
+		s.log.Warn("the disk of the leader is full; moving the leadership to another core", "node", to)
 		if err := s.copy.MoveLeader(to); err != nil {
-			s.log.Error("no other core takes over", "err", err)
+			s.log.Error("moving the leadership failed", "err", err)
 		}
 	}
 }
@@ -240,13 +240,13 @@ func (s *Server) yieldLeadership() {
 		return
 	}
 	if err != nil {
-		s.log.Warn("this core stops as the leader", "err", err)
+		s.log.Warn("stopping while this core is still the leader", "err", err)
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), newLeaderTimeout)
 	defer cancel()
 	if err := s.link.WaitForLink(ctx); err != nil {
-		s.log.Warn("no other core leads yet", "err", err)
+		s.log.Warn("no other core is the leader yet", "err", err)
 	}
 }
 

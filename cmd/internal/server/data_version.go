@@ -45,7 +45,7 @@ func readDataVersion(data string) (int, error) {
 	}
 	version, err := strconv.Atoi(strings.TrimSpace(string(text[:min(len(text), maxVersionBytes)])))
 	if err != nil || version < 0 {
-		return 0, fmt.Errorf("%s has no version number: %q; if no newer parley served the directory, remove the file",
+		return 0, fmt.Errorf("%s has %q, not a version number; if no newer parley has used the directory, remove it",
 			filepath.Join(data, VersionFile), text[:min(len(text), maxVersionBytes)])
 	}
 	return version, nil

@@ -35,7 +35,7 @@ func parseCrowd(s string) (crowdSpec, error) {
 		k, v, _ := strings.Cut(kv, "=")
 		f, err := strconv.ParseFloat(v, 64)
 		if err != nil || f < 0 {
-			return c, fmt.Errorf("demo-crowd: %q is not name=number", kv)
+			return c, fmt.Errorf("demo-crowd: %q must have the form name=number", kv)
 		}
 		n := int(f)
 		switch k {

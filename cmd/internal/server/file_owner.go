@@ -30,7 +30,7 @@ const (
 	maxOwnerBytes = 100
 )
 
-var errOwnerUnknown = fmt.Errorf("whose files these are is not known yet: %w", files.ErrUnavailable)
+var errOwnerUnknown = fmt.Errorf("the owner of the files is not known yet: %w", files.ErrUnavailable)
 
 // fileOwnerName returns the name of a data directory, or of the cluster to whose cores it belongs.
 func fileOwnerName(data string) (string, error) {
@@ -100,7 +100,7 @@ func checkFileOwner(data string, b files.Blobs) error {
 		return err
 	}
 	if owner != name {
-		return errors.New("the files belong to another data directory; if that one is gone for good, stop the server " +
+		return errors.New("the files belong to another data directory; if that no longer exists, stop the server " +
 			"and run parley files claim")
 	}
 	return nil

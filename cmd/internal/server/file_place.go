@@ -65,7 +65,7 @@ func ReadFilePlace(data string) (p FilePlace, err error) {
 		err = json.Unmarshal(text, &p)
 	}
 	if err != nil {
-		return p, fmt.Errorf("read where the files are: %w", err)
+		return p, fmt.Errorf("read the location of the files: %w", err)
 	}
 	return p, nil
 }
@@ -90,7 +90,7 @@ func WriteFilePlace(data string, p FilePlace) error {
 		err = os.Rename(path+".new", path)
 	}
 	if err != nil {
-		return fmt.Errorf("record where the files are: %w", err)
+		return fmt.Errorf("write the location of the files: %w", err)
 	}
 	return nil
 }
@@ -221,8 +221,8 @@ func (s *Server) openFiles() error {
 	}
 	s.files.LimitSpace(s.space.roomFor)
 	if s.bucket == nil && s.node != nil {
-		s.log.Warn("files: uploaded files are only on the core that leads when they are uploaded, and cannot be " +
-			"downloaded while another one leads; keep them in a bucket (parley files move)")
+		s.log.Warn("files: uploaded files are stored only on the core that is the leader at that time, and cannot be " +
+			"downloaded while another core is the leader; store them in a bucket (parley files move)")
 	}
 	if s.bucket != nil && s.node != nil {
 		s.files.UseTerms(func() uint64 { return s.copy.Term() })
@@ -249,7 +249,7 @@ func (s *Server) checkFileOwner() bool {
 	}
 	s.files.SetForeign(err)
 	if err != nil {
-		s.log.Error("no file is removed from the bucket", "err", err)
+		s.log.Error("unreferenced files will not be removed from the bucket", "err", err)
 	}
 	return true
 }

@@ -62,8 +62,8 @@ func (f fileStore) Finish(name string, note func(wire.SavedFile) (string, error)
 	return unfinished(x), wireError(err)
 }
 
-func (f fileStore) Thumbnail(hash string, moving bool) (string, error) {
-	path, err := f.s.Thumbnail(hash, moving)
+func (f fileStore) Thumbnail(hash string, animated bool) (string, error) {
+	path, err := f.s.Thumbnail(hash, animated)
 	return path, wireError(err)
 }
 

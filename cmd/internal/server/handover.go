@@ -47,10 +47,10 @@ const predecessorEnv = EnvironmentPrefix + "PREDECESSOR"
 
 // Limits of a handover.
 const (
-	// successorTimeout is how long a successor waits for its predecessor to give way, and then again for the data
+	// successorTimeout is how long a successor waits for its predecessor to hand over, and then again for the data
 	// directory. It is longer than either can take: requests in progress, the last snapshot, and email being sent.
 	successorTimeout = 5 * shutdownTimeout
-	// longRequestTimeout is how long a server that is to give way waits for long request bodies to arrive.
+	// longRequestTimeout is how long a server waits for long request bodies to arrive before it hands over.
 	longRequestTimeout = 30 * time.Second
 	// downloadTimeout is how long a process that has given way stays for clients that are still receiving responses.
 	downloadTimeout = 10 * time.Minute
@@ -102,7 +102,7 @@ func InheritHandover() (*Handover, []net.Listener, error) {
 
 // handover is the state of a server's handover.
 type handover struct {
-	config       *Handover // nil: the server cannot be replaced
+	config       *Handover // nil: the server cannot be upgraded while it runs
 	log          *slog.Logger
 	listeners    []net.Listener
 	firstTimeout time.Duration // how long a successor may take until its first request; see the setting upgrade-timeout
@@ -155,18 +155,17 @@ func (s *Server) StartSuccessor() (int, error) { return s.handover.startSuccesso
 // Yield and stops the server.
 func (s *Server) Successor() <-chan struct{} { return s.handover.ready }
 
-// Yield notes that this process gives way to its successor, so that the server hands over its connections when it
-// stops.
+// Yield records that this process hands over to its successor: when the server stops, it passes on its connections.
 func (s *Server) Yield() { s.handover.yielded = true }
 
 func (h *handover) startSuccessor() (int, error) {
 	if h.config == nil {
-		return 0, errors.New("this server cannot be replaced")
+		return 0, errors.New("this server does not support upgrades without restart")
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.successor != nil {
-		return 0, fmt.Errorf("process %d is taking over already", h.successor.Pid)
+		return 0, fmt.Errorf("an upgrade is already in progress: process %d is taking over", h.successor.Pid)
 	}
 	env := append(os.Environ(), predecessorEnv+"="+strconv.Itoa(os.Getpid()))
 	p, connections, err := park.StartSuccessor(h.config.Program, h.config.Args, env, h.listeners...)
@@ -196,9 +195,9 @@ func (h *handover) setDeadline(after time.Duration, why string) {
 			return // it has asked, or it has ended
 		}
 		h.deadline, h.ended = nil, true
-		h.log.Error("the successor hangs and is ended", "pid", p.Pid, "why", why, "after", after.String())
+		h.log.Error("the successor hangs; killing it", "pid", p.Pid, "why", why, "after", after.String())
 		if err := p.Kill(); err != nil {
-			h.log.Error("ending the successor failed", "pid", p.Pid, "err", err)
+			h.log.Error("killing the successor failed", "pid", p.Pid, "err", err)
 		}
 	})
 	h.deadline = timer
@@ -377,7 +376,7 @@ func preloadCopy(data string, log *slog.Logger) (p *actors.Preloaded, err error)
 	return p, nil
 }
 
-// takeOver asks the predecessor to give way. From then on new connections, and those that the predecessor hands over,
+// takeOver asks the predecessor to hand over. From then on new connections, and those that the predecessor hands over,
 // are in the backlog that it returns.
 func (s *Server) takeOver() (*park.Backlog, error) {
 	c := s.config.Handover
@@ -388,14 +387,14 @@ func (s *Server) takeOver() (*park.Backlog, error) {
 	r, err := ControlClient(s.Data, successorTimeout).Post(request, "application/json", strings.NewReader("{}"))
 	if err != nil {
 		c.Connections.Close()
-		return nil, fmt.Errorf("ask process %s to give way: %w", c.Predecessor, err)
+		return nil, fmt.Errorf("ask process %s to hand over: %w", c.Predecessor, err)
 	}
 	var answer yieldAnswer
 	err = json.NewDecoder(io.LimitReader(r.Body, 1<<16)).Decode(&answer)
 	r.Body.Close()
 	if r.StatusCode != http.StatusOK {
 		c.Connections.Close()
-		return nil, fmt.Errorf("process %s does not give way: %s", c.Predecessor, r.Status)
+		return nil, fmt.Errorf("process %s refused to hand over: %s", c.Predecessor, r.Status)
 	}
 	switch {
 	case err != nil: // it gives way all the same

@@ -16,22 +16,22 @@ import (
 
 	"parley/actors/realm"
 	"parley/cmd/internal/cluster"
-	"parley/cmd/internal/moving"
+	"parley/cmd/internal/migration"
 	"parley/snapshot"
 )
 
 // importLine is one line of the answer to an import at the control socket. The last line has the reports, or the digest
 // of an organization that parley export has written, or the error.
 type importLine struct {
-	Progress *moving.Progress `json:"progress,omitempty"`
-	Reports  []*moving.Report `json:"reports,omitempty"`
-	Digest   string           `json:"digest,omitempty"`
-	Error    string           `json:"error,omitempty"`
+	Progress *migration.Progress `json:"progress,omitempty"`
+	Reports  []*migration.Report `json:"reports,omitempty"`
+	Digest   string              `json:"digest,omitempty"`
+	Error    string              `json:"error,omitempty"`
 }
 
 // Import imports the organizations of another chat server's archive: into the server that runs in a data directory, or
 // into the directory itself if no server runs there.
-func Import(dir string, o moving.Options) (reports []*moving.Report, err error) {
+func Import(dir string, o migration.Options) (reports []*migration.Report, err error) {
 	if o.File, err = filepath.Abs(o.File); err != nil {
 		return nil, err
 	}
@@ -42,7 +42,7 @@ func Import(dir string, o moving.Options) (reports []*moving.Report, err error) 
 		return nil, err
 	}
 	if o.DryRun {
-		return moving.Run(context.Background(), importDefaults(o, dir, nil), moving.Target{})
+		return migration.Run(context.Background(), importDefaults(o, dir, nil), migration.Target{})
 	}
 	in := importRequest{Format: o.Format, File: o.File, Realm: o.Realm, Team: o.Team, Threads: o.Threads,
 		Token: o.Token, Files: o.Files, Memory: o.Memory, Restart: o.Restart}
@@ -70,14 +70,14 @@ func Import(dir string, o moving.Options) (reports []*moving.Report, err error) 
 	}
 	defer end()
 	disk := snapshot.Disk{Store: store}
-	return moving.Run(context.Background(), importDefaults(o, dir, secret), moving.Target{Disk: disk, Files: uploads,
+	return migration.Run(context.Background(), importDefaults(o, dir, secret), migration.Target{Disk: disk, Files: uploads,
 		Reserve: func(subdomain string, wanted realm.ID) (realm.ID, error) {
 			return reserveStopped(disk, subdomain, wanted)
 		}})
 }
 
 // importDefaults fills in the options that the server knows.
-func importDefaults(o moving.Options, dir string, secret []byte) moving.Options {
+func importDefaults(o migration.Options, dir string, secret []byte) migration.Options {
 	o.Dir, o.Secret, o.Now = dir, secret, time.Now
 	if o.Site == nil {
 		o.Site = newSiteTable("http://" + DefaultSettings().Listen).site
@@ -102,7 +102,7 @@ func reserveStopped(disk snapshot.Disk, subdomain string, wanted realm.ID) (real
 			return 0, err
 		}
 		if founded && name == subdomain {
-			return 0, moving.ErrTaken(subdomain, id)
+			return 0, migration.ErrTaken(subdomain, id)
 		}
 	}
 	if wanted != 0 {
@@ -113,7 +113,7 @@ func reserveStopped(disk snapshot.Disk, subdomain string, wanted realm.ID) (real
 
 // remoteImport sends an import to the server that runs in a data directory, and returns the last line of the answer.
 // ran is false if no server runs there.
-func remoteImport(dir string, in importRequest, progress func(moving.Progress)) (l importLine, ran bool, err error) {
+func remoteImport(dir string, in importRequest, progress func(migration.Progress)) (l importLine, ran bool, err error) {
 	body, err := json.Marshal(in)
 	if err != nil {
 		return l, true, err
@@ -140,8 +140,8 @@ func remoteImport(dir string, in importRequest, progress func(moving.Progress)) 
 		}
 	}
 	err = errors.New("the server stopped during the import; run the same command again to continue it")
-	if in.Format == moving.OwnFormat {
-		err = errors.New("the server stopped during the import: look with parley realm list whether it is complete, " +
+	if in.Format == migration.OwnFormat {
+		err = errors.New("the server stopped during the import: check with parley realm list whether it is complete, " +
 			"and otherwise run the same command again")
 	}
 	return importLine{}, true, errors.Join(lines.Err(), err)
@@ -159,16 +159,16 @@ type importRequest struct {
 
 // errAtEdge is the answer to imports, exports and backups at an edge, which has no disk.
 func errAtEdge(e *cluster.Edge) error {
-	return fmt.Errorf("this is an edge, which stores nothing: give the command at a core; the leader is %s", e.Leader())
+	return fmt.Errorf("an edge stores nothing: run the command at a core; the leader is %s", e.Leader())
 }
 
 // importTarget returns the place of an import into this server, or into its cluster.
-func (o *operator) importTarget(ctx context.Context) moving.Target {
+func (o *operator) importTarget(ctx context.Context) migration.Target {
 	if o.core != nil {
 		d := newClusterDisk(&cluster.Importer{Ctx: ctx, Core: o.core, Edge: o.edge})
-		return moving.Target{Disk: d, Files: o.importFiles(), Reserve: d.reserve}
+		return migration.Target{Disk: d, Files: o.importFiles(), Reserve: d.reserve}
 	}
-	return moving.Target{Disk: snapshot.Disk{Store: o.store}, Files: o.files, Reserve: o.orgs.ReserveRealm,
+	return migration.Target{Disk: snapshot.Disk{Store: o.store}, Files: o.files, Reserve: o.orgs.ReserveRealm,
 		Serve: o.orgs.ServeImported}
 }
 
@@ -200,18 +200,18 @@ func (o *operator) handleImport(dir string, log *slog.Logger) http.HandlerFunc {
 			return
 		}
 		began := time.Now()
-		progress := func(p moving.Progress) {
+		progress := func(p migration.Progress) {
 			answer.Encode(importLine{Progress: &p})
 			http.NewResponseController(w).Flush()
 		}
 		var line importLine
-		if in.Format == moving.OwnFormat {
+		if in.Format == migration.OwnFormat {
 			line.Digest, err = o.importOwn(r.Context(), in, secret, progress)
 		} else {
-			options := moving.Options{Format: in.Format, File: in.File, Realm: in.Realm, Team: in.Team,
+			options := migration.Options{Format: in.Format, File: in.File, Realm: in.Realm, Team: in.Team,
 				Threads: in.Threads, Token: in.Token, Files: in.Files, Memory: in.Memory, Restart: in.Restart,
 				Site: o.sites.site, Progress: progress}
-			line.Reports, err = moving.Run(r.Context(), importDefaults(options, dir, secret),
+			line.Reports, err = migration.Run(r.Context(), importDefaults(options, dir, secret),
 				o.importTarget(r.Context()))
 		}
 		if err != nil {

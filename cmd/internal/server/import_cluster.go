@@ -7,7 +7,7 @@ import (
 
 	"parley/actors/realm"
 	"parley/cmd/internal/cluster"
-	"parley/cmd/internal/moving"
+	"parley/cmd/internal/migration"
 	"parley/snapshot"
 	"parley/snapshot/codec"
 	"parley/snapshot/files"
@@ -110,7 +110,7 @@ func (d clusterDisk) ImportRows(
 
 // importStore stores the files of an import.
 type importStore interface {
-	moving.Files
+	migration.Files
 	Put(kind, file string, r io.Reader) (stored bool, err error)
 	DiscardNew(keys []string)
 }
@@ -135,8 +135,8 @@ func (f leaderFiles) check() error {
 	if f.core.IsLeader() {
 		return nil
 	}
-	return fmt.Errorf("the archive has files, and this cluster keeps files in the data directory of its leader: give "+
-		"the command at the leader, which is %s, or keep the files of the cluster in a bucket (parley files move)",
+	return fmt.Errorf("the archive has files, and this cluster stores files in the data directory of its leader: run "+
+		"the command at the leader, which is %s, or store the files of the cluster in a bucket (parley files move)",
 		f.edge.Leader())
 }
 

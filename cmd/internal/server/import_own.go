@@ -11,7 +11,7 @@ import (
 
 	"parley/actors/realm"
 	"parley/cmd/internal/cluster"
-	"parley/cmd/internal/moving"
+	"parley/cmd/internal/migration"
 	"parley/snapshot"
 )
 
@@ -21,7 +21,7 @@ type OwnImport struct {
 	File      string // absolute path
 	Subdomain string // instead of the exported one; . is the root organization, "" keeps the exported one
 	NewKeys   bool   // revoke all API keys
-	Progress  func(moving.Progress)
+	Progress  func(migration.Progress)
 }
 
 // ImportOwn adds the organization: to the server that runs in the data directory, or to the directory itself if no
@@ -38,11 +38,11 @@ func ImportOwn(x OwnImport) (digest string, err error) {
 		return "", err
 	}
 	defer f.Close()
-	in := importRequest{Format: moving.OwnFormat, File: x.File, Realm: x.Subdomain, NewKeys: x.NewKeys}
+	in := importRequest{Format: migration.OwnFormat, File: x.File, Realm: x.Subdomain, NewKeys: x.NewKeys}
 	if l, ran, err := remoteImport(x.Dir, in, x.Progress); ran {
 		return l.Digest, err
 	}
-	if err := moving.CheckOwn(f); err != nil {
+	if err := migration.CheckOwn(f); err != nil {
 		return "", err
 	}
 	if err := CheckDataVersion(x.Dir); err != nil {
@@ -70,8 +70,8 @@ func ImportOwn(x OwnImport) (digest string, err error) {
 	if err != nil {
 		return "", err
 	}
-	o := moving.OwnOptions{Subdomain: x.Subdomain, NewKeys: x.NewKeys, Secret: secret, Progress: x.Progress}
-	d, err := moving.ImportOwn(context.Background(), f, o, moving.OwnTarget{Disk: disk, Files: uploads,
+	o := migration.OwnOptions{Subdomain: x.Subdomain, NewKeys: x.NewKeys, Secret: secret, Progress: x.Progress}
+	d, err := migration.ImportOwn(context.Background(), f, o, migration.OwnTarget{Disk: disk, Files: uploads,
 		Find: have.find, Reserve: have.reserve, KeyOwner: func(hash [32]byte) realm.ID { return have.byKeyHash[hash] },
 		Verify: func(id realm.ID) (snapshot.Digest, error) { return storedDigest(disk, id) }})
 	return d.String(), err
@@ -109,7 +109,7 @@ func FindOrganizations(d snapshot.Disk) (Organizations, error) {
 		}
 		k.BySubdomain[x.Realm.Org().StringID] = id
 		x.Realm.EachUser(func(u *realm.User) {
-			for _, h := range moving.KeyHashes(u) {
+			for _, h := range migration.KeyHashes(u) {
 				k.byKeyHash[h] = id
 			}
 		})
@@ -136,14 +136,14 @@ func (k *Organizations) reserve(_ string, wanted realm.ID) (realm.ID, error) {
 
 // importOwn carries out an import at a running server.
 func (o *operator) importOwn(ctx context.Context, in importRequest, secret []byte,
-	progress func(moving.Progress)) (digest string, err error) {
+	progress func(migration.Progress)) (digest string, err error) {
 	f, err := os.Open(in.File)
 	if err != nil {
 		return "", err
 	}
 	defer f.Close()
 	disk := snapshot.Disk{Store: o.store}
-	to := moving.OwnTarget{Disk: disk, Files: o.files, Serve: o.orgs.ServeImported,
+	to := migration.OwnTarget{Disk: disk, Files: o.files, Serve: o.orgs.ServeImported,
 		Verify: func(id realm.ID) (snapshot.Digest, error) { return storedDigest(disk, id) },
 		Find: func(subdomain string) (id realm.ID, found bool) {
 			id, _, found = o.orgs.RealmByName(subdomain)
@@ -181,7 +181,7 @@ func (o *operator) importOwn(ctx context.Context, in importRequest, secret []byt
 			os.Remove(note) // nothing is left of a failed import
 		}
 	}()
-	d, err := moving.ImportOwn(ctx, f, moving.OwnOptions{Subdomain: in.Realm, NewKeys: in.NewKeys, Secret: secret,
+	d, err := migration.ImportOwn(ctx, f, migration.OwnOptions{Subdomain: in.Realm, NewKeys: in.NewKeys, Secret: secret,
 		Progress: progress}, to)
 	return d.String(), err
 }

@@ -15,7 +15,7 @@ func ReadIntegrations(dir string) (*integrations.Set, error) {
 		return set, err
 	}
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return nil, fmt.Errorf("integrations: %s is no folder that can be read", dir)
+		return nil, fmt.Errorf("integrations: %s is not a readable directory", dir)
 	}
 	if set, err = set.With(os.DirFS(dir)); err != nil {
 		return nil, fmt.Errorf("integrations: %s/%w", dir, err)

@@ -49,7 +49,7 @@ func (m *linkMarker) run(delay time.Duration) {
 		for {
 			more, err := m.step(id)
 			if err != nil { // the next start continues
-				m.log.Error("links of old messages not marked", "realm", id, "err", err)
+				m.log.Error("marking the links of old messages failed", "realm", id, "err", err)
 				break
 			}
 			if !more {

@@ -134,24 +134,24 @@ var allMetrics = describe(append([]metric{
 	},
 	{
 		name: "parley_cluster_term", kind: prometheus.GaugeValue,
-		meaning: "Number of the election that this core knows of; it rises with every change of the leader.",
+		meaning: "Raft term that this core knows; it rises with every election.",
 		read:    func(r *metricReading) int64 { return int64(r.copy.Term) },
 	},
 	{
 		name: "parley_cluster_applied_index", kind: prometheus.GaugeValue,
-		meaning: "Entry of the replicated log that the store of this core contains.",
+		meaning: "Index of the last entry of the replicated log that the store of this core contains.",
 		read:    func(r *metricReading) int64 { return int64(r.copy.Applied) },
 	},
 	{
 		name: "parley_cluster_unapplied_entries", kind: prometheus.GaugeValue,
-		meaning: "Entries of the replicated log that a majority has and this core has not applied.",
+		meaning: "Committed entries of the replicated log that this core has not applied.",
 		read: func(r *metricReading) int64 {
 			return int64(r.copy.Commit - min(r.copy.Commit, r.copy.Applied))
 		},
 	},
 	{
 		name: "parley_cluster_log_entries", kind: prometheus.GaugeValue,
-		meaning: "Entries of the replicated log that a start of this core reads again.",
+		meaning: "Entries of the replicated log after the last Raft snapshot; a start of this core reads them again.",
 		read: func(r *metricReading) int64 {
 			return int64(r.copy.Last - min(r.copy.Last, r.copy.SnapshotIndex))
 		},
@@ -163,7 +163,7 @@ var allMetrics = describe(append([]metric{
 	},
 	{
 		name: "parley_cluster_backups_installed_total", kind: prometheus.CounterValue,
-		meaning: "Backups of other cores that this core has installed because it was too far behind.",
+		meaning: "Backups of the leader that this core has installed because it was too far behind.",
 		read:    func(r *metricReading) int64 { return r.copy.Installs },
 	},
 	{
@@ -173,22 +173,22 @@ var allMetrics = describe(append([]metric{
 	},
 	{
 		name: "parley_turns_total", kind: prometheus.CounterValue,
-		meaning: "Commands that organizations decided.",
+		meaning: "Turns: commands that organizations have executed.",
 		read:    func(r *metricReading) int64 { return r.orgs.Turns.Load() },
 	},
 	{
 		name: "parley_views_total", kind: prometheus.CounterValue,
-		meaning: "Requests that only read the state of an organization.",
+		meaning: "Views: requests that only read the state of an organization.",
 		read:    func(r *metricReading) int64 { return r.orgs.Views.Load() },
 	},
 	{
 		name: "parley_busy_rejections_total", kind: prometheus.CounterValue,
-		meaning: "Commands and views rejected because the mailbox of an organization or of the sessions was full.",
+		meaning: "Commands and views rejected, because a mailbox of the organization or its sessions was full.",
 		read:    func(r *metricReading) int64 { return r.orgs.Busy.Load() },
 	},
 	{
 		name: "parley_polls_total", kind: prometheus.CounterValue,
-		meaning: "Requests for events.",
+		meaning: "Polls: requests for events.",
 		read:    func(r *metricReading) int64 { return r.orgs.Polls.Load() },
 	},
 	{
@@ -203,32 +203,33 @@ var allMetrics = describe(append([]metric{
 	},
 	{
 		name: "parley_queues_evicted_total", kind: prometheus.CounterValue,
-		meaning: "Queues ended because they held too many unacknowledged events.",
+		meaning: "Event queues closed because they had too many unacknowledged events.",
 		read:    func(r *metricReading) int64 { return r.orgs.QueuesEvicted.Load() },
 	},
 	{
 		name: "parley_queues_evicted_of_account_total", kind: prometheus.CounterValue,
-		meaning: "Queues among these that ended because their account used more than its share.",
+		meaning: "Of these, queues closed because their account exceeded its share.",
 		read:    func(r *metricReading) int64 { return r.orgs.QueuesEvictedForAccount.Load() },
 	},
 	{
 		name: "parley_snapshots_total", kind: prometheus.CounterValue,
-		meaning: "Snapshots of organizations that were written.",
+		meaning: "Snapshots of organizations written to disk.",
 		read:    func(r *metricReading) int64 { return r.orgs.Snapshots.Load() },
 	},
 	{
 		name: "parley_ownerships_lost_total", kind: prometheus.CounterValue,
-		meaning: "Times that the journal refused a batch and an organization was loaded again.",
-		read:    func(r *metricReading) int64 { return r.orgs.OwnershipsLost.Load() },
+		meaning: "Ownerships of organizations that this node lost, because the journal refused a batch or the leader " +
+			"changed.",
+		read: func(r *metricReading) int64 { return r.orgs.OwnershipsLost.Load() },
 	},
 	{
 		name: "parley_queues_adopted_total", kind: prometheus.CounterValue,
-		meaning: "Event queues that another node of the cluster took over, because their clients poll that node.",
+		meaning: "Event queues that a node has adopted from another node, because their clients poll it.",
 		read:    func(r *metricReading) int64 { return r.orgs.QueuesAdopted.Load() },
 	},
 	{
 		name: "parley_requests_repeated_total", kind: prometheus.CounterValue,
-		meaning: "Forwarded requests that were not run again because they had been carried out.",
+		meaning: "Repeated forwarded requests that were not executed again.",
 		read:    func(r *metricReading) int64 { return r.orgs.RequestsRepeated.Load() },
 	},
 	{
@@ -243,12 +244,12 @@ var allMetrics = describe(append([]metric{
 	},
 	{
 		name: "parley_messages_purged_total", kind: prometheus.CounterValue,
-		meaning: "Messages deleted for good, because their time in the archive was over.",
+		meaning: "Archived messages deleted permanently after archive-days.",
 		read:    func(r *metricReading) int64 { return r.orgs.MessagesPurged.Load() },
 	},
 	{
 		name: "parley_damaged_texts", kind: prometheus.GaugeValue,
-		meaning: "Message texts that could not be read since the start and were not erased since.",
+		meaning: "Message texts that could not be read since the start, without those that were read or erased later.",
 		read:    func(r *metricReading) int64 { return r.server.orgs.DamagedTexts() },
 	},
 	{
@@ -263,27 +264,27 @@ var allMetrics = describe(append([]metric{
 	},
 	{
 		name: "parley_unacked_events", kind: prometheus.GaugeValue,
-		meaning: "Events in queues that clients have not acknowledged, as of the last sweep.",
+		meaning: "Events in queues that clients have not acknowledged, counted once a second.",
 		read:    func(r *metricReading) int64 { return r.orgs.UnackedEvents.Load() },
 	},
 	{
 		name: "parley_unacked_facts", kind: prometheus.GaugeValue,
-		meaning: "Facts whose events are kept in memory for queues.",
+		meaning: "Facts with events in memory that some queue has not acknowledged.",
 		read:    func(r *metricReading) int64 { return r.orgs.UnackedFacts.Load() },
 	},
 	{
 		name: "parley_unacked_bytes", kind: prometheus.GaugeValue,
-		meaning: "Approximate memory of the events kept for queues, in bytes.",
+		meaning: "Estimated memory of these events, in bytes.",
 		read:    func(r *metricReading) int64 { return r.orgs.UnackedBytes.Load() },
 	},
 	{
 		name: "parley_undelivered_recipients", kind: prometheus.GaugeValue,
-		meaning: "Recipients of events on their way to the sessions.",
+		meaning: "Recipients of events that wait in the mailboxes of sessions.",
 		read:    func(r *metricReading) int64 { return r.orgs.Undelivered.Load() },
 	},
 	{
 		name: "parley_delivery_lag_seconds", kind: prometheus.GaugeValue,
-		meaning: "Expected wait of new events before their delivery, in seconds, in the organization with the longest.",
+		meaning: "Expected seconds until new events are delivered to their queues, in the slowest organization.",
 		read:    func(r *metricReading) int64 { return largest(r.realm.DeliveryLag) },
 		scale:   1e-9,
 	},
@@ -299,13 +300,13 @@ var allMetrics = describe(append([]metric{
 	},
 	{
 		name: "parley_command_wait_seconds_total", kind: prometheus.CounterValue,
-		meaning: "Time that these commands waited, in seconds.",
+		meaning: "Total time that these commands waited, in seconds.",
 		read:    func(r *metricReading) int64 { return r.orgs.CommandWaitNanos.Load() },
 		scale:   1e-9,
 	},
 	{
 		name: "parley_commands_refused_total", kind: prometheus.CounterValue,
-		meaning: "Commands answered 503 because too many waited, or because they had waited too long.",
+		meaning: "Commands answered 503, because too many commands waited or they had waited too long.",
 		read:    func(r *metricReading) int64 { return r.orgs.CommandsRefused.Load() },
 	},
 	{
@@ -370,7 +371,7 @@ var allMetrics = describe(append([]metric{
 	},
 	{
 		name: "parley_http_parked_requests", kind: prometheus.GaugeValue,
-		meaning: "Requests that wait for their answer without a goroutine.",
+		meaning: "Parked requests: they wait for their answer without a goroutine.",
 		read:    func(r *metricReading) int64 { return int64(r.http.Parked) },
 	},
 	{
@@ -455,12 +456,12 @@ var allMetrics = describe(append([]metric{
 	},
 	{
 		name: "parley_http_received_bytes_total", kind: prometheus.CounterValue,
-		meaning: "Bytes received; with TLS, of the content.",
+		meaning: "Bytes received, without the overhead of TLS.",
 		read:    func(r *metricReading) int64 { return r.http.BytesIn },
 	},
 	{
 		name: "parley_http_sent_bytes_total", kind: prometheus.CounterValue,
-		meaning: "Bytes sent; with TLS, of the content.",
+		meaning: "Bytes sent, without the overhead of TLS.",
 		read:    func(r *metricReading) int64 { return r.http.BytesOut },
 	},
 }, clusterMetrics...))
@@ -539,31 +540,31 @@ var (
 	})
 	realmRetentionLag = newLabeledMetric(labeledMetric{
 		name: "parley_realm_retention_lag_seconds", kind: "gauge", label: "realm",
-		meaning: "How long messages of an organization that its retention policies delete have been due.",
+		meaning: "How long the deletion of messages by the retention policies of an organization is overdue.",
 	})
 	turnLatency = newLabeledMetric(labeledMetric{
 		name: "parley_realm_turn_latency_seconds", kind: "histogram", label: "kind",
-		meaning: "How long each kind of work blocked its organization.",
+		meaning: "How long each turn or view, by kind, has blocked its organization.",
 	})
 	turnLatencyMax = newLabeledMetric(labeledMetric{
 		name: "parley_realm_turn_latency_max_seconds", kind: "gauge", label: "kind",
-		meaning: "The longest time of each kind of work.",
+		meaning: "The longest turn or view of each kind.",
 	})
 	commitLatency = newLabeledMetric(labeledMetric{
 		name: "parley_store_commit_seconds", kind: "histogram",
-		meaning: "How long synced batches took.",
+		meaning: "Duration of synced batch writes.",
 	})
 	commitLatencyMax = newLabeledMetric(labeledMetric{
 		name: "parley_store_commit_max_seconds", kind: "gauge",
-		meaning: "The longest time of a synced batch.",
+		meaning: "Longest duration of a synced batch write.",
 	})
 	boundLimit = newLabeledMetric(labeledMetric{
 		name: "parley_bound_limit", kind: "gauge", label: "of",
-		meaning: "Limit of a bound; bounds.md lists them.",
+		meaning: "Limit of a bound; bounds.md lists all bounds.",
 	})
 	boundUsed = newLabeledMetric(labeledMetric{
 		name: "parley_bound_used", kind: "gauge", label: "of",
-		meaning: "How much of a bound is used.",
+		meaning: "Current use of a bound.",
 	})
 	boundHits = newLabeledMetric(labeledMetric{
 		name: "parley_bound_hits_total", kind: "counter", label: "of",

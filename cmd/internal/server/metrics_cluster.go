@@ -42,7 +42,7 @@ func ofCore(read func(*cluster.Core) int64) func(*metricReading) int64 {
 var clusterMetrics = []metric{
 	{
 		name: "parley_cluster_facts_sent_total", kind: prometheus.CounterValue,
-		meaning: "Facts that this core has sent to edges: each fact once for each edge that has its organization.",
+		meaning: "Facts that this core has sent to edges; a fact counts once for each edge that gets it.",
 		read:    ofCore(func(c *cluster.Core) int64 { return c.FactsSent.Load() }),
 	},
 	{
@@ -62,22 +62,22 @@ var clusterMetrics = []metric{
 	},
 	{
 		name: "parley_cluster_voters", kind: prometheus.GaugeValue,
-		meaning: "Cores with a vote, as this core knows.",
+		meaning: "Voters: cores with a vote, as far as this core knows.",
 		read:    ofCore(func(c *cluster.Core) int64 { return int64(c.Voters()) }),
 	},
 	{
 		name: "parley_cluster_level", kind: prometheus.GaugeValue,
-		meaning: "Rule level of the cluster, which parley cluster level raises; 0 at other servers than cores.",
+		meaning: "Rule level of the cluster, which parley cluster level raises; 0 on servers that are not cores.",
 		read:    ofCore(func(c *cluster.Core) int64 { return int64(c.Node.Level()) }),
 	},
 	{
 		name: "parley_cluster_requests_served_total", kind: prometheus.CounterValue,
-		meaning: "Requests of other nodes that this core has answered.",
+		meaning: "Requests that other nodes have forwarded and this core has answered.",
 		read:    ofCore(func(c *cluster.Core) int64 { return c.Served.Load() }),
 	},
 	{
 		name: "parley_cluster_requests_failed_total", kind: prometheus.CounterValue,
-		meaning: "Requests of other nodes that this core could not read or answer.",
+		meaning: "Requests that other nodes have forwarded and this core could not decode or answer.",
 		read:    ofCore(func(c *cluster.Core) int64 { return c.ServeFailed.Load() }),
 	},
 	{
@@ -87,18 +87,18 @@ var clusterMetrics = []metric{
 	},
 	{
 		name: "parley_cluster_ready", kind: prometheus.GaugeValue,
-		meaning: "1 while the replicas of this edge are as new as the core was when the link was opened; at a core, " +
-			"while it has a link.",
+		meaning: "At an edge: 1 while its replicas have caught up since the link to the leader was opened. At a core: " +
+			"1 while it has a link.",
 		read: ofLink(func(e *cluster.Edge) int64 { return oneIf(e.IsReady()) }),
 	},
 	{
 		name: "parley_cluster_keeps_queues", kind: prometheus.GaugeValue,
-		meaning: "1 while this core, which does not lead, keeps event queues of its clients; otherwise it forwards polls.",
+		meaning: "1 while this core is a follower and hosts event queues of its clients; otherwise it forwards polls.",
 		read:    ofLink(func(e *cluster.Edge) int64 { return oneIf(e.HostsAnyQueues()) }),
 	},
 	{
 		name: "parley_cluster_link_silence_seconds", kind: prometheus.GaugeValue, scale: 1e-3,
-		meaning: "Time since the last sign of life of the leader; 0 without a link.",
+		meaning: "Time since the last message of the leader; 0 without a link.",
 		read: ofLink(func(e *cluster.Edge) int64 {
 			return int64(max(0, e.Silence()) / time.Millisecond)
 		}),
@@ -120,22 +120,22 @@ var clusterMetrics = []metric{
 	},
 	{
 		name: "parley_cluster_queues_asked_total", kind: prometheus.CounterValue,
-		meaning: "Event queues that this node has asked the leader for, because their clients poll here.",
+		meaning: "Event queues that this node has asked the leader for, because their clients poll this node.",
 		read:    ofLink(func(e *cluster.Edge) int64 { return e.Counters.Adoptions.Load() }),
 	},
 	{
 		name: "parley_cluster_late_replicas", kind: prometheus.GaugeValue,
-		meaning: "Organizations whose requests this edge refuses, because it is more than 10 seconds behind.",
+		meaning: "Organizations whose requests this edge refuses, because the replica is more than 10 seconds behind.",
 		read:    ofLink(func(e *cluster.Edge) int64 { return e.Replicas().Late }),
 	},
 	{
 		name: "parley_cluster_text_calls_total", kind: prometheus.CounterValue,
-		meaning: "Questions of this edge for message texts: one for a page of messages.",
+		meaning: "Requests of this edge to the leader for message texts: one for a page of messages.",
 		read:    ofLink(func(e *cluster.Edge) int64 { return e.Counters.TextCalls.Load() }),
 	},
 	{
 		name: "parley_cluster_replicas_unloaded_total", kind: prometheus.CounterValue,
-		meaning: "Replicas that this edge has unloaded, because they had no clients.",
+		meaning: "Idle replicas that this edge has unloaded.",
 		read:    ofLink(func(e *cluster.Edge) int64 { return e.Counters.Unloads.Load() }),
 	},
 }
@@ -144,7 +144,7 @@ var clusterMetrics = []metric{
 var (
 	forwards = newLabeledMetric(labeledMetric{
 		name: "parley_cluster_forwards_total", kind: "counter", label: "result",
-		meaning: "Tries to forward a request: answered; not_sent, to be tried again; or ambiguous, because the link " +
+		meaning: "Attempts to forward a request: answered; not_sent, to be repeated; or ambiguous, because the link " +
 			"broke before the answer. The leader then looks the request up by its id.",
 	})
 	peerConnected = newLabeledMetric(labeledMetric{
@@ -157,12 +157,12 @@ var (
 	})
 	peerLagSeconds = newLabeledMetric(labeledMetric{
 		name: "parley_cluster_peer_lag_seconds", kind: "gauge", label: "node",
-		meaning: "At the leader: how long ago a node had the newest fact of the organization in which it is farthest " +
-			"behind, to half a second exactly.",
+		meaning: "At the leader: time since a node last had the newest fact of the organization where it is farthest " +
+			"behind, with a precision of half a second.",
 	})
 	peerQueues = newLabeledMetric(labeledMetric{
 		name: "parley_cluster_peer_queues", kind: "gauge", label: "node",
-		meaning: "At the leader: event queues that a node keeps.",
+		meaning: "At the leader: event queues that a node hosts.",
 	})
 	peerSent = newLabeledMetric(labeledMetric{
 		name: "parley_cluster_peer_sent_bytes_total", kind: "counter", label: "node",
@@ -174,11 +174,11 @@ var (
 	})
 	peerQueued = newLabeledMetric(labeledMetric{
 		name: "parley_cluster_peer_queued_bytes", kind: "gauge", label: "node",
-		meaning: "At the leader: bytes of messages that wait for a node to read.",
+		meaning: "At the leader: bytes of messages in the send queue of the link of a node.",
 	})
 	peerAdoptions = newLabeledMetric(labeledMetric{
 		name: "parley_cluster_peer_adoptions_total", kind: "counter", label: "node",
-		meaning: "At the leader: event queues that a node has taken over.",
+		meaning: "At the leader: event queues that a node has adopted.",
 	})
 	peerLinks = newLabeledMetric(labeledMetric{
 		name: "parley_cluster_peer_links_total", kind: "counter", label: "node",
@@ -186,7 +186,7 @@ var (
 	})
 	peerCopies = newLabeledMetric(labeledMetric{
 		name: "parley_cluster_peer_copies_per_fact", kind: "gauge", label: "node",
-		meaning: "At the leader: how often each fact was sent over one link of a node. It must be 1.00.",
+		meaning: "At the leader: average number of times that a fact was sent over one link of a node. It must be 1.00.",
 	})
 )
 
@@ -228,7 +228,7 @@ var clusterBounds = []Bound{
 	{
 		Name: "replicas",
 		Of:   "organizations that an edge has in memory",
-		Overflow: "those that had no clients for a minute are unloaded; if there are none, requests for other " +
+		Overflow: "replicas without clients for a minute are unloaded; if there are none, requests for other " +
 			"organizations are answered 503",
 		Reason: "each has its own actors and caches, about 200 kB when it is empty",
 		limit:  func(r *metricReading) int64 { return int64(r.server.MaxReplicas) },
@@ -247,14 +247,14 @@ var clusterBounds = []Bound{
 		Name:     "absent_names",
 		Of:       "subdomains without an organization that an edge remembers, for 2 seconds",
 		Overflow: "all are forgotten",
-		Reason:   "a request to such a subdomain must not be a question to the core each time",
+		Reason:   "requests to such subdomains must not each cause a request to the core",
 		limit:    constant(cluster.MaxAbsentNames),
 	},
 	{
 		Name:     "forwarded_polls",
-		Of:       "polls of a core that wait at the leader, because the core cannot keep event queues now",
+		Of:       "forwarded polls of a core that wait at the leader, because the core cannot host event queues",
 		Overflow: "503; the client polls again, perhaps another node",
-		Reason:   "each takes about 50 kB at both nodes; usually a node keeps its polls itself",
+		Reason:   "each takes about 50 kB at both nodes; usually a node answers its polls itself",
 		limit:    constant(httpd.MaxForwardedPolls),
 		used:     func(r *metricReading) int64 { n, _ := r.server.http.ForwardedPolls(); return n },
 		hits:     func(r *metricReading) int64 { _, n := r.server.http.ForwardedPolls(); return n },
@@ -268,7 +268,7 @@ var clusterBounds = []Bound{
 	},
 	{
 		Name:     "link_queue_bytes",
-		Of:       "bytes of messages that wait for one node to read; there can be 10,000 messages",
+		Of:       "bytes in the send queue of the link of one node; also limited to 10,000 messages",
 		Overflow: "the link is cut; when the node connects again it gets the present state",
 		Reason:   "a node that reads slowly must not fill the memory of the leader",
 		limit:    constant(peer.MaxQueuedBytes),

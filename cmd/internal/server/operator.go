@@ -374,7 +374,7 @@ func serverInfo(o *operator, _ map[string]string) (any, error) {
 // startUpgrade starts the successor and returns its process id.
 func startUpgrade(o *operator, _ map[string]string) (any, error) {
 	if o.handover == nil {
-		return nil, errors.New("no server is running here")
+		return nil, errors.New("no server is running in this data directory")
 	}
 	pid, err := o.handover.startSuccessor()
 	return map[string]any{"pid": pid}, err

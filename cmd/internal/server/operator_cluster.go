@@ -50,10 +50,10 @@ func ClusterDissolve(data string, acceptLoss bool) (applied uint64, err error) {
 }
 
 // errSingleNode is the error of cluster commands on a directory that is no node's.
-var errSingleNode = errors.New("this is a single node: parley cluster init makes it the first node of a cluster")
+var errSingleNode = errors.New("this is a single server: parley cluster init makes it the first node of a cluster")
 
 // errNotRunning is the error of commands that only a running core can execute.
-var errNotRunning = errors.New("the core is not running: start it, or give the command at another one")
+var errNotRunning = errors.New("the core is not running: start it, or run the command at another core")
 
 // clusterToken returns a new token.
 func clusterToken(o *operator, args map[string]string) (any, error) {
@@ -104,7 +104,7 @@ func clusterRemove(o *operator, args map[string]string) (any, error) {
 
 // errLeaderLeaves is the answer of a leader that has to be removed. It lets another core lead first, which removes it:
 // without that, an election would follow, and nobody could send for about a second.
-var errLeaderLeaves = errors.New("the core is the leader; another one takes over and removes it")
+var errLeaderLeaves = errors.New("the core is the leader; another core will become the leader and remove it")
 
 // leaveLeadership moves the leadership after the answer to a command, which is errLeaderLeaves, has left.
 func (o *operator) leaveLeadership() error {
@@ -117,7 +117,7 @@ func (o *operator) leaveLeadership() error {
 			defer o.leaving.Store(false)
 			time.Sleep(moveLeaderAfter)
 			if err := o.moveLeader(); err != nil {
-				o.log.Error("no other core takes over, so the leader is not removed", "err", err)
+				o.log.Error("moving the leadership failed, so the core is not removed", "err", err)
 			}
 		}()
 	}
@@ -222,7 +222,7 @@ func clusterMoveLeader(o *operator, _ map[string]string) (any, error) {
 	go func() {
 		time.Sleep(moveLeaderAfter)
 		if err := o.moveLeader(); err != nil {
-			o.log.Error("the leader was not moved", "err", err)
+			o.log.Error("moving the leadership failed", "err", err)
 		}
 	}()
 	return map[string]any{"moving_from": o.node.Node}, nil

@@ -78,7 +78,7 @@ func (o *operator) userByID(args map[string]string) (realm.ID, realm.UserID, err
 		return o.user(args)
 	}
 	if args["email"] != "" {
-		return 0, 0, errors.New("either --email or --id names the user")
+		return 0, 0, errors.New("give either --email or --id, not both")
 	}
 	id, err := o.realm(args)
 	if err != nil {

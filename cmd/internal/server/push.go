@@ -147,7 +147,8 @@ func pushRegister(o *operator, args map[string]string) (any, error) {
 		return nil, errors.New("the settings name the account, so that its key cannot be replaced; " +
 			"remove push-bouncer-org and push-bouncer-key")
 	case transfer && !running:
-		return nil, errors.New("--transfer needs the running server, which proves that it has the hostname")
+		return nil, errors.New("--transfer needs a running server: the bouncer checks over HTTP that the server has " +
+			"the hostname")
 	case transfer:
 		a, err := b.TransferHostname(host, o.push.proofs)
 		if err != nil {
@@ -230,7 +231,7 @@ func pushTest(o *operator, args map[string]string) (any, error) {
 			return nil, err
 		}
 		if o.push.proofs != nil || b.Account().Org == "" {
-			return nil, errors.New("the server uses no push notification service")
+			return nil, errors.New("no push notification service is configured")
 		}
 		if pusher, err = push.New(push.Config{Bouncer: b.Account()}, slog.New(slog.DiscardHandler)); err != nil {
 			return nil, err

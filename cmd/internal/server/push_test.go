@@ -80,7 +80,7 @@ func TestPushRegisterStatusAndTransfer(t *testing.T) {
 	}
 	stopped := with("transfer")
 	stopped["hostname"] = "127.0.0.1"
-	refuse("push-register", "needs the running server", stopped)
+	refuse("push-register", "needs a running server", stopped)
 	s = startAtBouncer(t, data, at.URL)
 	moved := with("transfer")
 	moved["hostname"] = first["hostname"].(string)

@@ -63,7 +63,8 @@ type Config struct {
 	Fatal func(error)
 	// Listeners are sockets that the process has inherited. Without any the server opens Settings.Listen.
 	Listeners []net.Listener
-	// Handover lets another process of the same program replace this one; nil: the server cannot be replaced.
+	// Handover enables upgrades without downtime: a new process of the same program takes over from this one. nil: not
+	// possible.
 	Handover *Handover
 	// Program is the version of the program, by which the nodes of a cluster see that one runs another release.
 	Program string

@@ -609,7 +609,7 @@ func (x *Setting) Set(s *Settings, text string) error {
 	case *time.Duration:
 		d, err := time.ParseDuration(text)
 		if err != nil {
-			return fmt.Errorf("%q is not a time such as 30s", text)
+			return fmt.Errorf("%q is not a duration such as 30s", text)
 		}
 		*field = d
 	default:

@@ -11,7 +11,7 @@ import (
 // warnOfExposure logs settings that open the server to other machines although they are made for this one.
 func (s *Server) warnOfExposure() {
 	if (s.Demo || s.DemoCrowd != "") && !onLoopback(s.Settings.Listen) {
-		s.log.Warn("demo: everybody who reaches the server can log in as any user without a password; "+
+		s.log.Warn("demo: anyone who can reach the server can log in as any user without a password; "+
 			"listen on 127.0.0.1, or start without demo", "listen", s.Settings.Listen)
 	}
 	if s.DebugListen != "" && !onLoopback(s.DebugListen) {
@@ -54,7 +54,7 @@ func (s *Server) warnOfOpenModes() {
 		{s.FCMAccount, openToOthers},
 	} {
 		if info, err := os.Stat(x.path); err == nil && info.Mode().Perm()&x.open != 0 {
-			s.log.Warn("other users of this machine can open the file; take their permissions away with chmod",
+			s.log.Warn("other users of this machine can open the file; remove their permissions with chmod",
 				"file", x.path, "mode", info.Mode().Perm().String(), "allowed", (info.Mode().Perm() &^ x.open).String())
 		}
 	}

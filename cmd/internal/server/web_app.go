@@ -49,13 +49,13 @@ func (s *Server) announceWebApp() {
 	last := strings.TrimSpace(string(before))
 	switch {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		s.log.Warn("reading the name of the last web app failed", "err", err)
+		s.log.Warn("reading the name of the previous web app failed", "err", err)
 	case last == page:
 	case last == "" && !s.handover.isSuccessor(): // no page is open
 		s.storePage(path, page)
 	default:
 		go func() {
-			s.log.Info("the web app has changed: pages are asked to load again", "before", last, "now", page)
+			s.log.Info("the web app has changed; asking open pages to reload", "before", last, "now", page)
 			if s.askToReload() {
 				s.storePage(path, page)
 			}
@@ -75,7 +75,7 @@ func (s *Server) askToReload() bool {
 		if _, err := s.orgs.Turn(id, caller, func(t *realm.Turn) (any, error) {
 			return realm.ChangeWebApp{}.Decide(t)
 		}); err != nil {
-			s.log.Warn("asking pages to load again failed", "realm", id, "err", err)
+			s.log.Warn("asking pages to reload failed", "realm", id, "err", err)
 			return false
 		}
 	}

@@ -1,4 +1,4 @@
-package moving
+package migration
 
 import (
 	"cmp"
@@ -54,13 +54,13 @@ type Options struct {
 	Files        string // folder of downloaded files; "": none
 	Memory       int64  // bytes; 0: DefaultMemory
 	DryRun       bool
-	Restart      bool // drop what an interrupted import has stored
+	Restart      bool // discard what an interrupted import has stored
 
 	Dir    string // data directory
 	Secret []byte
 	Site   func(subdomain string) realm.Site
 	Now    func() time.Time
-	// Progress is called now and then. It may be nil.
+	// Progress is called about once a second. It may be nil.
 	Progress func(Progress)
 
 	writes func() // called before each write, by tests
@@ -93,7 +93,7 @@ type Files interface {
 	Release(hash string, used func() (bool, error)) error
 }
 
-// Target is the place that an organization is imported into.
+// Target is the server or data directory into which an organization is imported.
 type Target struct {
 	Disk  Disk
 	Files Files
@@ -104,7 +104,7 @@ type Target struct {
 	Serve func(subdomain string, id realm.ID) error
 }
 
-// workState is the file that names an interrupted import.
+// workState is the content of the state file of an interrupted import.
 type workState struct {
 	Format   string
 	File     string
@@ -143,7 +143,7 @@ func Run(ctx context.Context, o Options, to Target) (reports []*Report, err erro
 		return nil, err
 	}
 	defer func() {
-		// A parser that meets an unforeseen archive must not end a running server.
+		// A bug in a parser of archives must not end a running server.
 		if p := recover(); p != nil {
 			err = fmt.Errorf("import %s: the archive cannot be read: %v", o.File, p)
 		}
@@ -175,7 +175,8 @@ func Run(ctx context.Context, o Options, to Target) (reports []*Report, err erro
 	return reports, os.RemoveAll(work)
 }
 
-// discard removes the folder of an interrupted import. It returns the numbers of its organizations, by their folders.
+// discard removes the folder of an interrupted import. It returns the realm numbers of its organizations, by the names
+// of their folders.
 func discard(work string) (map[string]realm.ID, error) {
 	numbers := map[string]realm.ID{}
 	started, err := filepath.Glob(filepath.Join(work, "org-*", stateFile))
@@ -191,7 +192,7 @@ func discard(work string) (map[string]realm.ID, error) {
 	return numbers, os.RemoveAll(work)
 }
 
-// discardUnstarted removes the folder of an archive that was refused, unless an interrupted import uses it.
+// discardUnstarted removes the folder of a refused archive, unless an interrupted import uses it.
 func discardUnstarted(work string) error {
 	if started, _ := filepath.Glob(filepath.Join(work, "org-*", stateFile)); len(started) > 0 {
 		return nil
@@ -279,8 +280,8 @@ const (
 	rowsFile   = "rows"
 )
 
-// open prepares the folder and the number of the organization. It continues an interrupted import of the same file. The
-// number of a discarded import is used again, and what that one has stored is deleted.
+// open prepares the folder and the realm number of the organization. It continues an interrupted import of the same
+// file. It uses the number of a discarded import again and deletes everything that is stored under it.
 func (x *importer) open(discarded realm.ID) error {
 	if err := os.MkdirAll(x.work, 0o700); err != nil {
 		return err
@@ -305,7 +306,7 @@ func (x *importer) open(discarded realm.ID) error {
 		err = json.Unmarshal(data, &old)
 		state.Realm = old.Realm
 		if err == nil && state != old {
-			return fmt.Errorf("an import of %s into %q was interrupted; run it again, or drop it with --restart",
+			return fmt.Errorf("an import of %s into %q was interrupted; run it again, or discard it with --restart",
 				old.File, x.subdomain)
 		}
 	}
@@ -351,7 +352,7 @@ func (x *importer) open(discarded realm.ID) error {
 	return x.openWork()
 }
 
-// openFinished takes over an import whose rows are on disk.
+// openFinished loads the report of an import whose rows are already on disk.
 func (x *importer) openFinished(id realm.ID) error {
 	x.id, x.finished = id, true
 	data, err := os.ReadFile(filepath.Join(x.work, reportFile))
@@ -376,7 +377,7 @@ func (x *importer) openWork() (err error) {
 	return nil
 }
 
-// serve makes the organization visible, unless the process that imported it before has done so.
+// serve makes the organization visible, unless an earlier process has done so.
 func (x *importer) serve() error {
 	if x.to.Serve == nil {
 		return nil
@@ -384,7 +385,7 @@ func (x *importer) serve() error {
 	return x.to.Serve(x.subdomain, x.id)
 }
 
-// writeSynced writes a file that is complete or does not exist.
+// writeSynced writes a file atomically and syncs it.
 func writeSynced(file string, data []byte) error {
 	f, err := os.OpenFile(file+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {

@@ -1,4 +1,4 @@
-package moving
+package migration
 
 import (
 	"cmp"
@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Report says how much was imported, and everything that was left out or changed.
+// Report has the counts of an import, and everything that was left out or changed.
 type Report struct {
 	Organization   string `json:"organization"`
 	Users          int    `json:"users"`
@@ -40,7 +40,7 @@ type Report struct {
 	Resumed bool    `json:"resumed,omitempty"`
 }
 
-// Count is a number of things of one kind, with a reason.
+// Count is a number of records of one kind that were left out or changed for one reason.
 type Count struct {
 	Kind   string `json:"kind"`
 	Count  int    `json:"count"`

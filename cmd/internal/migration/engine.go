@@ -1,4 +1,4 @@
-package moving
+package migration
 
 import (
 	"bufio"
@@ -17,7 +17,7 @@ import (
 	"parley/wire/imports"
 )
 
-// importer imports one organization. It is the sink of the source.
+// importer imports one organization. It implements imports.Sink for the source.
 type importer struct {
 	ctx       context.Context
 	o         Options
@@ -35,7 +35,7 @@ type importer struct {
 	counts *counter
 	report *Report
 
-	// The records that are not messages.
+	// The records, except messages.
 	org           *imports.Organization
 	emoji         []imports.Emoji
 	users         []imports.User
@@ -49,7 +49,7 @@ type importer struct {
 	arrival  uint64
 	key      []byte
 
-	// What records refer to, by key.
+	// Lookup tables for the references between records, by the keys of the archive.
 	build     *realm.Import
 	userIDs   map[string]realm.UserID
 	groupIDs  map[string]realm.GroupID
@@ -58,7 +58,7 @@ type importer struct {
 	emojiKeys map[string]string // key of an active custom emoji, by name
 	addresses map[string]string // of stored files, by the address in the export
 	renderer  *wire.Renderer
-	newest    map[topicKey]realm.MessageID // newest message of each topic, among those that are added
+	newest    map[topicKey]realm.MessageID // newest added message of each topic
 
 	rows       *os.File
 	rowsOut    *bufio.Writer
@@ -88,7 +88,7 @@ func (x *importer) close() {
 	}
 }
 
-// Put takes a record; see imports.Sink.
+// Put adds a record; see imports.Sink.
 func (x *importer) Put(r imports.Record) error {
 	if err := x.ctx.Err(); err != nil {
 		return err
@@ -146,12 +146,12 @@ func (x *importer) putMessage(m *imports.Message) error {
 	return x.messages.Add(x.key, x.item.b)
 }
 
-// Drop counts things that are left out; see imports.Sink.
+// Drop counts records that are left out; see imports.Sink.
 func (x *importer) Drop(kind, reason string, n int) { add(x.counts.dropped, kind, reason, n) }
 
 func (x *importer) changed(kind, reason string) { add(x.counts.changed, kind, reason, 1) }
 
-// Size tells how much of the archive is read; see imports.Sink.
+// Size reports how much of the archive is read; see imports.Sink.
 func (x *importer) Size(read, total int64) { x.progress("reading", read, total) }
 
 // progressInterval is how often the progress is shown.
@@ -185,7 +185,7 @@ func (x *importer) emitRow(table uint16, key, row any) {
 	_, x.rowsErr = x.rowsOut.Write(e.Value)
 }
 
-// commit makes the organization exist: it writes all rows in one step that happens completely or not at all.
+// commit creates the organization: it writes all rows in one atomic step.
 func (x *importer) commit() error {
 	at := x.build.Finish()
 	if err := errors.Join(x.rowsErr, x.rowsOut.Flush()); err != nil {

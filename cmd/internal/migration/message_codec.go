@@ -1,4 +1,4 @@
-package moving
+package migration
 
 import (
 	"encoding/binary"

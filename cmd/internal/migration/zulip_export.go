@@ -1,4 +1,4 @@
-package moving
+package migration
 
 import (
 	"crypto/sha1" //nolint:gosec // the format's key of a group of users

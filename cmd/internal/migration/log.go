@@ -1,4 +1,4 @@
-package moving
+package migration
 
 import (
 	"bufio"
@@ -13,8 +13,8 @@ import (
 	"parley/snapshot/codec"
 )
 
-// progressLog names the texts and files of an interrupted import that are stored already. Its records are written after
-// the things that they name are on disk.
+// progressLog is the log of the texts and files that an import has stored. A record is written after its text or file
+// is on disk.
 type progressLog struct {
 	f       *os.File
 	w       *bufio.Writer
@@ -105,7 +105,7 @@ func readLogRecord(r *bufio.Reader, into *logRecord) (int, error) {
 	return int(n) + len(head), nil
 }
 
-// next returns the next record of the earlier run; false: there is no further one.
+// next returns the next record of the earlier run, or false after the last one.
 func (l *progressLog) next() (r logRecord, ok bool, err error) {
 	if l.r == nil {
 		return r, false, nil
@@ -127,7 +127,7 @@ func (l *progressLog) add(r *logRecord) {
 	l.pending = append(l.pending, data...)
 }
 
-// flush writes the pending records. The things that they name must be on disk.
+// flush writes the pending records. Their texts and files must be on disk.
 func (l *progressLog) flush() error {
 	if l.r != nil {
 		return nil // records of the earlier run are still being read
