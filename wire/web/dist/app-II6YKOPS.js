@@ -1,0 +1,1 @@
+import{bb as r}from"./chunk-JM4NAU6W.js";r();
