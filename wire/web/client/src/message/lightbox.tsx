@@ -34,8 +34,8 @@ function Lightbox({ pictures, first }: { pictures: Picture[]; first: number }) {
         autofocus
         onKeyDown={(e) => {
           if (e.target instanceof HTMLVideoElement) return; // the arrows go through the video
-          if (e.key === "ArrowRight") step(1);
-          if (e.key === "ArrowLeft") step(-1);
+          const forward = document.documentElement.dir === "rtl" ? "ArrowLeft" : "ArrowRight";
+          if (e.key === "ArrowRight" || e.key === "ArrowLeft") step(e.key === forward ? 1 : -1);
           if (e.key === "v") closeDialog();
         }}
       >

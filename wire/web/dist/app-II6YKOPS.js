@@ -1,1 +1,0 @@
-import{bb as r}from"./chunk-JM4NAU6W.js";r();
