@@ -25,8 +25,8 @@ const (
 	// MaxLinkWait is how long a request waits for the link to the core, or for a replica. A core that was killed is
 	// back sooner; clients repeat a request after 15 seconds or later.
 	MaxLinkWait = httpd.MaxForwardWait
-	// redialInterval is the time between two attempts to open a link. While no core leads, the first of them follow each
-	// other after firstRedialInterval, twice that, and so on: a move of the leadership takes some milliseconds.
+	// redialInterval is the time between two attempts to open a link. While no core leads, the first pause is
+	// firstRedialInterval, and each further one twice as long: a move of the leadership takes some milliseconds.
 	redialInterval      = 50 * time.Millisecond
 	firstRedialInterval = 5 * time.Millisecond
 	// refusedRetryInterval is the time between two attempts after a core has refused the node.
@@ -68,7 +68,7 @@ type Edge struct {
 	link      *peer.Link
 	address   string                                // of the core at the other end of the link
 	core      string                                // the node at that address
-	leader    string                                // the leader, as the replicated log of this core says; "" at an edge
+	leader    string                                // node that leads, as Raft says at a core; "" at an edge
 	changed   chan struct{}                         // closed when link or ready changes
 	ready     bool                                  // the replicas have caught up since the link was opened
 	mayHost   bool                                  // the leader allows this core to host event queues
