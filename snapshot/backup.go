@@ -195,7 +195,7 @@ func restoreAs(
 		return fmt.Errorf("restore: %w", err)
 	}
 	if _, err := fs.Stat(fs.PathJoin(dir, subDir)); err == nil {
-		return fmt.Errorf("restore: %s already contains a store", dir)
+		return fmt.Errorf("restore: %s already contains a store: choose a directory that does not exist", dir)
 	} else if !errors.Is(err, iofs.ErrNotExist) {
 		return fmt.Errorf("restore: %w", err)
 	}

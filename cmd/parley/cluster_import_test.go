@@ -174,6 +174,7 @@ func importCopy(t *testing.T, all *runningCores, at *runningCore, messages int) 
 		t.Fatal(out)
 	}
 	digest := strings.TrimSpace(out)
+	digest = digest[strings.LastIndex(digest, "\n")+1:] // the lines before are the progress
 	out, code = runParley("cluster", "verify", "--data", at.data)
 	if code != 0 || strings.Count(out, "equal=true") != 3 || !strings.Contains(out, digest) {
 		t.Errorf("imported\n%s, but the cores have\n%s", digest, out)

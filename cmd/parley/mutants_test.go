@@ -28,6 +28,8 @@ var mutants = []struct {
 	{"state that is not thrown away", "actors/realm_standby.go",
 		"a.realm, a.durable, a.rowsSeq, a.reloading = l.realm, l.realm.Seq(), l.rowsSeq, false",
 		"a.durable, a.rowsSeq, a.reloading = l.realm.Seq(), l.rowsSeq, false", "./actors", "TestClusterLeaderIsCutOff"},
+	{"an old answer that confirms the leader", "snapshot/replicated/confirm.go", " && x.check >= check {", " {",
+		"./snapshot/replicated", "TestVerifyLeaderTakesNoOldAnswer"},
 	{"acknowledgements from before the ownership", "actors/realm_clients.go", "a.unacked.shardGenerations[k] = n", "",
 		"./actors", "TestReportsFromBeforeTheOwnership"},
 }

@@ -60,8 +60,8 @@ func (c *confirmations) isConfirmed(check, term uint64, own raft.ServerID, membe
 	return votes > voters/2
 }
 
-// confirmLeader returns when a majority of the voters has confirmed that this node is the leader, by answers to requests
-// that were sent after this call.
+// confirmLeader returns when a majority of the voters has confirmed that this node is the leader, by answers to
+// requests that were sent after this call.
 func (n *Node) confirmLeader() error {
 	c := n.confirmations
 	term, check := n.raft.CurrentTerm(), c.began.Add(1)

@@ -22,6 +22,10 @@ func (n *Node) OnLeadership(fn func(leader bool)) {
 	}
 }
 
+// IsElected reports whether this node has won the newest election that it knows of. It may still lack entries of earlier
+// leaders, which it applies before OnLeadership reports it as the leader.
+func (n *Node) IsElected() bool { return n.raft.State() == raft.Leader }
+
 // OnLeaderChange calls fn with the id of each new leader, until the node is closed. fn must not block.
 func (n *Node) OnLeaderChange(fn func(id string)) {
 	seen := make(chan raft.Observation, 16)

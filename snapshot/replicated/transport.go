@@ -2,6 +2,7 @@ package replicated
 
 import (
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -26,6 +27,7 @@ type retryingTransport struct {
 	stillNeeded   func(term uint64, id raft.ServerID) bool
 	closing       <-chan struct{}
 	confirmations *confirmations
+	handling      sync.RWMutex // locked for reading while a heartbeat is handled
 	// consumer passes the requests of other nodes on to Raft; see recordLeaderCommit.
 	consumer chan raft.RPC
 }
@@ -92,6 +94,28 @@ func (n *Node) admitCandidate(command any) {
 	if voter != "" {
 		h.ID = []byte(voter) // used for these checks only; a vote is noted by address
 	}
+}
+
+// SetHeartbeatHandler sets the function that handles heartbeats beside Raft's own loop. A node that closes handles
+// none.
+func (t *retryingTransport) SetHeartbeatHandler(handle func(raft.RPC)) {
+	t.NetworkTransport.SetHeartbeatHandler(func(r raft.RPC) {
+		t.handling.RLock()
+		defer t.handling.RUnlock()
+		select {
+		case <-t.closing:
+		default:
+			handle(r)
+		}
+	})
+}
+
+// Close closes all links. It waits for heartbeats that are being handled: they may write the term to the log, which is
+// closed next, and Raft would end the process. The caller has closed Node.closing.
+func (t *retryingTransport) Close() error {
+	t.handling.Lock()
+	defer t.handling.Unlock()
+	return t.NetworkTransport.Close()
 }
 
 // Consumer returns the requests of other nodes.

@@ -2,7 +2,9 @@ package replicated
 
 import (
 	"errors"
+	"log/slog"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/raft"
 )
@@ -110,4 +112,45 @@ func (p *countingPipeline) AppendEntries(
 ) (raft.AppendFuture, error) {
 	p.count++
 	return nil, nil
+}
+
+// A node that closes waits for a heartbeat that it handles, which may write to the log, and handles no other one.
+func TestCloseWaitsForHeartbeats(t *testing.T) {
+	network := newNetwork()
+	open := func() (*retryingTransport, raft.ServerAddress) {
+		links := network.listen(t, "127.0.0.1:0")
+		transport := raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{Stream: streamLayer{links},
+			MaxPool: 1, Timeout: testTimeout, Logger: newLogger(slog.New(slog.DiscardHandler))})
+		return &retryingTransport{NetworkTransport: transport}, raft.ServerAddress(links.own)
+	}
+	sender, _ := open()
+	p, address := open()
+	closing := make(chan struct{})
+	p.closing = closing
+	handled, began, release := 0, make(chan bool), make(chan bool)
+	p.SetHeartbeatHandler(func(r raft.RPC) {
+		began <- true
+		<-release
+		handled++
+		r.Respond(&raft.AppendEntriesResponse{}, nil)
+	})
+	heartbeat := raft.AppendEntriesRequest{RPCHeader: raft.RPCHeader{Addr: []byte("a")}, Term: 1}
+	go sender.NetworkTransport.AppendEntries("b", address, &heartbeat, &raft.AppendEntriesResponse{})
+	<-began
+	close(closing)
+	closed := make(chan int)
+	go func() {
+		p.Close()
+		closed <- handled
+	}()
+	select {
+	case <-closed:
+		t.Fatal("the transport has closed while a heartbeat was being handled")
+	case <-time.After(100 * time.Millisecond): // it waits
+	}
+	close(release)
+	if n := <-closed; n != 1 {
+		t.Errorf("%d heartbeats were handled", n)
+	}
+	sender.NetworkTransport.Close()
 }

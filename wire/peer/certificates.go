@@ -49,9 +49,12 @@ const (
 // CheckNodeID returns an error if text cannot be the id of a node.
 func CheckNodeID(text string) error {
 	const letters = "abcdefghijklmnopqrstuvwxyz0123456789-"
-	if text == "" || len(text) > MaxNodeID || strings.Trim(text, letters) != "" {
-		return fmt.Errorf("%q is not the id of a node: use lower-case letters, digits and dashes, at most %d characters",
-			text, MaxNodeID)
+	if text == "" {
+		return errors.New("--node is required: an id for this node, of lower-case letters, digits and dashes")
+	}
+	if len(text) > MaxNodeID || strings.Trim(text, letters) != "" {
+		return fmt.Errorf("--node: %q is not the id of a node: use lower-case letters, digits and dashes, at most %d "+
+			"characters", text, MaxNodeID)
 	}
 	return nil
 }

@@ -149,7 +149,7 @@ func (c *Core) Connect(p *peer.Peer, data []byte) ([]byte, error) {
 	if err := errors.Join(peer.CheckVersion(g.Version), c.Directory.checkMember(p.Node)); err != nil {
 		return nil, err
 	}
-	if !c.isLeader.Load() {
+	if !c.isLeader.Load() && !c.awaitOwnership() {
 		return nil, errNotLeader
 	}
 	now := c.Now()

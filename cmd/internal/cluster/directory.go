@@ -103,7 +103,7 @@ func Init(data, node, peerListen string) error {
 		return err
 	}
 	if Exists(data) {
-		return fmt.Errorf("%s belongs to a cluster already", data)
+		return fmt.Errorf("%s belongs to a cluster already: parley serve --data %s starts the node", data, data)
 	}
 	authority, err := peer.NewAuthority()
 	if err != nil {
@@ -317,7 +317,7 @@ func (d *Directory) checkMember(node string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("node %s is not a member of the cluster", node)
+	return fmt.Errorf("node %s is not a member of the cluster: parley cluster status lists the nodes", node)
 }
 
 // setCores records the addresses of the cores, at an edge.

@@ -25,8 +25,10 @@ const (
 	// MaxLinkWait is how long a request waits for the link to the core, or for a replica. A core that was killed is
 	// back sooner; clients repeat a request after 15 seconds or later.
 	MaxLinkWait = httpd.MaxForwardWait
-	// redialInterval is the time between two attempts to open a link.
-	redialInterval = 50 * time.Millisecond
+	// redialInterval is the time between two attempts to open a link. While no core leads, the first of them follow each
+	// other after firstRedialInterval, twice that, and so on: a move of the leadership takes some milliseconds.
+	redialInterval      = 50 * time.Millisecond
+	firstRedialInterval = 5 * time.Millisecond
 	// refusedRetryInterval is the time between two attempts after a core has refused the node.
 	refusedRetryInterval = 2 * time.Second
 	// reportInterval is how often an edge reports its state to the core.
@@ -66,6 +68,7 @@ type Edge struct {
 	link      *peer.Link
 	address   string                                // of the core at the other end of the link
 	core      string                                // the node at that address
+	leader    string                                // the leader, as the replicated log of this core says; "" at an edge
 	changed   chan struct{}                         // closed when link or ready changes
 	ready     bool                                  // the replicas have caught up since the link was opened
 	mayHost   bool                                  // the leader allows this core to host event queues
@@ -78,6 +81,8 @@ type Edge struct {
 	opening   map[realm.ID]*opening
 	open      map[realm.ID]*openReplica
 	absent    map[string]time.Time // subdomains without an organization, and until when this is assumed
+
+	newLeader chan struct{} // has room for one: leader has changed
 
 	// hosted are the organizations whose event queues this core hosts now; see HostsQueues.
 	hosted atomic.Pointer[map[realm.ID]bool]
@@ -127,7 +132,7 @@ func NewEdge(o EdgeOptions) (*Edge, error) {
 	e := &Edge{
 		EdgeOptions: o, id: id, boot: o.Directory.Node + "-" + actors.Token(12) + "-", changed: make(chan struct{}),
 		names: map[string]realm.ID{}, opening: map[realm.ID]*opening{}, open: map[realm.ID]*openReplica{},
-		adoptions: map[int64]func(actors.Adopted, error){}, unready: time.Now(),
+		adoptions: map[int64]func(actors.Adopted, error){}, unready: time.Now(), newLeader: make(chan struct{}, 1),
 	}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	return e, nil
@@ -166,7 +171,8 @@ const maxDials = 256
 // dial opens a link to the leader. It dials one core after the other, without waiting for cores that do not answer. It
 // dials cores that are not the leader again, because they may become the leader.
 func (e *Edge) dial(ctx context.Context) (g *Greeted, err error) {
-	left := e.Directory.CoreAddresses()
+	left := e.leaderFirst(e.Directory.CoreAddresses())
+	pause := firstRedialInterval
 	err = errors.New("the address of no core is known")
 	results, running := make(chan dialed, maxDials), 0
 	defer func() { go closeLate(results, running) }()
@@ -190,7 +196,10 @@ func (e *Edge) dial(ctx context.Context) (g *Greeted, err error) {
 				err = errNotLeader
 				left = append(left, x.address)
 				select {
-				case <-time.After(redialInterval):
+				case <-time.After(pause):
+					pause = min(2*pause, redialInterval)
+				case <-e.newLeader:
+					left, pause = e.leaderFirst(left), firstRedialInterval
 				case <-ctx.Done():
 					return nil, ctx.Err()
 				}
@@ -592,11 +601,28 @@ func (e *Edge) DialOwner() (net.Conn, error) {
 	return e.id.Dial(ctx, address, peer.HTTPProtocol)
 }
 
+// errNoLeader says why a command of the operator cannot be carried out, and what to do.
+func (e *Edge) errNoLeader() error {
+	e.mu.Lock()
+	refused := e.refused
+	e.mu.Unlock()
+	cores := strings.Join(e.Directory.CoreAddresses(), ", ")
+	if refused != nil {
+		return refused
+	}
+	if !e.isCore() {
+		return fmt.Errorf("no core that leads can be reached at %s: start the cores, or check the network", cores)
+	}
+	return fmt.Errorf("no core leads, so nothing can be changed: more than half of the cores with a vote must run and "+
+		"reach each other at their addresses, of %s. Start the others. If they are lost for ever, stop this core, and "+
+		"parley cluster dissolve makes it a single server", cores)
+}
+
 // Command forwards an operator command to the core. The answer is JSON.
 func (e *Edge) Command(ctx context.Context, name string, args map[string]string) ([]byte, error) {
 	link, err := e.waitForLink(ctx, false)
 	if err != nil {
-		return nil, errors.New("no core can be reached")
+		return nil, e.errNoLeader()
 	}
 	return link.CallOnce(ctx, encode(callCommand, &commandCall{name, args}))
 }

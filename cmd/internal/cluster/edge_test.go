@@ -316,6 +316,7 @@ func TestEdgeWithoutLink(t *testing.T) {
 	c.SetLeader(false)
 	eventually(t, "the edge has lost its link", func() bool { return !edge.IsReady() })
 	eventually(t, "reads are refused", func() bool { return realm.IsBusy(look()) })
+	expectCommandRefused(t, edge, "start the cores, or check the network")
 	c.send(1, "meanwhile")
 	c.SetLeader(true)
 	eventually(t, "the edge is back", edge.IsReady)
@@ -331,10 +332,33 @@ func TestEdgeWithoutLink(t *testing.T) {
 		defer edge.mu.Unlock()
 		return edge.refused != nil
 	})
+	expectCommandRefused(t, edge, "node b was removed from the cluster")
 	began := time.Now()
 	if err := edge.Prepare(""); err != errNoLink || time.Since(began) > MaxLinkWait/2 {
 		t.Errorf("a request to a removed edge: %v after %v", err, time.Since(began))
 	}
+}
+
+// expectCommandRefused gives a command of the operator at a node without a link, and requires an answer that says what
+// to do.
+func expectCommandRefused(t *testing.T, e *Edge, says string) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // it does not wait for a link
+	if _, err := e.Command(ctx, "cluster-status", nil); err == nil || !strings.Contains(err.Error(), says) {
+		t.Errorf("a command without a leader: %v", err)
+	}
+}
+
+// A core that finds no leader names the other cores and the command that makes it a single server.
+func TestCoreWithoutLeader(t *testing.T) {
+	d, _ := newDirectory(t, "a")
+	e, err := NewEdge(EdgeOptions{Directory: d, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	expectCommandRefused(t, e, "127.0.0.1:9992. Start the others")
+	expectCommandRefused(t, e, "parley cluster dissolve")
 }
 
 // An edge that is more than 10 seconds behind refuses requests until it has caught up.

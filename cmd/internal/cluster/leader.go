@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"parley/actors"
@@ -34,6 +35,30 @@ const linkCutDelay = 100 * time.Millisecond
 
 // IsLeader reports whether this core is the leader and owns the organizations.
 func (c *Core) IsLeader() bool { return c.isLeader.Load() }
+
+// A core that has won an election owns the organizations some milliseconds later. Nodes that connect meanwhile wait for
+// that, at most ownershipTimeout, and need not connect again; ownershipPoll is how often it is checked.
+const (
+	ownershipTimeout = 500 * time.Millisecond
+	ownershipPoll    = 2 * time.Millisecond
+)
+
+// awaitOwnership returns true as soon as this core owns the organizations, and false if it is not going to.
+func (c *Core) awaitOwnership() bool {
+	t := time.NewTicker(ownershipPoll)
+	defer t.Stop()
+	for end := time.Now().Add(ownershipTimeout); c.Node.IsElected() && time.Now().Before(end); {
+		select {
+		case <-t.C:
+		case <-c.closed:
+			return false
+		}
+		if c.isLeader.Load() {
+			return true
+		}
+	}
+	return false
+}
 
 // Voters returns the number of cores with a vote.
 func (c *Core) Voters() (n int) {
@@ -123,16 +148,35 @@ func StartCoreLink(o EdgeOptions, orgs *actors.Server, subdomainOf func(host str
 }
 
 // FollowLeader closes the link when the core learns of another leader, because the connections to a suspended or
-// unreachable leader stay open.
+// unreachable leader stay open. The next link is opened to that leader first.
 func (e *Edge) FollowLeader(n *CoreNode) {
 	n.OnLeaderChange(func(id string) {
 		e.mu.Lock()
+		e.leader = id
 		link, core := e.link, e.core
 		e.mu.Unlock()
 		if link != nil && core != id {
 			link.Close(errNotLeader)
 		}
+		select {
+		case e.newLeader <- struct{}{}:
+		default:
+		}
 	})
+}
+
+// leaderFirst puts the address of the leader before the others in a list, if the leader is known and in the list.
+func (e *Edge) leaderFirst(list []string) []string {
+	e.mu.Lock()
+	leader := e.leader
+	e.mu.Unlock()
+	for _, m := range e.Directory.ListMembers() {
+		if i := slices.Index(list, m.Address); m.Node == leader && i > 0 {
+			copy(list[1:i+1], list[:i])
+			list[0] = m.Address
+		}
+	}
+	return list
 }
 
 // AskForVote asks the leader for a vote until this core has one.

@@ -200,7 +200,8 @@ const (
 )
 
 // errOnlyCore is the error of a move of the leadership where no other core has a vote.
-var errOnlyCore = errors.New("the cluster has one core with a vote, which is the leader")
+var errOnlyCore = errors.New("the cluster has one core with a vote, which is the leader: add another " +
+	"core first, with parley cluster token --role core")
 
 // moveLeader makes another core the leader. Requests wait meanwhile, and the new leader answers them.
 func (s *Server) moveLeader() error {

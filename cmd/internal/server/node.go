@@ -112,7 +112,7 @@ func openNode(c *Config) (*cluster.Directory, *edgeNode, error) {
 // join exchanges the token of the settings for a certificate.
 func join(c *Config) (*cluster.Directory, error) {
 	if err := peer.CheckNodeID(c.Node); err != nil {
-		return nil, fmt.Errorf("node: %w", err)
+		return nil, err
 	}
 	if entries, err := os.ReadDir(c.Data); err == nil && len(entries) > 0 {
 		return nil, fmt.Errorf("%s is not empty: a new node needs a directory of its own", c.Data)

@@ -17,7 +17,7 @@ import (
 // not running. place and credentials are the settings files and files-credentials; cores that join get the place. It
 // returns where the files are.
 func ClusterInit(data, node, peerListen, place, credentials string) (p FilePlace, err error) {
-	if _, ran, _ := RemoteCommand(data, "server-info", nil); ran {
+	if _, ran, _ := RemoteCommand(data, "server-info", nil); ran && !cluster.Exists(data) {
 		return p, fmt.Errorf("a server is running in %s: stop it first", data)
 	}
 	if err := os.MkdirAll(data, 0o700); err != nil {

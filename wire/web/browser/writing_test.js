@@ -284,9 +284,24 @@ scene('an editor completes names and formats, and a file dropped beside the box 
   assert.equal(await editor.inputValue(), 'Hello @**Bo Park** ');
   await editor.press('Control+b');
   await editor.pressSequentially('now');
+  // The tools of the compose box, uploads and the preview are in the editor too.
+  const tools = ann.page.locator('.editor');
+  await editor.press('End');
+  await editor.pressSequentially('\n');
+  await tools.getByRole('button', { name: 'List', exact: true }).click();
+  const chosen = ann.page.waitForEvent('filechooser');
+  await tools.getByRole('button', { name: 'Upload files' }).click();
+  await (await chosen).setFiles({ name: 'menu.txt', mimeType: 'text/plain', buffer: Buffer.from('soup') });
+  await eventually('the link is in the editor', async () => /- \[menu\.txt\]\(\/user_uploads\//.test(await editor.inputValue()));
+  await tools.getByRole('button', { name: 'Preview' }).click();
+  await tools.getByRole('region', { name: 'Preview' }).locator('li a', { hasText: 'menu.txt' }).waitFor();
+  assert.equal(await editor.isVisible(), false);
+  await ann.page.keyboard.press('Alt+p');
+  await editor.waitFor();
   await editor.press('Tab');
   await ann.page.keyboard.press('Enter');
   await text(ann, 'Hello').locator('strong', { hasText: 'now' }).waitFor();
+  await text(ann, 'Hello').locator('li a', { hasText: 'menu.txt' }).waitFor();
   await ann.page.locator('.message-pane').evaluate((el) => {
     const data = new DataTransfer();
     data.items.add(new File(['some words'], 'notes.txt', { type: 'text/plain' }));

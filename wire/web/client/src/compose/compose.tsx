@@ -218,20 +218,7 @@ function Box() {
         </div>
       )}
       <div class="compose-tools" role="toolbar" aria-label={t("Formatting")}>
-        <fieldset class="compose-text-tools" disabled={preview !== null}>
-          <Tool label={t("Bold")} icon="bold" run={() => wrap(area.current!, "**", "**")} />
-          <Tool label={t("Italic")} icon="italic" run={() => wrap(area.current!, "*", "*")} />
-          <Tool label={t("Link")} icon="link" run={() => wrap(area.current!, "[", "](url)")} />
-          <Tool label={t("Code")} icon="code" run={() => code(area.current!)} />
-          <Tool label={t("List")} icon="list" run={() => linePrefix(area.current!, "- ")} />
-          <Tool label={t("Quote")} icon="quote" run={() => linePrefix(area.current!, "> ")} />
-          <Tool label={t("Emoji")} icon="smile" run={(b) => openEmojiPicker(b, (e) => insert(area.current!, `:${e.emoji_name}: `))} />
-          {composeTools
-            .filter((x) => x.shown?.() ?? true)
-            .map((x) => (
-              <Tool key={x.id} label={x.label()} icon={x.icon} run={(b) => x.run(area.current!, b)} />
-            ))}
-        </fieldset>
+        <TextTools area={area} disabled={preview !== null} />
         {tooLong && (
           <span class="too-long" role="alert">
             {limit - [...content].length}
@@ -283,6 +270,28 @@ function openSendMenu(at: HTMLElement, sent: (to: Destination) => void): void {
     },
   }));
   openPopover(at, <Menu label={t("More ways to send")} items={items} />);
+}
+
+// TextTools are the buttons that change the text of the compose box or of an editor. without are ids of tools that the
+// place does not have.
+export function TextTools(p: { area: { current: HTMLTextAreaElement | null }; disabled: boolean; without?: string[] }) {
+  const { area } = p;
+  return (
+    <fieldset class="compose-text-tools" disabled={p.disabled}>
+      <Tool label={t("Bold")} icon="bold" run={() => wrap(area.current!, "**", "**")} />
+      <Tool label={t("Italic")} icon="italic" run={() => wrap(area.current!, "*", "*")} />
+      <Tool label={t("Link")} icon="link" run={() => wrap(area.current!, "[", "](url)")} />
+      <Tool label={t("Code")} icon="code" run={() => code(area.current!)} />
+      <Tool label={t("List")} icon="list" run={() => linePrefix(area.current!, "- ")} />
+      <Tool label={t("Quote")} icon="quote" run={() => linePrefix(area.current!, "> ")} />
+      <Tool label={t("Emoji")} icon="smile" run={(b) => openEmojiPicker(b, (e) => insert(area.current!, `:${e.emoji_name}: `))} />
+      {composeTools
+        .filter((x) => !p.without?.includes(x.id) && (x.shown?.() ?? true))
+        .map((x) => (
+          <Tool key={x.id} label={x.label()} icon={x.icon} run={(b) => x.run(area.current!, b)} />
+        ))}
+    </fieldset>
+  );
 }
 
 function Tool(p: { label: string; icon: Parameters<typeof Icon>[0]["name"]; run: (button: HTMLElement) => void }) {

@@ -4,6 +4,7 @@ import { memo } from "../ui/memo.ts";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { t } from "../i18n/text.ts";
 import { peek, read } from "../store/store.ts";
+import { keepPosition } from "./players.ts";
 import { playgroundAddress } from "./playground.ts";
 import { isInSetting } from "../store/queries.ts";
 import { formatTime } from "../ui/time.ts";
@@ -40,6 +41,7 @@ function prepare(html: string): DocumentFragment {
   each("img", (el) => el.setAttribute("loading", "lazy"));
   each(".message_inline_image", inlineSize);
   gatherImages(root);
+  each("audio", (el) => keepPosition(el as HTMLMediaElement));
   const styled = [...root.querySelectorAll<HTMLElement>("[data-style]")];
   if (root.querySelector(".katex")) void import("./katex.ts").then((k) => k.loadStyles());
   onlyEmoji(root);

@@ -1,14 +1,16 @@
 // The editor in the place of a message's text.
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { ApiError, errorText } from "../api/client.ts";
-import { editMessage, getSource } from "../api/endpoints.ts";
+import { editMessage, getSource, renderMarkdown } from "../api/endpoints.ts";
 import type { Message } from "../api/types.ts";
 import { t } from "../i18n/text.ts";
 import { canEdit } from "../store/permissions.ts";
-import { format, useCompletion } from "../compose/compose.tsx";
+import { format, TextTools, useCompletion } from "../compose/compose.tsx";
 import { dataTakers } from "../compose/extras.ts";
 import { grow } from "../compose/grow.ts";
 import { isUploading, Uploads } from "../compose/uploads.tsx";
+import { Icon } from "../ui/icons.tsx";
+import { Content } from "./content.tsx";
 import { keepText, keptText, stopEdit } from "./edit.ts";
 
 async function sha256(text: string): Promise<string | undefined> {
@@ -23,6 +25,7 @@ export function Editor({ message: m }: { message: Message }) {
   const [text, setText] = useState(kept?.text ?? "");
   const [error, setError] = useState("");
   const [busy, setBusy] = useState(false);
+  const [preview, setPreview] = useState<string | null>(null);
   const area = useRef<HTMLTextAreaElement>(null);
   const editable = canEdit(m);
   const completion = useCompletion(area.current);
@@ -75,16 +78,39 @@ export function Editor({ message: m }: { message: Message }) {
       void save();
     }
   };
+  const togglePreview = (): void => {
+    if (preview !== null) {
+      setPreview(null);
+      requestAnimationFrame(() => area.current?.focus());
+      return;
+    }
+    renderMarkdown(text).then(
+      (a) => setPreview(a.rendered),
+      (err: unknown) => setError(errorText(err)),
+    );
+  };
+  const previewKey = (e: KeyboardEvent): void => {
+    if (!editable || !e.altKey || e.code !== "KeyP") return;
+    e.preventDefault();
+    e.stopPropagation();
+    togglePreview();
+  };
   const take = (e: Event, data: DataTransfer | null): void => {
     if (editable && data && dataTakers.some((taker) => taker(data, area.current!))) e.preventDefault();
   };
   return (
-    <div class="editor" onDragOver={(e) => e.preventDefault()} onDrop={(e) => take(e, e.dataTransfer)}>
+    <div class="editor" onKeyDown={previewKey} onDragOver={(e) => e.preventDefault()} onDrop={(e) => take(e, e.dataTransfer)}>
       <Uploads />
       {completion.list}
+      {preview !== null && (
+        <div class="editor-preview" tabIndex={0} role="region" aria-label={t("Preview")}>
+          <Content html={preview} />
+        </div>
+      )}
       <textarea
         ref={area}
         class="input"
+        hidden={preview !== null}
         aria-label={t("Text of the message")}
         value={text}
         readOnly={!editable || source === null}
@@ -103,6 +129,14 @@ export function Editor({ message: m }: { message: Message }) {
         <p class="send-error" role="alert">
           {error}
         </p>
+      )}
+      {editable && (
+        <div class="compose-tools" role="toolbar" aria-label={t("Formatting")}>
+          <TextTools area={area} disabled={preview !== null || source === null} without={["snippets"]} />
+          <button type="button" class={`icon-button ${preview !== null ? "pressed" : ""}`} aria-pressed={preview !== null} aria-label={t("Preview")} title={t("Preview")} onClick={togglePreview}>
+            <Icon name="eye" size={17} />
+          </button>
+        </div>
       )}
       <div class="editor-foot">
         {editable && (

@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import { t } from "../i18n/text.ts";
 import { closeDialog, Dialog, openDialog } from "../ui/dialogs.tsx";
 import { Icon } from "../ui/icons.tsx";
+import { keepPosition } from "./players.ts";
 
 interface Picture {
   src: string;
@@ -17,6 +18,10 @@ export function openLightbox(at: HTMLAnchorElement): void {
   openDialog(<Lightbox pictures={pictures} first={Math.max(0, all.indexOf(at))} />);
 }
 
+function onPlayer(el: HTMLVideoElement | null): void {
+  if (el) keepPosition(el);
+}
+
 function Lightbox({ pictures, first }: { pictures: Picture[]; first: number }) {
   const [at, setAt] = useState(first);
   const p = pictures[at]!;
@@ -28,15 +33,16 @@ function Lightbox({ pictures, first }: { pictures: Picture[]; first: number }) {
         tabIndex={0}
         autofocus
         onKeyDown={(e) => {
-          if (e.key === "ArrowRight") step(1);
-          if (e.key === "ArrowLeft") step(-1);
+          if (e.target instanceof HTMLVideoElement) return; // the arrows go through the video
+          const forward = document.documentElement.dir === "rtl" ? "ArrowLeft" : "ArrowRight";
+          if (e.key === "ArrowRight" || e.key === "ArrowLeft") step(e.key === forward ? 1 : -1);
           if (e.key === "v") closeDialog();
         }}
       >
         <button type="button" class="icon-button" aria-label={t("Previous image")} disabled={at === 0} onClick={() => step(-1)}>
           <Icon name="chevronRight" size={28} />
         </button>
-        {p.video ? <video src={p.src} controls aria-label={p.title} /> : <img src={p.src} alt={p.title} />}
+        {p.video ? <video key={p.src} ref={onPlayer} src={p.src} controls aria-label={p.title} /> : <img src={p.src} alt={p.title} />}
         <button type="button" class="icon-button" aria-label={t("Next image")} disabled={at === pictures.length - 1} onClick={() => step(1)}>
           <Icon name="chevronRight" size={28} />
         </button>

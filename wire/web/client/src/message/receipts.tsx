@@ -17,7 +17,7 @@ function Receipts({ id }: { id: number }) {
   const [error, setError] = useState("");
   useEffect(() => {
     getReceipts(id).then(
-      (a) => setUsers(a.user_ids),
+      (a) => setUsers(a.user_ids.toSorted((x, y) => userName(x).localeCompare(userName(y)))),
       (err: unknown) => setError(errorText(err)),
     );
   }, [id]);

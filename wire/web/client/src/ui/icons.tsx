@@ -72,10 +72,13 @@ export function channelIcon(c: Channel | undefined): IconName {
   return c?.is_web_public ? "globe" : "hash";
 }
 
+// directed are the icons that point in the direction of the text. Pages from right to left show them mirrored.
+const directed = new Set<IconName>(["chevronRight", "feed", "list", "logout", "move", "quote", "reply", "send", "todo", "topic"]);
+
 export function Icon({ name, size = 18, filled = false }: { name: IconName; size?: number; filled?: boolean }) {
   return (
     <svg
-      class="icon"
+      class={directed.has(name) ? "icon directed" : "icon"}
       width={size}
       height={size}
       viewBox="0 0 24 24"

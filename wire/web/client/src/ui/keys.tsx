@@ -30,6 +30,9 @@ function inField(target: EventTarget | null): boolean {
   return !!el?.closest?.("input, textarea, select, [contenteditable]");
 }
 
+// playerKeys are those that a sound or video with the focus uses.
+const playerKeys = new Set([" ", "Enter", "ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "Home", "End"]);
+
 // press runs a shortcut by its name, such as "ArrowUp".
 export function press(name: string): void {
   table.get(name)?.run();
@@ -45,6 +48,7 @@ export function startKeys(): void {
     if (inField(e.target) || dialogs.value.length || popover.value) return;
     const onButton = (e.target as HTMLElement).closest?.("a, button, [role=button]");
     if (onButton && (e.key === "Enter" || e.key === " ")) return;
+    if (e.target instanceof HTMLMediaElement && playerKeys.has(e.key)) return;
     const found = table.get(nameOf(e));
     if (!found || (routes.peek().overlay && !found.inOverlays) || found.run() === false) return;
     e.preventDefault();

@@ -1,1 +1,0 @@
-import{ab as r}from"./chunk-4CJ3LAC6.js";r();
