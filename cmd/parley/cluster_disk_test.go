@@ -78,7 +78,7 @@ func (all *runningCores) followerHasNoSpace(d *fullDisk, follower, other *runnin
 	eventually(t, "the core without space says so", func() bool {
 		return strings.Contains(d.health(), `"disk":"full`)
 	})
-	if !strings.Contains(follower.program.output(), "the log takes no operations until there is space") {
+	if !strings.Contains(follower.program.output(), "the log rejects operations until there is space") {
 		t.Error("the core without space has stored everything")
 	}
 	d.ann.url = "http://" + other.listen

@@ -105,7 +105,7 @@ func TestDamagedStream(t *testing.T) {
 			c.kill(behind)
 			w.mustAdd(t, 100, 4000)
 			for _, n := range c.nodes {
-				c.wait("the log is shortened", func() bool { return backups == 0 || n.Truncate() == nil })
+				c.wait("the log is truncated", func() bool { return backups == 0 || n.Truncate() == nil })
 			}
 			w.mustAdd(t, 5, 10)
 			c.network.flip(c.address[behind])
