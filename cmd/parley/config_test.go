@@ -72,7 +72,7 @@ func TestInvalidSettings(t *testing.T) {
 		`rate-limit must not be negative: -1`:          configFile(t, "rate-limit = -1"),
 		`read-timeout must not be negative: -1s`:       {"--read-timeout", "-1s"},
 		`--rate-limit: "many" is not a number`:         {"--rate-limit", "many"},
-		`--idle-timeout: "1" is not a duration`:            {"--idle-timeout", "1"},
+		`--idle-timeout: "1" is not a duration`:        {"--idle-timeout", "1"},
 		`--demo: "perhaps" is not true or false`:       {"--demo=perhaps"},
 		`unknown setting "lisen"`:                      configFile(t, `lisen = "x"`),
 		`rate-limit: `:                                 configFile(t, `rate-limit = "x"`),
