@@ -158,9 +158,9 @@ if (modes.length === 0) {
     await go(s, 'light', {}, {}, quick);
   }, LONG_MS);
 
-  scene('on a phone every view fits, and fingers find each control', async (s) => {
+  scene('on a phone axe-core finds nothing, every view fits, and fingers find each control', async (s) => {
     await go(s, 'phone', PHONE, {}, async (page) => {
-      const found = await room(page);
+      const found = [...await axe(page), ...await room(page)];
       await page.setViewportSize({ width: 320, height: 640 });
       found.push(...(await room(page)).map((x) => `320 pixels: ${x}`));
       await page.setViewportSize(PHONE.viewport);

@@ -2,14 +2,12 @@
 // must have seen no error in its console, no violation of the content security policy and no failed request that the
 // scene did not expect.
 import assert from 'node:assert/strict';
-import fs from 'node:fs';
-import { createRequire } from 'node:module';
 import { after, test } from 'node:test';
 import { chromium } from 'playwright-core';
+import { axe } from './look.js';
 import { PASSWORD, Parley, TIMEOUT_MS, send } from './parley.js';
 
 const SCENE_MS = 90_000; // the longest scene takes a tenth of this
-const AXE = fs.readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
 // FEATURES are switched off. Chromium obeys only the last such list, so the first ones repeat Playwright's. The pages of
 // the address bar (WebUIOmnibox), which no scene sees, would cost each profile a process of its own.
@@ -267,26 +265,20 @@ export class Profile {
     }, [address, options, fields]);
   }
 
-  // accessible checks the page with axe-core: in light and dark, at the width of a desktop and of a phone, where it
-  // must not be wider than the screen. Dark differs from light in its colours, so only these are checked again. Nothing
-  // moves meanwhile: axe-core would measure colours in between.
+  // accessible checks the page with axe-core in light and dark, and at the width of a phone, where it must not be wider
+  // than the screen. Dark differs from light in its colours, so only these are checked again. Nothing moves meanwhile:
+  // axe-core would measure colours in between. every_view_test.js has the views of the client on phones.
   async accessible() {
     const before = this.page.viewportSize();
+    await this.page.setViewportSize({ width: 1280, height: 720 });
     for (const colorScheme of ['light', 'dark']) {
-      for (const width of [1280, 320]) {
-        await this.page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
-        await this.page.setViewportSize({ width, height: 720 });
-        if (!await this.page.evaluate(() => 'axe' in globalThis)) await this.page.evaluate(AXE);
-        const found = await this.page.evaluate(async (rules) => {
-          const { violations } = await globalThis.axe.run(document, { resultTypes: ['violations'], ...rules });
-          return violations.map((v) => `${v.id}: ${v.help}: ${v.nodes.map((n) => n.html).join(' ').slice(0, 500)}`);
-        }, colorScheme === 'dark' ? { runOnly: ['color-contrast'] } : {});
-        const scrolled = await this.page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
-        const at = `${this.path()} "${await this.page.title()}" ${colorScheme}, ${width} pixels`;
-        assert.deepEqual(found, [], `axe-core at ${at}`);
-        assert.ok(scrolled <= 0, `${at}: the page is ${scrolled} pixels too wide`);
-      }
+      await this.page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
+      const found = await axe(this.page, colorScheme === 'dark' ? ['color-contrast'] : undefined);
+      assert.deepEqual(found, [], `axe-core at ${this.path()} "${await this.page.title()}" ${colorScheme}`);
     }
+    await this.page.setViewportSize({ width: 320, height: 720 });
+    const scrolled = await this.page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+    assert.ok(scrolled <= 0, `${this.path()}: the page is ${scrolled} pixels too wide`);
     await this.page.emulateMedia({ colorScheme: null, reducedMotion: null });
     await this.page.setViewportSize(before);
   }

@@ -41,6 +41,7 @@ function prepare(html: string): DocumentFragment {
   each("img", (el) => el.setAttribute("loading", "lazy"));
   each(".message_inline_image", inlineSize);
   gatherImages(root);
+  each("pre", (el) => (el.tabIndex = 0)); // the keyboard scrolls long lines
   each("audio", (el) => keepPosition(el as HTMLMediaElement));
   const styled = [...root.querySelectorAll<HTMLElement>("[data-style]")];
   if (root.querySelector(".katex")) void import("./katex.ts").then((k) => k.loadStyles());
