@@ -24,7 +24,7 @@ func (n *Node) OnLeadership(fn func(leader bool)) {
 
 // IsElected reports whether this node has won the newest election that it knows of. It may not have applied the entries
 // of earlier leaders yet; when it has, OnLeadership reports it as the leader.
-func (n *Node) IsElected() bool { return n.raft.State() == raft.Leader }
+func (n *Node) IsElected() bool { return n.isStarted() && n.raft.State() == raft.Leader }
 
 // OnLeaderChange calls fn with the id of each new leader, until the node is closed. fn must not block.
 func (n *Node) OnLeaderChange(fn func(id string)) {

@@ -34,9 +34,9 @@ func TestNewerDataDirectoryIsRefused(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		strconv.Itoa(DataVersion() + 1): "served by a newer parley",
-		"":                              "has no version number",
-		"new":                           "has no version number",
-		"-1":                            "has no version number",
+		"":                              "not a version number",
+		"new":                           "not a version number",
+		"-1":                            "not a version number",
 	} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
