@@ -245,7 +245,7 @@ func TestEdgeLinks(t *testing.T) {
 // linksOpened returns how often the edges have opened a link to the core.
 func (c *edgesOfCore) linksOpened() (n int) {
 	for _, e := range c.edges {
-		n += strings.Count(e.output(), `msg="link to the core open"`)
+		n += strings.Count(e.output(), `msg="link to the core opened"`)
 	}
 	return n
 }

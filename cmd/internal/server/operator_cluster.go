@@ -50,7 +50,7 @@ func ClusterDissolve(data string, acceptLoss bool) (applied uint64, err error) {
 }
 
 // errSingleNode is the error of cluster commands on a directory that is no node's.
-var errSingleNode = errors.New("this is a single server: parley cluster init makes it the first node of a cluster")
+var errSingleNode = errors.New("this is a single node: parley cluster init makes it the first node of a cluster")
 
 // errNotRunning is the error of commands that only a running core can execute.
 var errNotRunning = errors.New("the core is not running: start it, or run the command at another core")
