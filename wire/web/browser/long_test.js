@@ -20,10 +20,10 @@ scene('a long message is shortened, opened and shortened again, and lists keep t
   const more = row.getByRole('button', { name: 'Show more' });
   const less = row.getByRole('button', { name: 'Show less' });
   const height = () => row.evaluate((el) => el.getBoundingClientRect().height);
-  const list = await ann.page.locator('.virtual').boundingBox();
   // The view is at its end, and the end of the long message is in it.
   await text(ann, 'After').waitFor();
   await more.waitFor();
+  const list = await ann.page.locator('.virtual').boundingBox();
   assert.ok(await height() < list.height, 'the message is lower than the list');
   assert.equal(await ann.page.locator('.to-end').count(), 0);
   await more.click();
