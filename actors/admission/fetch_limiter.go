@@ -73,70 +73,70 @@ func NewFetchLimiter(limit time.Duration) FetchLimiter {
 }
 
 // CountProduced counts the events of a command.
-func (p *FetchLimiter) CountProduced(events int) {
-	p.tokens -= float64(events)
-	p.produced += events
-	p.mean += (float64(events) - p.mean) / 16
+func (f *FetchLimiter) CountProduced(events int) {
+	f.tokens -= float64(events)
+	f.produced += events
+	f.mean += (float64(events) - f.mean) / 16
 }
 
 // Allows reports whether clients will fetch the events of a further command in time. uncommitted is the number of
 // commands whose events are not counted yet.
-func (p *FetchLimiter) Allows(uncommitted int, now time.Duration) bool {
-	p.refill(now)
-	if p.late || p.tokens <= float64(uncommitted)*p.mean {
-		p.throttled = true
+func (f *FetchLimiter) Allows(uncommitted int, now time.Duration) bool {
+	f.refill(now)
+	if f.late || f.tokens <= float64(uncommitted)*f.mean {
+		f.throttled = true
 		return false
 	}
 	return true
 }
 
 // refill adds the tokens since the last refill.
-func (p *FetchLimiter) refill(now time.Duration) {
-	p.endWindow(now)
-	if most := p.rate * burst.Seconds(); p.tokens < most {
-		p.tokens = min(p.tokens+p.rate*(now-p.at).Seconds(), most)
+func (f *FetchLimiter) refill(now time.Duration) {
+	f.endWindow(now)
+	if most := f.rate * burst.Seconds(); f.tokens < most {
+		f.tokens = min(f.tokens+f.rate*(now-f.at).Seconds(), most)
 	}
-	p.at = now
+	f.at = now
 }
 
 // CountFetched adds answers to polls.
-func (p *FetchLimiter) CountFetched(a Answers, now time.Duration) {
-	p.endWindow(now)
-	p.answers.Add(a)
+func (f *FetchLimiter) CountFetched(a Answers, now time.Duration) {
+	f.endWindow(now)
+	f.answers.Add(a)
 }
 
 // endWindow adjusts the rate if the window is over.
-func (p *FetchLimiter) endWindow(now time.Duration) {
-	took := now - p.began
+func (f *FetchLimiter) endWindow(now time.Duration) {
+	took := now - f.began
 	if took < pollWindow {
 		return
 	}
 	share := min(took.Seconds()/averageWindow.Seconds(), 1)
-	fetched := float64(p.answers.Events) / took.Seconds()
-	p.meanFetched += (fetched - p.meanFetched) * share
-	p.meanProduced += (float64(p.produced)/took.Seconds() - p.meanProduced) * share
-	if p.meanFetched > 0 { // converts to the unit of produced events
-		fetched *= p.meanProduced / p.meanFetched
+	fetched := float64(f.answers.Events) / took.Seconds()
+	f.meanFetched += (fetched - f.meanFetched) * share
+	f.meanProduced += (float64(f.produced)/took.Seconds() - f.meanProduced) * share
+	if f.meanFetched > 0 { // converts to the unit of produced events
+		fetched *= f.meanProduced / f.meanFetched
 	}
 	waited := time.Duration(0)
-	if p.answers.Count > 0 && took < maxWindow {
-		waited = p.answers.Waited / time.Duration(p.answers.Count)
+	if f.answers.Count > 0 && took < maxWindow {
+		waited = f.answers.Waited / time.Duration(f.answers.Count)
 	}
-	if waited > p.limit/4 {
-		p.behind = min(p.behind+took, fetchedWindow)
-		p.fetched += (fetched - p.fetched) * min(took.Seconds()/p.behind.Seconds(), 1)
+	if waited > f.limit/4 {
+		f.behind = min(f.behind+took, fetchedWindow)
+		f.fetched += (fetched - f.fetched) * min(took.Seconds()/f.behind.Seconds(), 1)
 	} else { // clients fetch all events, so fetched would be less than they can fetch
-		p.behind = max(p.behind-took, 0)
+		f.behind = max(f.behind-took, 0)
 	}
-	p.late = waited > p.limit
+	f.late = waited > f.limit
 	switch {
-	case waited > p.limit/2:
-		p.rate = max(p.fetched*catchUpShare, minRate)
-		p.tokens = min(p.tokens, 0)
-	case waited > p.limit/4:
-		p.rate = max(min(p.rate, p.fetched), minRate)
-	case p.throttled:
-		p.rate *= growth
+	case waited > f.limit/2:
+		f.rate = max(f.fetched*catchUpShare, minRate)
+		f.tokens = min(f.tokens, 0)
+	case waited > f.limit/4:
+		f.rate = max(min(f.rate, f.fetched), minRate)
+	case f.throttled:
+		f.rate *= growth
 	}
-	p.answers, p.produced, p.throttled, p.began = Answers{}, 0, false, now
+	f.answers, f.produced, f.throttled, f.began = Answers{}, 0, false, now
 }

@@ -41,24 +41,24 @@ func NewWaitQueue[K comparable, T any](max, maxAccount int) *WaitQueue[K, T] {
 }
 
 // Len returns the number of items.
-func (r *WaitQueue[K, T]) Len() int { return r.count }
+func (q *WaitQueue[K, T]) Len() int { return q.count }
 
 // Add adds an item. If the queue is full, it refuses an item and returns it: the new item if its account already has
 // maxAccount items, else the newest item of the account with the most items. Bots' items are refused before those of
 // people.
-func (r *WaitQueue[K, T]) Add(a Account[K], value T, now time.Duration) (refused T, full bool) {
-	l := r.classOf(a)
+func (q *WaitQueue[K, T]) Add(a Account[K], value T, now time.Duration) (refused T, full bool) {
+	l := q.classOf(a)
 	w := l.byUser[a.User]
-	if w != nil && len(w.items) >= r.maxAccount {
+	if w != nil && len(w.items) >= q.maxAccount {
 		return value, true
 	}
-	if r.count >= r.max {
-		from := r.chooseVictim(a)
+	if q.count >= q.max {
+		from := q.chooseVictim(a)
 		if from == nil {
 			return value, true
 		}
 		refused, full = from.dropNewest(), true
-		r.count--
+		q.count--
 		w = l.byUser[a.User] // this account may have lost its only item
 	}
 	if w == nil {
@@ -67,15 +67,15 @@ func (r *WaitQueue[K, T]) Add(a Account[K], value T, now time.Duration) (refused
 		l.turns = append(l.turns, w)
 	}
 	w.items = append(w.items, waitingItem[T]{value, now})
-	r.count++
+	q.count++
 	return refused, full
 }
 
-func (r *WaitQueue[K, T]) classOf(a Account[K]) *class[K, T] {
+func (q *WaitQueue[K, T]) classOf(a Account[K]) *class[K, T] {
 	if a.Bot {
-		return &r.bots
+		return &q.bots
 	}
-	return &r.people
+	return &q.people
 }
 
 // victim is the account whose newest item is refused.
@@ -87,10 +87,10 @@ type victim[K comparable, T any] struct {
 // chooseVictim returns the account that loses an item to make room for an item of a. If a is a person and bots wait, it
 // is the bot with the most items; else the account of a's class with the most items, if it still has at least as many
 // as a afterwards. It returns nil if the new item of a must be refused.
-func (r *WaitQueue[K, T]) chooseVictim(a Account[K]) *victim[K, T] {
-	l, least := r.classOf(a), 2
-	if !a.Bot && len(r.bots.turns) > 0 {
-		l, least = &r.bots, 1
+func (q *WaitQueue[K, T]) chooseVictim(a Account[K]) *victim[K, T] {
+	l, least := q.classOf(a), 2
+	if !a.Bot && len(q.bots.turns) > 0 {
+		l, least = &q.bots, 1
 	} else if w := l.byUser[a.User]; w != nil {
 		least += len(w.items)
 	}
@@ -129,10 +129,10 @@ func (l *class[K, T]) remove(w *waiter[K, T]) {
 }
 
 // Next removes and returns the item that is next, and how long it has waited.
-func (r *WaitQueue[K, T]) Next(now time.Duration) (value T, waited time.Duration, ok bool) {
-	l := &r.people
+func (q *WaitQueue[K, T]) Next(now time.Duration) (value T, waited time.Duration, ok bool) {
+	l := &q.people
 	if len(l.turns) == 0 {
-		l = &r.bots
+		l = &q.bots
 	}
 	if len(l.turns) == 0 {
 		return value, 0, false
@@ -147,13 +147,13 @@ func (r *WaitQueue[K, T]) Next(now time.Duration) (value T, waited time.Duration
 	} else {
 		delete(l.byUser, w.user)
 	}
-	r.count--
+	q.count--
 	return item.value, now - item.since, true
 }
 
 // Expire removes and returns the items that have waited since before a time.
-func (r *WaitQueue[K, T]) Expire(before time.Duration) (expired []T) {
-	for _, l := range []*class[K, T]{&r.people, &r.bots} {
+func (q *WaitQueue[K, T]) Expire(before time.Duration) (expired []T) {
+	for _, l := range []*class[K, T]{&q.people, &q.bots} {
 		kept := l.turns[:0]
 		for _, w := range l.turns {
 			n := 0
@@ -166,7 +166,7 @@ func (r *WaitQueue[K, T]) Expire(before time.Duration) (expired []T) {
 			} else {
 				delete(l.byUser, w.user)
 			}
-			r.count -= n
+			q.count -= n
 		}
 		clear(l.turns[len(kept):])
 		l.turns = kept
