@@ -58,10 +58,7 @@ func TestMattermostSamples(t *testing.T) {
 				for _, c := range want.Channels {
 					members += len(c.Members)
 				}
-				for _, c := range []struct {
-					what      string
-					got, want int
-				}{
+				expectCounts(t, []count{
 					{"users", r.Users, want.Users + len(want.Placeholders)}, {"channels", r.Channels,
 						len(want.Channels)},
 					{"subscriptions", r.Subscriptions, members}, {"direct messages", r.DirectMessages,
@@ -69,11 +66,7 @@ func TestMattermostSamples(t *testing.T) {
 					{"channel messages", r.Messages - r.DirectMessages, want.Messages}, {"reactions",
 						r.Reactions, want.Reactions},
 					{"attachments", r.Attachments, row.Attachments}, {"emoji", r.Emoji, len(row.Emoji)},
-				} {
-					if c.got != c.want {
-						t.Errorf("%d %s, want %d", c.got, c.what, c.want)
-					}
-				}
+				})
 				checkMattermostTeam(t, p, &want)
 				if t.Failed() {
 					t.Logf("dropped: %v", r.Dropped)

@@ -188,10 +188,7 @@ func TestRocketChatSample(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := reports[0]
-	for _, c := range []struct {
-		what      string
-		got, want int
-	}{
+	expectCounts(t, []count{
 		{"users", r.Users, 6}, {"channels", r.Channels, 6}, {"messages", r.Messages, 43},
 		{"direct messages", r.DirectMessages, 8}, {"threads", len(r.PerThread), 3}, {"reactions", r.Reactions, 10},
 		{"attachments", r.Attachments, 4}, {"emoji", r.Emoji, 2}, {"subscriptions", r.Subscriptions, 10},
@@ -204,11 +201,7 @@ func TestRocketChatSample(t *testing.T) {
 		{"unknown reactions", droppedAs(r, "reactions", ""), 2}, {"pins", droppedAs(r, "pins", ""), 1},
 		{"saved messages", droppedAs(r, "saved messages", ""), 1},
 		{"missing uploads", droppedAs(r, "attachments", "missing"), 1},
-	} {
-		if c.got != c.want {
-			t.Errorf("%d %s, want %d", c.got, c.what, c.want)
-		}
-	}
+	})
 	checkRocketSample(t, p)
 	if t.Failed() {
 		t.Logf("dropped: %v", r.Dropped)
@@ -418,10 +411,7 @@ func TestRocketChatWithGaps(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := reports[0]
-	for _, c := range []struct {
-		what      string
-		got, want int
-	}{
+	expectCounts(t, []count{
 		{"users", r.Users, 3}, {"messages", r.Messages, 7}, {"direct messages", r.DirectMessages, 1},
 		{"in a circle", droppedAs(r, "messages", "the parent of the discussion"), 2},
 		{"without members", droppedAs(r, "messages", "the members"), 1},
@@ -429,11 +419,7 @@ func TestRocketChatWithGaps(t *testing.T) {
 		{"without a room", droppedAs(r, "messages", "the room is missing"), 1},
 		{"repeated", droppedAs(r, "messages", "same id"), 1},
 		{"damaged files", droppedAs(r, "attachments", "not in the archive"), 3}, {"attachments", r.Attachments, 0},
-	} {
-		if c.got != c.want {
-			t.Errorf("%d %s, want %d", c.got, c.what, c.want)
-		}
-	}
+	})
 	if t.Failed() {
 		t.Logf("dropped: %v", r.Dropped)
 	}

@@ -73,10 +73,7 @@ func TestSlackSamples(t *testing.T) {
 				t.Fatal(err)
 			}
 			r := reports[0]
-			for _, c := range []struct {
-				what      string
-				got, want int
-			}{
+			expectCounts(t, []count{
 				{"channels", r.Channels, want.Channels + want.Private}, {"subscriptions", r.Subscriptions,
 					want.Memberships},
 				{"messages", r.Messages, want.Messages}, {"senders", len(r.PerAuthor), want.Senders},
@@ -87,11 +84,7 @@ func TestSlackSamples(t *testing.T) {
 				{"files without content", droppedAs(r, "attachments", "not in the archive"), want.Files},
 				{"messages without sender", droppedAs(r, "messages", "without a sender"), want.Senderless},
 				{"deleted files", droppedAs(r, "attachments", "deleted"), want.Tombstones},
-			} {
-				if c.got != c.want {
-					t.Errorf("%d %s, want %d", c.got, c.what, c.want)
-				}
-			}
+			})
 			direct := 0
 			for channel, n := range want.PerChannel {
 				if strings.HasPrefix(channel, "D0") || strings.HasPrefix(channel, "mpdm-") {

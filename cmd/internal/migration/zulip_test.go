@@ -67,6 +67,22 @@ func (p *place) digest(t testing.TB) snapshot.Digest {
 	return snapshot.StateDigest(x.Realm)
 }
 
+// count is a number of a report and what it must be.
+type count struct {
+	what      string
+	got, want int
+}
+
+// expectCounts compares numbers of a report.
+func expectCounts(t *testing.T, list []count) {
+	t.Helper()
+	for _, c := range list {
+		if c.got != c.want {
+			t.Errorf("%d %s, want %d", c.got, c.what, c.want)
+		}
+	}
+}
+
 // The sample of the reference server imports with the counts of its database.
 func TestZulipSample(t *testing.T) {
 	p := openPlace(t, t.TempDir())
@@ -76,20 +92,13 @@ func TestZulipSample(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := reports[0]
-	for _, c := range []struct {
-		what      string
-		got, want int
-	}{
+	expectCounts(t, []count{
 		{"users", r.Users, 23}, {"channels", r.Channels, 16}, {"subscriptions", r.Subscriptions, 160},
 		{"messages", r.Messages, 3173}, {"direct messages", r.DirectMessages, 613 + 301},
 		{"reactions", r.Reactions, 1000}, {"attachments", r.Attachments, 25}, {"edited", r.Edited, 544},
 		{"starred", r.Starred, 361}, {"unread", r.Unread, 10382 - 19}, // 19 of a system bot are not in the export
 		{"emoji", r.Emoji, 3}, {"groups", r.Groups, 5},
-	} {
-		if c.got != c.want {
-			t.Errorf("%d %s, want %d", c.got, c.what, c.want)
-		}
-	}
+	})
 	for _, d := range r.Dropped {
 		if !strings.HasPrefix(d.Kind, "zerver_") {
 			t.Errorf("dropped: %d %s: %s", d.Count, d.Kind, d.Reason)
