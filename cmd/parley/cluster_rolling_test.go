@@ -243,8 +243,8 @@ const (
 	rollingSendEveryPoller = 100 * time.Microsecond
 )
 
-// rollingHands is how many clients register at a time.
-const rollingHands = 12
+// rollingRegistrations is how many queues are registered at a time.
+const rollingRegistrations = 12
 
 func newRollingLoad(t *testing.T, all *runningCores, pollers int) *rollingLoad {
 	l := &rollingLoad{t: t, stop: make(chan struct{})}
@@ -255,17 +255,17 @@ func newRollingLoad(t *testing.T, all *runningCores, pollers int) *rollingLoad {
 	t.Cleanup(loop.Close)
 	l.pollers = make([]*rollingPoller, pollers)
 	var registering sync.WaitGroup
-	for hand := range rollingHands {
+	for worker := range rollingRegistrations {
 		registering.Go(func() {
-			core := all.list[hand%len(all.list)]
-			who := demoAccount(t, "http://"+core.listen, killPeople[hand%len(killPeople)]+"@example.org")
-			for i := hand; i < pollers; i += rollingHands {
+			core := all.list[worker%len(all.list)]
+			who := demoAccount(t, "http://"+core.listen, killPeople[worker%len(killPeople)]+"@example.org")
+			for i := worker; i < pollers; i += rollingRegistrations {
 				q, err := who.newPoller()
 				if err != nil {
 					t.Error(err)
 					return
 				}
-				l.pollers[i] = &rollingPoller{l: l, all: all, core: hand, queue: url.QueryEscape(q.queue), last: q.last,
+				l.pollers[i] = &rollingPoller{l: l, all: all, core: worker, queue: url.QueryEscape(q.queue), last: q.last,
 					auth: base64.StdEncoding.EncodeToString([]byte(who.email + ":" + who.key))}
 				l.pollers[i].conn.Loop = loop
 			}
