@@ -276,8 +276,8 @@ func TestReportsFromBeforeTheOwnership(t *testing.T) {
 	}
 	c = s.owner()
 	r, seq := c.srv.find(1), c.srv.DurableSeq(1)
-	for k := range Shards {
-		c.srv.runtime.send(r.pid, ackReport{shard: k, seq: seq, newest: seq})
+	for k := range SessionActors {
+		c.srv.runtime.send(r.pid, ackReport{sessionActor: k, seq: seq, newest: seq})
 	}
 	digestOf(t, c.srv) // after the reports
 	if n := c.srv.Metrics.UnackedFacts.Load(); n < 3 {

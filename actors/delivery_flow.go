@@ -41,8 +41,8 @@ type delivery struct {
 // that waits for it.
 type deferredDelivery struct {
 	output pendingOutput
-	parts  [Shards][]realm.Publication
-	sizes  [Shards]int64
+	parts  [SessionActors][]realm.Publication
+	sizes  [SessionActors]int64
 }
 
 // Limits of the commands that wait because events are late.
@@ -186,7 +186,7 @@ func (f *deliveryFlow) release(p *pendingOutput) {
 		f.srv.answer(f.handle, p)
 		return
 	}
-	parts, sizes := splitByShard(p.publications)
+	parts, sizes := splitBySessionActor(p.publications)
 	d := &delivery{flow: f}
 	left := int32(0)
 	for k := range parts {
@@ -220,11 +220,11 @@ func (f *deliveryFlow) release(p *pendingOutput) {
 }
 
 // dispatch sends events to the session actors. mu is held.
-func (f *deliveryFlow) dispatch(d *delivery, parts *[Shards][]realm.Publication, sizes *[Shards]int64) {
+func (f *deliveryFlow) dispatch(d *delivery, parts *[SessionActors][]realm.Publication, sizes *[SessionActors]int64) {
 	f.recipients += d.recipients
 	for k, part := range parts {
 		if part != nil {
-			f.srv.runtime.send(f.handle.shards[k], &deliver{f.handle, part, sizes[k], d})
+			f.srv.runtime.send(f.handle.sessionActors[k], &deliver{f.handle, part, sizes[k], d})
 		}
 	}
 }

@@ -16,7 +16,7 @@ func (srv *Server) DeliveryState(id realm.ID, u realm.UserID, fact realm.Seq) (o
 		return false, false
 	}
 	m := &deliveryCheck{realm: id, user: u, seq: fact, reply: make(chan deliveryState, 1)}
-	srv.runtime.send(r.shards[shardOf(u)], m)
+	srv.runtime.send(r.sessionActors[sessionActorOf(u)], m)
 	x := <-m.reply
 	if srv.edgeCount.Load() > 0 {
 		srv.runtime.send(r.pid, m)
@@ -36,14 +36,14 @@ func (a *realmActor) checkDelivery(m *deliveryCheck) {
 	for _, id := range a.homes.byUser[m.user] {
 		if q := a.realm.FindQueue(id); q != nil && q.WantsEvent("message") {
 			x.polling = true
-			x.received = x.received || a.homes.acks[a.homes.edges[id].edge].acked[shardOf(m.user)] >= m.seq
+			x.received = x.received || a.homes.acks[a.homes.edges[id].edge].acked[sessionActorOf(m.user)] >= m.seq
 		}
 	}
 	m.reply <- x
 }
 
 // checkDelivery answers a delivery check from the user's queues that get messages and are kept here.
-func (s *shard) checkDelivery(m *deliveryCheck) {
+func (s *sessionActor) checkDelivery(m *deliveryCheck) {
 	var x deliveryState
 	if r := s.realms[m.realm]; r != nil && r.session(m.user) != nil {
 		for q := r.session(m.user).First; q != nil; q = q.Next {

@@ -12,7 +12,7 @@
 //	Poll, PollAll ──────────────────────────┘
 //	ReportPresence ──► presence actor ──► rows of the next snapshot
 //
-// There is one realm actor, one presence actor and Shards session actors for each organization, and one journal actor.
+// There is one realm actor, one presence actor and 16 session actors for each organization, and one journal actor.
 // The session actors of all organizations share a few goroutines and take turns (session_pool.go). Flow control lets
 // commands wait for their turn when events are delivered late (delivery_flow.go). A user's queues belong to one session
 // actor; a mailbox for each queue would cost more than the queue (BenchmarkFanout).

@@ -55,8 +55,8 @@ type QueueAcks struct {
 	// Acked is the fact up to which every queue of the session actor has acknowledged everything; the largest number if
 	// there is no queue. Seen is the newest fact that it has received, and Adopted the number of the newest Adoption
 	// that it counts: the owner ignores reports older than a registration or an adoption.
-	Acked, Seen [Shards]realm.Seq
-	Adopted     [Shards]uint64
+	Acked, Seen [SessionActors]realm.Seq
+	Adopted     [SessionActors]uint64
 }
 
 // HostedQueues is the list of all queues of a realm that an edge hosts. It is sent in parts of at most MaxHostedQueues.

@@ -26,28 +26,28 @@ func (p *bufferReply) Answer(_ int, parts ...[]byte) bool {
 
 // fanout is one session actor with a queue and a poll for each of its users.
 type fanout struct {
-	shard   *shard
-	realm   *shardRealm
-	users   []realm.UserID
-	polls   pollBatch
-	replies []bufferReply
-	seq     realm.Seq
+	sessionActor *sessionActor
+	realm        *sessionRealm
+	users        []realm.UserID
+	polls        pollBatch
+	replies      []bufferReply
+	seq          realm.Seq
 }
 
 func newFanout(t testing.TB, n int) *fanout {
 	srv := openServer(t, &slowDisk{diskContents: newDiskContents()})
 	createOrganization(t, srv, "ann")
-	f := &fanout{shard: newShard(srv, 0), replies: make([]bufferReply, n), seq: 1}
-	f.realm = f.shard.realm(srv.find(1))
+	f := &fanout{sessionActor: newSessionActor(srv, 0), replies: make([]bufferReply, n), seq: 1}
+	f.realm = f.sessionActor.realm(srv.find(1))
 	for i := range n {
 		q := realm.Queue{
 			ID:         realm.QueueID(fmt.Sprintf("%036d", i)),
-			User:       realm.UserID((i + 1) * Shards),
+			User:       realm.UserID((i + 1) * SessionActors),
 			At:         1,
 			EventTypes: []string{"message"},
 			Idle:       600,
 		}
-		f.shard.openQueue(f.realm, q, false)
+		f.sessionActor.openQueue(f.realm, q, false)
 		f.users = append(f.users, q.User)
 		f.polls = append(f.polls, &wire.PollRequest{
 			Realm: 1,
@@ -62,7 +62,7 @@ func newFanout(t testing.TB, n int) *fanout {
 
 // round sends every user's poll and delivers one message to all.
 func (f *fanout) round() {
-	f.shard.handlePolls(f.polls)
+	f.sessionActor.handlePolls(f.polls)
 	f.seq++
 	text := strings.Repeat("some text ", 20)
 	e := &realm.MessageArrived{Message: realm.MessageInfo{
@@ -72,7 +72,7 @@ func (f *fanout) round() {
 		Topic:       "proof",
 		Body:        &realm.Body{Text: text, HTML: "<p>" + text + "</p>"},
 	}}
-	f.shard.deliver(&deliver{f.realm.handle,
+	f.sessionActor.deliver(&deliver{f.realm.handle,
 		[]realm.Publication{{Seq: f.seq, Notices: []realm.Notice{{To: f.users, Event: e}}}}, 0, nil})
 	for _, p := range f.polls {
 		p.Last = int64(f.seq-1) << 8
@@ -86,7 +86,7 @@ func TestFanoutAllocatesPerMessageOnly(t *testing.T) {
 	}
 	few, many := newFanout(t, 10), newFanout(t, 1000)
 	for _, f := range []*fanout{few, many} {
-		defer closeServer(t, f.shard.srv)
+		defer closeServer(t, f.sessionActor.srv)
 		for range 3 {
 			f.round()
 		}
@@ -109,7 +109,7 @@ func TestFanoutAllocatesPerMessageOnly(t *testing.T) {
 //	go test -run - -bench Fanout ./actors
 func BenchmarkFanout(b *testing.B) {
 	f := newFanout(b, 10_000)
-	defer closeServer(b, f.shard.srv)
+	defer closeServer(b, f.sessionActor.srv)
 	f.round()
 	b.ReportAllocs()
 	b.ResetTimer()

@@ -4,9 +4,9 @@ import "time"
 
 // Limits of the server. Each one protects the process from one busy part.
 const (
-	// Shards is the number of session actors of an organization. It is large enough that two processors never wait for
-	// one actor, and small enough that a notice to every user is only a few sends.
-	Shards = 16
+	// SessionActors is the number of session actors of an organization. It is large enough that two processors never
+	// wait for one actor, and small enough that a notice to every user is only a few sends.
+	SessionActors = 16
 	// MaxInFlight is how many commands and views of one realm may be in progress. Further ones are rejected as busy. At
 	// 50,000 turns a second a full mailbox is a fifth of a second of work.
 	MaxInFlight = 10000

@@ -9,15 +9,15 @@ import (
 // eventRefBytes is the size of one queue's reference to an event.
 const eventRefBytes = 16
 
-// estimateBytes estimates the memory of a fact's events, in bytes: the event, its encoding once for each shard of the
-// audience, and a reference for each recipient. It is an upper bound if the clients are of one kind and have one queue
-// each. Texts count even if the text cache holds them too.
+// estimateBytes estimates the memory of a fact's events, in bytes: the event, its encoding once for each session actor
+// of the audience, and a reference for each recipient. It is an upper bound if the clients are of one kind and have one
+// queue each. Texts count even if the text cache holds them too.
 func estimateBytes(t *realm.Publication) int64 {
 	sum := int64(96)
 	for i := range t.Notices {
 		n := &t.Notices[i]
 		e := int64(256) + estimateEvent(n.Event)
-		sum += e*int64(1+min(len(n.To), Shards)) + eventRefBytes*int64(len(n.To))
+		sum += e*int64(1+min(len(n.To), SessionActors)) + eventRefBytes*int64(len(n.To))
 	}
 	return sum
 }

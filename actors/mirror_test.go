@@ -51,7 +51,7 @@ var mirrorSeeds = map[uint64]string{
 	412641: "unread messages of deactivated users that had moved out of their channels came back with the users",
 	411162: "clients without deactivated groups got the members of such groups",
 	101305: "a user with a starred but unreadable message got no event for its deletion",
-	940205: "a queue without polls lost its events in a second crash, if an older one of its shard had ended",
+	940205: "a queue without polls lost its events in a second crash, if an older one of its session actor had ended",
 }
 
 // TestMirrors runs N random crowds from SEED on against the real server, through the endpoints, without a network.

@@ -33,8 +33,8 @@ type loadedRealm struct {
 	publications []realm.Publication // events that queues may not have acknowledged
 	fromRows     int                 // how many of the publications are from the rows; the others were replayed
 
-	ackedThrough     [Shards]realm.Seq // per shard, as far as the journal says
-	accountsToUpdate []realm.UserID    // users whose accounts replayed facts may have changed
+	ackedThrough     [SessionActors]realm.Seq // per session actor, as far as the journal says
+	accountsToUpdate []realm.UserID           // users whose accounts replayed facts may have changed
 }
 
 // load reads a realm's rows and replays the facts after them.
@@ -128,8 +128,8 @@ func (l *loadedRealm) replay(t *journalTail) error {
 			case realm.CredentialChange:
 				l.accountsToUpdate = append(l.accountsToUpdate, f.Accounts()...)
 			case *realm.QueuesCaughtUp:
-				if f.Shards == Shards && f.Shard >= 0 && f.Shard < Shards {
-					l.ackedThrough[f.Shard] = max(l.ackedThrough[f.Shard], f.Through)
+				if f.Actors == SessionActors && f.Actor >= 0 && f.Actor < SessionActors {
+					l.ackedThrough[f.Actor] = max(l.ackedThrough[f.Actor], f.Through)
 				}
 			}
 		}

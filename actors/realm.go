@@ -40,13 +40,13 @@ type (
 		at    realm.Seq
 		err   error
 	}
-	// ackReport says how far the clients of a shard have acknowledged the realm's facts.
+	// ackReport says how far the clients of a session actor have acknowledged the realm's facts.
 	ackReport struct {
-		shard      int
-		seq        realm.Seq // every queue has acknowledged everything up to this fact
-		newest     realm.Seq // newest fact that the shard has received
-		confirmed  bool      // the last of its restored queues has just been polled
-		generation uint64    // newest generation of queues that the report is about; see unackedEvents
+		sessionActor int
+		seq          realm.Seq // every queue has acknowledged everything up to this fact
+		newest       realm.Seq // newest fact that the session actor has received
+		confirmed    bool      // the last of its restored queues has just been polled
+		generation   uint64    // newest generation of queues that the report is about; see unackedEvents
 	}
 	closeRealm struct{ done chan error }
 	// saveRealm asks for a snapshot. done gets nil when it is written, or at once if there is nothing to write.

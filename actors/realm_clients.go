@@ -45,7 +45,7 @@ func (a *realmActor) replaceQueues(queues []realm.Queue, publications []realm.Pu
 	a.queues = replicaQueues{number: n, round: a.queues.round + 1, used: a.queues.used}
 	for k, m := range a.srv.restoredQueues(a, queues, publications) {
 		m.replace, m.generation = true, n
-		a.unacked.shardGenerations[k] = n
+		a.unacked.sentGenerations[k] = n
 		a.sendInOrder(k, m)
 	}
 }

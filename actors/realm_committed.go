@@ -48,7 +48,7 @@ func (a *realmActor) publish(c *Committed) (jobs []*realm.OutboxJobsAdded) {
 		switch f := f.(type) {
 		case *realm.QueueOpened:
 			if a.standby { // becomeOwner determines the homes of all queues
-				k, n := shardOf(f.Queue.User), c.Batch.After+realm.Seq(i)+1
+				k, n := sessionActorOf(f.Queue.User), c.Batch.After+realm.Seq(i)+1
 				a.unacked.newestQueue[k], a.unacked.acked[k] = n, min(a.unacked.acked[k], n)
 				continue
 			}

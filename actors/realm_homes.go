@@ -39,7 +39,7 @@ type queueHomes struct {
 	edges   map[realm.QueueID]queueHome // the other queues are hosted by this node
 	byUser  map[realm.UserID][]realm.QueueID
 	acks    map[*Edge]*edgeQueueAcks // of every edge that has hosted a queue
-	local   [Shards]int              // queues that this node hosts, for each session actor
+	local   [SessionActors]int       // queues that this node hosts, for each session actor
 	total   int                      // sum of local
 	waiting []*adoptRequest          // for their facts to be published
 	polled  []adoptQueue             // polls of this node that also wait for published facts
@@ -55,10 +55,10 @@ type queueHome struct {
 
 // edgeQueueAcks has the acknowledgements of the queues of one edge.
 type edgeQueueAcks struct {
-	acked   [Shards]realm.Seq      // fact that every queue of the session actor has acknowledged
-	newest  [Shards]realm.Seq      // newest registration
-	adopted [Shards]uint64         // newest adoption
-	kept    map[realm.QueueID]bool // of the parts of a list that is arriving
+	acked   [SessionActors]realm.Seq // fact that every queue of the session actor has acknowledged
+	newest  [SessionActors]realm.Seq // newest registration
+	adopted [SessionActors]uint64    // newest adoption
+	kept    map[realm.QueueID]bool   // of the parts of a list that is arriving
 	// Queues that the edge was asked to drop. A list that still has such a queue is older than the request.
 	dropped map[realm.QueueID]bool
 }
@@ -84,7 +84,7 @@ func (h *queueHomes) acksOf(e *Edge) *edgeQueueAcks {
 
 // setEdge records that an edge hosts a queue whose client has acknowledged everything up to a fact.
 func (h *queueHomes) setEdge(id realm.QueueID, home queueHome, acked realm.Seq) {
-	k, x := shardOf(home.user), h.acksOf(home.edge)
+	k, x := sessionActorOf(home.user), h.acksOf(home.edge)
 	x.acked[k] = min(x.acked[k], acked)
 	x.newest[k], x.adopted[k] = max(x.newest[k], home.at), max(x.adopted[k], home.number)
 	if h.edges == nil {
@@ -120,15 +120,15 @@ func (h *queueHomes) deleteEdge(id realm.QueueID, u realm.UserID) {
 
 // countLocal adds n to the number of queues that this node hosts: 1 or -1.
 func (h *queueHomes) countLocal(u realm.UserID, n int) {
-	h.local[shardOf(u)] += n
+	h.local[sessionActorOf(u)] += n
 	h.total += n
 }
 
 // lowest returns the fact up to which the queues of one session actor have acknowledged everything on all edges.
-func (h *queueHomes) lowest(shard int) realm.Seq {
+func (h *queueHomes) lowest(sessionActor int) realm.Seq {
 	low := noQueue
 	for _, x := range h.acks {
-		low = min(low, x.acked[shard])
+		low = min(low, x.acked[sessionActor])
 	}
 	return low
 }
@@ -143,8 +143,8 @@ func (a *realmActor) queueOpened(q *realm.Queue, c *Committed, n realm.Seq) {
 	case len(c.Batch.Requests) > 0:
 		a.homes.countLocal(q.User, -1) // hostLocally counts it
 		a.hostLocally([]*realm.Queue{q}, n, func(int) realm.Seq { return n })
-	default: // earlier reports of its shard do not count for this queue
-		k := shardOf(q.User)
+	default: // earlier reports of its session actor do not count for this queue
+		k := sessionActorOf(q.User)
 		a.unacked.newestQueue[k], a.unacked.acked[k] = n, min(a.unacked.acked[k], n)
 	}
 }
@@ -179,12 +179,12 @@ func (a *realmActor) withLocalQueues(publications []realm.Publication) []realm.P
 // hostLocally moves queues from edges to this node and opens them with their unacked events. acked returns, for a
 // session actor, the fact up to which all of its queues in the list have acknowledged everything. published is the
 // newest fact whose events were released.
-func (a *realmActor) hostLocally(list []*realm.Queue, published realm.Seq, acked func(shard int) realm.Seq) {
+func (a *realmActor) hostLocally(list []*realm.Queue, published realm.Seq, acked func(sessionActor int) realm.Seq) {
 	u := &a.unacked
-	var queues [Shards][]realm.Queue
+	var queues [SessionActors][]realm.Queue
 	var users ids.Set
 	for _, q := range list {
-		k := shardOf(q.User)
+		k := sessionActorOf(q.User)
 		queues[k] = append(queues[k], *q)
 		users.Add(int64(q.User))
 		a.homes.setLocal(q.ID, q.User)
@@ -209,14 +209,14 @@ func (a *realmActor) hostLocally(list []*realm.Queue, published realm.Seq, acked
 			publications = append(publications, x)
 		}
 	}
-	parts, _ := splitByShard(publications)
+	parts, _ := splitBySessionActor(publications)
 	for k := range queues {
 		if len(queues[k]) == 0 {
 			continue
 		}
 		u.acked[k] = min(u.acked[k], acked(k))
 		u.generation++
-		u.shardGenerations[k] = u.generation
+		u.sentGenerations[k] = u.generation
 		a.sendInOrder(k, &openLocalQueues{a.handle, queues[k], parts[k], published, u.generation})
 	}
 }
@@ -328,12 +328,12 @@ func (a *realmActor) dropFromHome(q *realm.Queue) {
 		home.edge.link.DropQueues(a.realm.ID(), []DroppedQueue{{ref, home.number}})
 		return
 	}
-	a.sendInOrder(shardOf(q.User), forgetQueues{a.handle.id, []DroppedQueue{{QueueRef: ref}}})
+	a.sendInOrder(sessionActorOf(q.User), forgetQueues{a.handle.id, []DroppedQueue{{QueueRef: ref}}})
 }
 
 // sendInOrder sends a message to a session actor of this node after the events that were released before.
-func (a *replica) sendInOrder(shard int, message any) {
-	a.handle.flow.runInOrder(func() { a.srv.runtime.send(a.handle.shards[shard], message) })
+func (a *replica) sendInOrder(sessionActor int, message any) {
+	a.handle.flow.runInOrder(func() { a.srv.runtime.send(a.handle.sessionActors[sessionActor], message) })
 }
 
 // adoptQueue moves a queue from an edge to this node, because its client polls this node. It waits until the facts
@@ -361,7 +361,7 @@ func (a *realmActor) adoptQueue(m adoptQueue) {
 	if !found {
 		x.err = realm.ErrBadQueue(m.queue.ID)
 	}
-	a.sendInOrder(shardOf(m.queue.User), x)
+	a.sendInOrder(sessionActorOf(m.queue.User), x)
 }
 
 // handleHostedReport records which queues an edge hosts.
@@ -375,13 +375,13 @@ func (a *realmActor) handleHostedReport(m hostedReport) {
 		acks.kept = map[realm.QueueID]bool{}
 	}
 	var elsewhere []DroppedQueue
-	var here [Shards][]DroppedQueue
+	var here [SessionActors][]DroppedQueue
 	for _, x := range m.kept.Queues {
 		q := a.realm.FindQueue(x.ID)
 		if q == nil || q.User != x.User {
 			continue // closed: the edge will apply the fact of that
 		}
-		k := shardOf(x.User)
+		k := sessionActorOf(x.User)
 		acks.kept[x.ID] = true
 		switch home, remote := h.edges[x.ID]; {
 		case !remote && !acks.dropped[x.ID]:
@@ -426,7 +426,7 @@ func (a *realmActor) hostAllLocally(e *Edge, match func(realm.QueueID, queueHome
 	}
 	slices.SortFunc(list, func(x, y *realm.Queue) int { return int(x.At - y.At) })
 	acks := a.homes.acksOf(e)
-	a.hostLocally(list, a.durable, func(shard int) realm.Seq { return acks.acked[shard] })
+	a.hostLocally(list, a.durable, func(sessionActor int) realm.Seq { return acks.acked[sessionActor] })
 	a.srv.log.Info("queues of an edge moved to the owner", "realm", a.realm.ID(), "edge", e.key, "queues", len(list))
 }
 

@@ -96,7 +96,7 @@ func (srv *Server) CreateRealm(stringID, name string) (realm.ID, error) {
 		lastSnapshot: srv.now(), mailboxSlots: make(chan struct{}, maxQueuedBatches)}
 	srv.search.Attach(id, 0, 0, srv.searchTextReader(id))
 	srv.startRealm(a, presence.New())
-	for _, k := range a.handle.shards { // shards without users must report acknowledgements too
+	for _, k := range a.handle.sessionActors { // session actors without users must report acknowledgements too
 		srv.runtime.send(k, &restoreQueues{realm: a.handle})
 	}
 	_, err = srv.Turn(id, realm.Caller{System: true, Client: "Internal"}, func(t *realm.Turn) (any, error) {

@@ -105,7 +105,7 @@ func (a *realmActor) becomeOwner() {
 		queues = append(queues, *q)
 		a.homes.countLocal(q.User, 1) // until an edge says that it keeps the queue
 	})
-	a.ackEmptyShards()
+	a.ackEmptySessionActors()
 	publications := make([]realm.Publication, len(a.unacked.list))
 	for i := range publications {
 		publications[i] = a.unacked.list[i].Publication
@@ -113,7 +113,7 @@ func (a *realmActor) becomeOwner() {
 	}
 	a.replaceQueues(queues, publications)
 	if seq := a.unacked.evictedBefore; seq > 0 {
-		for k := range a.handle.shards {
+		for k := range a.handle.sessionActors {
 			a.sendInOrder(k, evictQueues{realm: a.realm.ID(), seq: seq})
 		}
 	}
@@ -126,12 +126,12 @@ func (a *realmActor) becomeOwner() {
 	}
 }
 
-// ackEmptyShards records that shards without queues have acknowledged everything.
-func (a *realmActor) ackEmptyShards() {
+// ackEmptySessionActors records that session actors without queues have acknowledged everything.
+func (a *realmActor) ackEmptySessionActors() {
 	u := &a.unacked
-	var hasQueue [Shards]bool
+	var hasQueue [SessionActors]bool
 	a.realm.EachQueue(func(q *realm.Queue) {
-		i := shardOf(q.User)
+		i := sessionActorOf(q.User)
 		hasQueue[i], u.newestQueue[i] = true, max(u.newestQueue[i], q.At)
 	})
 	for i, has := range hasQueue {
@@ -152,7 +152,7 @@ func (a *realmActor) stepDown(reason error) {
 	a.srv.Metrics.OwnershipsLost.Add(1)
 	a.standby, a.reloading, a.claimed = true, true, nil
 	a.srv.setOwned(a.handle, false)
-	for _, s := range a.handle.shards {
+	for _, s := range a.handle.sessionActors {
 		a.srv.runtime.send(s, dropRealm{a.realm.ID()})
 	}
 	pending := append(a.pending, a.unverified...)
@@ -258,8 +258,8 @@ func (a *realmActor) applyFollowed(m *followedBatch) {
 	c := a.replay(m)
 	caughtUp := false
 	for _, f := range m.facts {
-		if x, is := f.(*realm.QueuesCaughtUp); is && x.Shards == Shards && x.Shard >= 0 && x.Shard < Shards {
-			a.unacked.acked[x.Shard], caughtUp = max(a.unacked.acked[x.Shard], x.Through), true
+		if x, is := f.(*realm.QueuesCaughtUp); is && x.Actors == SessionActors && x.Actor >= 0 && x.Actor < SessionActors {
+			a.unacked.acked[x.Actor], caughtUp = max(a.unacked.acked[x.Actor], x.Through), true
 		}
 	}
 	for _, data := range m.batch.Facts {
@@ -283,7 +283,7 @@ func (a *realmActor) applyFollowed(m *followedBatch) {
 // dropAcknowledged drops the events that the journal says are acknowledged.
 func (a *realmActor) dropAcknowledged() {
 	u := &a.unacked
-	a.ackEmptyShards()
+	a.ackEmptySessionActors()
 	low, n := u.ackedThrough(), 0
 	for n < len(u.list) && u.list[n].Seq <= low {
 		n++
@@ -322,7 +322,7 @@ func (a *realmActor) journalAcks() {
 		done = done && through >= u.newest
 		if through > u.journaled[k] {
 			u.journaled[k] = through
-			list = append(list, &realm.QueuesCaughtUp{Shard: k, Shards: Shards, Through: through})
+			list = append(list, &realm.QueuesCaughtUp{Actor: k, Actors: SessionActors, Through: through})
 		}
 	}
 	if done {
@@ -395,7 +395,7 @@ func (a *realmActor) handleLeaderVerified(m leaderVerified) {
 
 // dropRealm removes the queues of a realm; the new owner hosts them. A waiting poll is answered with no events, so that
 // its client polls again.
-func (s *shard) dropRealm(m dropRealm) {
+func (s *sessionActor) dropRealm(m dropRealm) {
 	r := s.realms[m.realm]
 	if r == nil {
 		return

@@ -37,8 +37,8 @@ func (a *replica) start(main actor.Actor, handle *realmHandle, table *presence.T
 	handle.markdownConfigSeq.Store(uint64(a.realm.MarkdownConfigVersion()))
 	handle.pid = srv.spawn(main)
 	spawn := srv.runtime.sessionSpawner()
-	for k := range handle.shards {
-		handle.shards[k] = spawn(fatalOnPanic{srv, newShard(srv, k)})
+	for k := range handle.sessionActors {
+		handle.sessionActors[k] = spawn(fatalOnPanic{srv, newSessionActor(srv, k)})
 	}
 	handle.recentlyActive = func(u realm.UserID) bool {
 		return handle.lastSeen.since(u, srv.now().Unix()-presence.PartialSubscriberDays*86400)

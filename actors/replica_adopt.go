@@ -101,7 +101,7 @@ func (a *replicaClients) tryAdoption(x *adoption) {
 		a.queues.number++
 		a.queues.recordOpened()
 		x.asked.Through, x.asked.Number = a.durable, a.queues.number
-		a.sendInOrder(shardOf(q.User), &openAdopted{a.handle, *q, a.durable, a.queues.number})
+		a.sendInOrder(sessionActorOf(q.User), &openAdopted{a.handle, *q, a.durable, a.queues.number})
 	}
 	a.askForAdoption(x)
 }
@@ -182,7 +182,7 @@ func (a *replicaClients) finishAdoption(x *adoption, err error) {
 	if err == nil {
 		a.srv.Metrics.QueuesAdopted.Add(1)
 	}
-	a.sendInOrder(shardOf(x.queue.User), &finishAdoption{realm: a.realm.ID(), queue: x.queue,
+	a.sendInOrder(sessionActorOf(x.queue.User), &finishAdoption{realm: a.realm.ID(), queue: x.queue,
 		publications: x.publications, seq: a.durable, err: err})
 }
 
@@ -196,7 +196,8 @@ func (a *replicaClients) failAdoptions() {
 // handleAckReport records the acknowledgements of a session actor's queues and reports them to the owner.
 func (a *replicaClients) handleAckReport(m ackReport) {
 	q := &a.queues
-	q.acks.Acked[m.shard], q.acks.Seen[m.shard], q.acks.Adopted[m.shard] = m.seq, m.newest, m.generation
+	k := m.sessionActor
+	q.acks.Acked[k], q.acks.Seen[k], q.acks.Adopted[k] = m.seq, m.newest, m.generation
 	if q.timed {
 		return
 	}
@@ -232,7 +233,7 @@ func (a *replicaClients) listHostedQueues() {
 	q.answers, q.listAt = 0, a.srv.elapsed()+listQueuesInterval
 	q.kept, q.openedBefore = HostedQueues{Through: a.durable, Number: q.number}, q.opened
 	round, pid := q.round, a.handle.pid
-	for k := range a.handle.shards {
+	for k := range a.handle.sessionActors {
 		a.sendInOrder(k, listQueues{a.realm.ID(), func(list []QueueRef) {
 			a.srv.runtime.send(pid, hostedList{round, list})
 		}})
@@ -246,7 +247,7 @@ func (a *replicaClients) handleHostedList(m hostedList) {
 		return
 	}
 	q.kept.Queues = append(q.kept.Queues, m.list...)
-	if q.answers++; q.answers < Shards {
+	if q.answers++; q.answers < SessionActors {
 		return
 	}
 	k := q.kept

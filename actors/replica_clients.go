@@ -78,7 +78,7 @@ func (a *replicaClients) receive(message any) {
 	case dropQueues:
 		a.dropQueues(m.list)
 	case evictQueues:
-		for k := range a.handle.shards {
+		for k := range a.handle.sessionActors {
 			a.sendInOrder(k, m)
 		}
 	}

@@ -45,14 +45,14 @@ func (srv *Server) CloseReplica(id realm.ID) error {
 	done := make(chan error, 1)
 	srv.runtime.send(r.pid, closeRealm{done})
 	<-done
-	for _, k := range r.shards {
+	for _, k := range r.sessionActors {
 		srv.runtime.send(k, dropRealm{id})
 	}
 	srv.accounts.removeRealm(id)
 	srv.renderer.ForgetRealm(id)
 	srv.texts.dropRealm(id)
 	srv.runtime.after(closedReplicaLifetime, func() {
-		for _, pid := range append([]*actor.PID{r.pid, r.presence}, r.shards[:]...) {
+		for _, pid := range append([]*actor.PID{r.pid, r.presence}, r.sessionActors[:]...) {
 			srv.runtime.stop(pid)
 		}
 	})

@@ -127,7 +127,7 @@ func (srv *Server) OpenReplica(id realm.ID, o ReplicaOptions) error {
 	a.start(a, &realmHandle{source: o.Source, owner: &remoteOwner{o.Owner, o.Home}}, table)
 	a.handle.setClosed(srv, r.Closed())
 	srv.accounts.addRealm(r)
-	for _, k := range a.handle.shards {
+	for _, k := range a.handle.sessionActors {
 		srv.runtime.send(k, &restoreQueues{realm: a.handle, seq: a.durable})
 	}
 	srv.log.Info("replica open", "realm", id, "name", a.handle.name, "facts", uint64(a.durable))
@@ -367,7 +367,7 @@ func (a *replicaActor) handleLoaded(m *replicaLoaded) {
 	a.handle.durable.Store(uint64(a.durable))
 	a.handle.markdownConfigSeq.Store(uint64(a.realm.MarkdownConfigVersion()))
 	a.handle.setClosed(a.srv, a.realm.Closed())
-	for _, k := range a.handle.shards {
+	for _, k := range a.handle.sessionActors {
 		a.srv.runtime.send(k, reloadQueues{a.realm.ID()})
 		a.srv.runtime.send(k, &restoreQueues{realm: a.handle, seq: a.durable})
 	}

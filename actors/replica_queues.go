@@ -37,9 +37,9 @@ func (srv *Server) DropQueues(id realm.ID, list []DroppedQueue) {
 
 // dropQueues makes the session actors remove queues.
 func (a *replicaClients) dropQueues(list []DroppedQueue) {
-	var parts [Shards][]DroppedQueue
+	var parts [SessionActors][]DroppedQueue
 	for _, q := range list {
-		k := shardOf(q.User)
+		k := sessionActorOf(q.User)
 		parts[k] = append(parts[k], q)
 	}
 	for k, part := range parts {
@@ -51,7 +51,7 @@ func (a *replicaClients) dropQueues(list []DroppedQueue) {
 
 // listQueues lists the queues of this session actor. Before it, the actor reports their acknowledgements, because an
 // earlier report may not include all of them. Requests to close queues may have been lost, so they are sent again.
-func (s *shard) listQueues(m listQueues) {
+func (s *sessionActor) listQueues(m listQueues) {
 	var list []QueueRef
 	if r := s.realms[m.realm]; r != nil {
 		r.sessions.EachQueue(func(q *queue.Queue) {
@@ -65,7 +65,7 @@ func (s *shard) listQueues(m listQueues) {
 
 // forgetQueues removes queues without closing them. A waiting poll is answered with no events: its client polls again,
 // and reaches the new home of the queue.
-func (s *shard) forgetQueues(m forgetQueues) {
+func (s *sessionActor) forgetQueues(m forgetQueues) {
 	r := s.realms[m.realm]
 	if r == nil {
 		return

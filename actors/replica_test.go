@@ -294,11 +294,11 @@ func hasQueue(t testing.TB, srv *Server, q realm.QueueID) bool {
 // queuesHere returns the queues that a node keeps.
 func queuesHere(srv *Server) (all []QueueRef) {
 	r := srv.find(1)
-	reply := make(chan []QueueRef, Shards)
-	for _, k := range r.shards {
+	reply := make(chan []QueueRef, SessionActors)
+	for _, k := range r.sessionActors {
 		srv.runtime.send(k, listQueues{1, func(list []QueueRef) { reply <- list }})
 	}
-	for range r.shards {
+	for range r.sessionActors {
 		all = append(all, <-reply...)
 	}
 	return all

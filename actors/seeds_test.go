@@ -22,7 +22,7 @@ import (
 
 // knownSeeds are seeds that once found a bug, and which.
 var knownSeeds = map[uint64]string{
-	281787490: "a poll that arrived before the restart event named a fact that its shard had not received: " +
+	281787490: "a poll that arrived before the restart event named a fact that its session actor had not received: " +
 		"Event 3584 was not in this queue",
 }
 
@@ -185,7 +185,7 @@ const seededSteps = 140
 
 func (run *seededRun) play() string {
 	run.open()
-	// the others register later: at first their shards have no queues
+	// the others register later: at first their session actors have no queues
 	for _, u := range run.base.people[:[]int{2, 4, 3}[run.seed%3]] {
 		run.register(u, realm.MaxIdle)
 	}

@@ -76,13 +76,13 @@ type Server struct {
 // realmHandle gives the rest of the process access to a realm actor. Fields without atomics do not change after the
 // realm was opened, except name and site: CreateRealm sets them before it publishes the name.
 type realmHandle struct {
-	id       realm.ID
-	name     string             // string id
-	pid      *actor.PID         // the realm actor
-	presence *actor.PID         // the presence actor
-	shards   [Shards]*actor.PID // session actors; see shardOf
+	id            realm.ID
+	name          string                    // string id
+	pid           *actor.PID                // the realm actor
+	presence      *actor.PID                // the presence actor
+	sessionActors [SessionActors]*actor.PID // session actors; see sessionActorOf
 	// session actors without queues that have reported so
-	withoutQueues     [Shards]atomic.Bool
+	withoutQueues     [SessionActors]atomic.Bool
 	lastSeen          lastSeenTable
 	recentlyActive    func(realm.UserID) bool // users seen in the last presence.PartialSubscriberDays
 	inFlight          atomic.Int64            // commands and views in progress; see MaxInFlight
@@ -282,7 +282,7 @@ func (srv *Server) runClock() {
 func (srv *Server) sweepQueues() {
 	now := srv.elapsed()
 	srv.eachRealm(func(r *realmHandle) {
-		for k, s := range r.shards {
+		for k, s := range r.sessionActors {
 			if !r.withoutQueues[k].Load() {
 				srv.runtime.send(s, sweepQueues{now})
 			}

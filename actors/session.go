@@ -12,7 +12,7 @@ import (
 	"parley/actors/session"
 )
 
-// Messages of a session actor. The recipients in a deliver are only users of the shard.
+// Messages of a session actor. The recipients in a deliver are only users of the session actor.
 type (
 	deliver struct {
 		realm        *realmHandle
@@ -58,26 +58,26 @@ type (
 	drainPolls    struct{ done chan struct{} }
 )
 
-// shard is a session actor: it owns the event queues of every user of a realm with a certain id modulo Shards. Its
+// sessionActor owns the event queues of every user of a realm with a certain id modulo SessionActors. Its
 // fields belong to its mailbox.
-type shard struct {
+type sessionActor struct {
 	srv    *Server
 	index  int
-	realms map[realm.ID]*shardRealm
+	realms map[realm.ID]*sessionRealm
 	// Server.elapsed at the last sweep: a jump of the wall clock changes no queue's lifetime
 	now           int64
 	unackedEvents int                    // in all its queues at the last sweep
 	refsSince     int64                  // accounts are not limited by MaxUnackedRefs before; see evictionGrace
 	draining      bool                   // no poll may wait any more
 	queueOptions  func(*realm.Queue) any // see session.Protocol
-	lastPolled    *shardRealm            // the realm of the last poll: polls of one realm arrive together
+	lastPolled    *sessionRealm          // the realm of the last poll: polls of one realm arrive together
 	prefetched    int64                  // a sum without meaning; see prefetchQueues
 }
 
-// shardRealm is a shard's part of one realm.
-type shardRealm struct {
+// sessionRealm is a session actor's part of one realm.
+type sessionRealm struct {
 	handle      *realmHandle
-	sessions    session.Table               // by shardIndex
+	sessions    session.Table               // by sessionIndex
 	seq         realm.Seq                   // newest fact received
 	reported    ackReport                   // the last report to the realm
 	unconfirmed int                         // restored queues that no client has polled yet
@@ -86,29 +86,31 @@ type shardRealm struct {
 	pollLatency pollLatency
 }
 
-// shardIndex returns a user's index among the users of their shard. User ids of a realm have no large gaps, so the
-// indexes are dense.
-func shardIndex(u realm.UserID) int64 { return int64(u) / Shards }
+// sessionIndex returns a user's index among the users of their session actor. User ids of a realm have no large gaps,
+// so the indexes are dense.
+func sessionIndex(u realm.UserID) int64 { return int64(u) / SessionActors }
 
 // session returns a user's session, or nil.
-func (r *shardRealm) session(u realm.UserID) *session.Session { return r.sessions.Get(shardIndex(u)) }
+func (r *sessionRealm) session(u realm.UserID) *session.Session {
+	return r.sessions.Get(sessionIndex(u))
+}
 
-// newShard makes the session actor with that index.
-func newShard(srv *Server, index int) *shard {
-	return &shard{
+// newSessionActor makes the session actor with that index.
+func newSessionActor(srv *Server, index int) *sessionActor {
+	return &sessionActor{
 		srv:          srv,
 		index:        index,
-		realms:       map[realm.ID]*shardRealm{},
+		realms:       map[realm.ID]*sessionRealm{},
 		now:          srv.elapsed(),
 		refsSince:    srv.elapsed() + evictionGrace,
 		queueOptions: srv.protocol.NewQueueOptions(),
 	}
 }
 
-// shardOf returns the index of a user's session actor.
-func shardOf(u realm.UserID) int { return int(uint64(u) % Shards) }
+// sessionActorOf returns the index of a user's session actor.
+func sessionActorOf(u realm.UserID) int { return int(uint64(u) % SessionActors) }
 
-func (s *shard) Receive(c actor.Context) {
+func (s *sessionActor) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case pollBatch:
 		s.handlePolls(m)
@@ -149,22 +151,22 @@ func (s *shard) Receive(c actor.Context) {
 	}
 }
 
-// realm returns the shard's part of a realm and creates it if needed.
-func (s *shard) realm(h *realmHandle) *shardRealm {
+// realm returns the session actor's part of a realm and creates it if needed.
+func (s *sessionActor) realm(h *realmHandle) *sessionRealm {
 	r := s.realms[h.id]
 	if r == nil {
-		r = &shardRealm{handle: h}
+		r = &sessionRealm{handle: h}
 		s.realms[h.id] = r
 	}
 	return r
 }
 
 // restoreQueues opens the queues in a realm's rows and then delivers the events that they may not have acknowledged.
-// Each shard gets one message with all of this, because polls may be waiting already, and a client may have received
-// events of the newest fact.
+// Each session actor gets one message with all of this, because polls may be waiting already, and a client may have
+// received events of the newest fact.
 func (srv *Server) restoreQueues(a *realmActor, queues []realm.Queue, publications []realm.Publication) {
 	for k, m := range srv.restoredQueues(a, queues, publications) {
-		srv.runtime.send(a.handle.shards[k], m)
+		srv.runtime.send(a.handle.sessionActors[k], m)
 	}
 	// Every queue gets the restart event. It follows the messages above, so queues that the replay opened get it too.
 	restarted := func(t *realm.Turn) (any, error) { return nil, t.AnnounceRestart() }
@@ -175,13 +177,13 @@ func (srv *Server) restoreQueues(a *realmActor, queues []realm.Queue, publicatio
 // restoredQueues returns the messages with the queues and events for the session actors.
 func (srv *Server) restoredQueues(
 	a *realmActor, queues []realm.Queue, publications []realm.Publication,
-) (m [Shards]*restoreQueues) {
-	var parts [Shards][]realm.Queue
+) (m [SessionActors]*restoreQueues) {
+	var parts [SessionActors][]realm.Queue
 	for _, q := range queues {
-		k := shardOf(q.User)
+		k := sessionActorOf(q.User)
 		parts[k] = append(parts[k], q)
 	}
-	events, _ := splitByShard(publications)
+	events, _ := splitBySessionActor(publications)
 	for k := range parts {
 		owed, size := dropAcknowledged(events[k], a.unacked.acked[k])
 		srv.Metrics.Undelivered.Add(size)
@@ -210,7 +212,7 @@ func dropAcknowledged(publications []realm.Publication, through realm.Seq) (out 
 }
 
 // restoreQueues opens queues and delivers their events.
-func (s *shard) restoreQueues(m *restoreQueues) {
+func (s *sessionActor) restoreQueues(m *restoreQueues) {
 	if m.replace {
 		s.dropRealm(dropRealm{m.realm.id})
 	}
@@ -228,13 +230,13 @@ func (s *shard) restoreQueues(m *restoreQueues) {
 
 // openQueue opens a queue, unless it exists. restored says that its client may have acknowledged events before this
 // process started.
-func (s *shard) openQueue(r *shardRealm, q realm.Queue, restored bool) {
+func (s *sessionActor) openQueue(r *sessionRealm, q realm.Queue, restored bool) {
 	if r.handle.withoutQueues[s.index].Swap(false) {
 		s.now = s.srv.elapsed() // it was not swept
 	}
 	mine := queue.New(&q, s.now, restored)
 	mine.Options = s.queueOptions(&q)
-	if r.sessions.GetOrCreate(shardIndex(q.User)).Add(mine) {
+	if r.sessions.GetOrCreate(sessionIndex(q.User)).Add(mine) {
 		s.srv.Metrics.OpenQueues.Add(1)
 		if restored {
 			r.unconfirmed++
@@ -244,7 +246,7 @@ func (s *shard) openQueue(r *shardRealm, q realm.Queue, restored bool) {
 
 // answerPoll answers the waiting poll of a queue that got an event. If no poll waits, it checks the limits of the
 // queue.
-func (s *shard) answerPoll(r *shardRealm, q *queue.Queue) {
+func (s *sessionActor) answerPoll(r *sessionRealm, q *queue.Queue) {
 	if p, events := q.TakePoll(s.now); p != nil {
 		s.srv.Metrics.ParkedPolls.Add(-1)
 		s.srv.Metrics.Deliveries.Add(1)
@@ -272,7 +274,7 @@ func (srv *Server) runSystemAsync(r *realmHandle, decide func(*realm.Turn) (any,
 }
 
 // requestClose asks the realm to close a queue, once.
-func (s *shard) requestClose(r *shardRealm, q *queue.Queue) {
+func (s *sessionActor) requestClose(r *sessionRealm, q *queue.Queue) {
 	if q.CloseRequested || s.srv.readOnly.Load() { // the next sweep tries again
 		return
 	}
@@ -286,7 +288,7 @@ func (s *shard) requestClose(r *shardRealm, q *queue.Queue) {
 }
 
 // closeQueue removes a queue that the realm has closed, and answers its waiting poll with no events.
-func (s *shard) closeQueue(r *shardRealm, e *realm.QueueClosed) {
+func (s *sessionActor) closeQueue(r *sessionRealm, e *realm.QueueClosed) {
 	if q := r.session(e.User).Remove(e.ID); q != nil {
 		s.srv.Metrics.OpenQueues.Add(-1)
 		s.confirmQueue(r, q.Restored())
@@ -300,7 +302,7 @@ func (s *shard) closeQueue(r *shardRealm, e *realm.QueueClosed) {
 
 // reloadQueues marks every queue of a realm as incomplete, because events are missing on this node. When their clients
 // poll again, the queues are adopted with all their events.
-func (s *shard) reloadQueues(m reloadQueues) {
+func (s *sessionActor) reloadQueues(m reloadQueues) {
 	r := s.realms[m.realm]
 	if r == nil {
 		return
@@ -314,7 +316,7 @@ func (s *shard) reloadQueues(m reloadQueues) {
 }
 
 // sweepQueues sends heartbeats, closes idle queues, and tells each realm which facts its queues have acknowledged.
-func (s *shard) sweepQueues(now int64) {
+func (s *sessionActor) sweepQueues(now int64) {
 	s.now = now
 	unacked := 0
 	for _, r := range s.realms {
@@ -350,7 +352,7 @@ func (s *shard) sweepQueues(now int64) {
 
 // reportAcks reports the fact up to which all queues have acknowledged everything to the realm actor, if the report has
 // changed.
-func (s *shard) reportAcks(r *shardRealm, low realm.Seq, confirmed bool) {
+func (s *sessionActor) reportAcks(r *sessionRealm, low realm.Seq, confirmed bool) {
 	if report := (ackReport{s.index, low, r.seq, confirmed, r.generation}); report != r.reported {
 		r.reported = report
 		s.srv.runtime.send(r.handle.pid, report)
@@ -361,7 +363,7 @@ func (s *shard) reportAcks(r *shardRealm, low realm.Seq, confirmed bool) {
 // been polled. After the last one it reports the acknowledgements to the realm at once, not with the next sweep. Until
 // this report the realm stores the events of every queue, and a server that is killed again before would also store all
 // events of this process.
-func (s *shard) confirmQueue(r *shardRealm, confirmed bool) {
+func (s *sessionActor) confirmQueue(r *sessionRealm, confirmed bool) {
 	if !confirmed {
 		return
 	}
@@ -371,7 +373,7 @@ func (s *shard) confirmQueue(r *shardRealm, confirmed bool) {
 }
 
 // ackedThrough returns the fact up to which all queues have acknowledged everything.
-func (r *shardRealm) ackedThrough() realm.Seq {
+func (r *sessionRealm) ackedThrough() realm.Seq {
 	low := noQueue
 	r.sessions.EachQueue(func(q *queue.Queue) { low = min(low, q.AckedThrough(r.seq)) })
 	return low

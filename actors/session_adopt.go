@@ -58,7 +58,7 @@ type adoptingQueue struct {
 
 // pollIncomplete handles a poll for a queue that this node does not host, or whose events are incomplete. The first
 // poll begins the adoption of the queue; then the newest poll waits for its end.
-func (s *shard) pollIncomplete(r *shardRealm, q *queue.Queue, m *queue.PollRequest) {
+func (s *sessionActor) pollIncomplete(r *sessionRealm, q *queue.Queue, m *queue.PollRequest) {
 	ref := QueueRef{m.User, m.Queue}
 	if r == nil && s.srv.cluster != nil { // this node has just gained or lost the ownership of the realm
 		if h := s.srv.find(m.Realm); h != nil {
@@ -88,7 +88,7 @@ func (s *shard) pollIncomplete(r *shardRealm, q *queue.Queue, m *queue.PollReque
 }
 
 // setAdopting marks a queue as incomplete.
-func (r *shardRealm) setAdopting(ref QueueRef) *adoptingQueue {
+func (r *sessionRealm) setAdopting(ref QueueRef) *adoptingQueue {
 	if r.adopting == nil {
 		r.adopting = map[QueueRef]*adoptingQueue{}
 	}
@@ -98,13 +98,13 @@ func (r *shardRealm) setAdopting(ref QueueRef) *adoptingQueue {
 }
 
 // hasOtherNodes reports whether other nodes may host queues of the realm.
-func (s *shard) hasOtherNodes(r *shardRealm) bool {
+func (s *sessionActor) hasOtherNodes(r *sessionRealm) bool {
 	return r.handle.owner != nil || s.srv.cluster != nil || r.handle.hasEdges.Load()
 }
 
 // isIncomplete reports whether a poll must wait until its queue is adopted. This is also the case if its client has
 // received events that this node does not have yet, because it has polled another node in between.
-func (s *shard) isIncomplete(r *shardRealm, q *queue.Queue, m *queue.PollRequest) bool {
+func (s *sessionActor) isIncomplete(r *sessionRealm, q *queue.Queue, m *queue.PollRequest) bool {
 	if len(r.adopting) > 0 && r.adopting[QueueRef{m.User, m.Queue}] != nil {
 		return true
 	}
@@ -116,7 +116,7 @@ func (s *shard) isIncomplete(r *shardRealm, q *queue.Queue, m *queue.PollRequest
 }
 
 // unconfirm gives a queue the state of a restored one: it is unknown what its client has acknowledged.
-func (s *shard) unconfirm(r *shardRealm, q *queue.Queue) {
+func (s *sessionActor) unconfirm(r *sessionRealm, q *queue.Queue) {
 	if !q.Restored() {
 		q.SetRestored()
 		r.unconfirmed++
@@ -129,7 +129,7 @@ func (s *shard) unconfirm(r *shardRealm, q *queue.Queue) {
 
 // openAdopted opens a queue whose older events are being fetched, unless it is open already. Each attempt to adopt the
 // queue repeats it.
-func (s *shard) openAdopted(m *openAdopted) {
+func (s *sessionActor) openAdopted(m *openAdopted) {
 	r := s.realm(m.realm)
 	r.seq, r.generation = max(r.seq, m.seq), max(r.generation, m.generation)
 	s.openQueue(r, m.queue, true)
@@ -144,7 +144,7 @@ func (s *shard) openAdopted(m *openAdopted) {
 
 // finishAdoption puts the older events into a queue and handles the poll that waits for it. After an error the queue
 // stays incomplete, and all its events count as unacked, because the owner may already consider this node its home.
-func (s *shard) finishAdoption(m *finishAdoption) {
+func (s *sessionActor) finishAdoption(m *finishAdoption) {
 	r := s.realms[m.realm]
 	if r == nil || r.adopting[m.queue] == nil {
 		return
@@ -185,7 +185,7 @@ func (s *shard) finishAdoption(m *finishAdoption) {
 }
 
 // openLocalQueues opens queues that an edge has hosted.
-func (s *shard) openLocalQueues(m *openLocalQueues) {
+func (s *sessionActor) openLocalQueues(m *openLocalQueues) {
 	r := s.realm(m.realm)
 	r.seq, r.generation = max(r.seq, m.seq), max(r.generation, m.generation)
 	fresh := map[*queue.Queue]bool{}
@@ -199,7 +199,7 @@ func (s *shard) openLocalQueues(m *openLocalQueues) {
 }
 
 // deliverTo puts the events of some publications into the given queues only. It answers no polls.
-func (s *shard) deliverTo(r *shardRealm, publications []realm.Publication, only map[*queue.Queue]bool) {
+func (s *sessionActor) deliverTo(r *sessionRealm, publications []realm.Publication, only map[*queue.Queue]bool) {
 	for i := range publications {
 		t := &publications[i]
 		counts := eventCounts{}
@@ -225,7 +225,7 @@ func (s *shard) deliverTo(r *shardRealm, publications []realm.Publication, only 
 }
 
 // renderer prepares a notice for the queues of its audience.
-func (s *shard) renderer(r *shardRealm, n *realm.Notice) session.NoticeRenderer {
+func (s *sessionActor) renderer(r *sessionRealm, n *realm.Notice) session.NoticeRenderer {
 	return s.srv.protocol.RenderNotice(n, session.RenderContext{
 		Realm:        r.handle.id,
 		Site:         r.handle.site,
@@ -236,7 +236,7 @@ func (s *shard) renderer(r *shardRealm, n *realm.Notice) session.NoticeRenderer 
 
 // endAdoptingPolls answers the waiting polls of incomplete queues for which match returns true with no events. The
 // adoptions continue.
-func (s *shard) endAdoptingPolls(r *shardRealm, match func(*queue.PollRequest) bool) {
+func (s *sessionActor) endAdoptingPolls(r *sessionRealm, match func(*queue.PollRequest) bool) {
 	for _, x := range r.adopting {
 		if p := x.poll; p != nil && match(p) {
 			x.poll = nil
@@ -246,7 +246,7 @@ func (s *shard) endAdoptingPolls(r *shardRealm, match func(*queue.PollRequest) b
 }
 
 // forgetAdopting removes the entry of an incomplete queue, because this node no longer hosts the queue.
-func (r *shardRealm) forgetAdopting(ref QueueRef) {
+func (r *sessionRealm) forgetAdopting(ref QueueRef) {
 	if x := r.adopting[ref]; x != nil && !x.asked {
 		delete(r.adopting, ref)
 	}

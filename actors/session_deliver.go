@@ -5,22 +5,24 @@ import (
 	"parley/actors/realm"
 )
 
-// splitByShard returns the notices of each shard, and how many recipients they have.
-func splitByShard(publications []realm.Publication) (parts [Shards][]realm.Publication, sizes [Shards]int64) {
+// splitBySessionActor returns the notices of each session actor, and how many recipients they have.
+func splitBySessionActor(publications []realm.Publication) (
+	parts [SessionActors][]realm.Publication, sizes [SessionActors]int64,
+) {
 	for _, t := range publications {
-		var mine [Shards][]realm.Notice
+		var mine [SessionActors][]realm.Notice
 		for _, n := range t.Notices {
 			if len(n.To) == 1 {
-				k := shardOf(n.To[0])
+				k := sessionActorOf(n.To[0])
 				mine[k] = append(mine[k], n)
 				sizes[k]++
 				continue
 			}
-			var to [Shards][]realm.UserID
+			var to [SessionActors][]realm.UserID
 			for _, u := range n.To {
-				k := shardOf(u)
+				k := sessionActorOf(u)
 				if to[k] == nil {
-					to[k] = make([]realm.UserID, 0, len(n.To)/Shards+4)
+					to[k] = make([]realm.UserID, 0, len(n.To)/SessionActors+4)
 				}
 				to[k] = append(to[k], u)
 			}
@@ -42,7 +44,7 @@ func splitByShard(publications []realm.Publication) (parts [Shards][]realm.Publi
 
 // deliver delivers the notices of some publications, in order. Their audiences were resolved when the facts were
 // applied and are final: the present state of the realm does not matter.
-func (s *shard) deliver(m *deliver) {
+func (s *sessionActor) deliver(m *deliver) {
 	defer s.srv.Metrics.Undelivered.Add(-m.recipients)
 	if m.part != nil {
 		defer m.part.partDelivered()
@@ -72,7 +74,7 @@ type eventCounts = map[*queue.Queue]int
 
 // deliverNotice puts the events of a notice into the queues of its audience and answers the polls that wait for them.
 // Notices for the session actor itself open and close queues.
-func (s *shard) deliverNotice(r *shardRealm, t *realm.Publication, n *realm.Notice, counts eventCounts) {
+func (s *sessionActor) deliverNotice(r *sessionRealm, t *realm.Publication, n *realm.Notice, counts eventCounts) {
 	switch e := n.Event.(type) {
 	case *realm.QueueOpened:
 		s.openQueue(r, e.Queue, t.Seq <= r.handle.replayedThrough)
@@ -119,7 +121,7 @@ func (s *shard) deliverNotice(r *shardRealm, t *realm.Publication, n *realm.Noti
 const prefetchCount = 16
 
 // prefetchQueues reads the memory that an event for these users is going to need.
-func (s *shard) prefetchQueues(r *shardRealm, to []realm.UserID) {
+func (s *sessionActor) prefetchQueues(r *sessionRealm, to []realm.UserID) {
 	for _, u := range to {
 		ss := r.session(u)
 		if ss == nil || ss.First == nil {

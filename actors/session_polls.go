@@ -43,22 +43,22 @@ func (srv *Server) pollAll(id realm.ID, list []*queue.PollRequest) {
 		}
 		return
 	}
-	var sizes [Shards]int
+	var sizes [SessionActors]int
 	for _, p := range list {
-		sizes[shardOf(p.User)]++
+		sizes[sessionActorOf(p.User)]++
 	}
 	all := make(pollBatch, len(list)) // the memory of all parts
-	var parts [Shards]pollBatch
+	var parts [SessionActors]pollBatch
 	for k, n := range sizes {
 		parts[k], all = all[:0:n], all[n:]
 	}
 	for _, p := range list {
-		k := shardOf(p.User)
+		k := sessionActorOf(p.User)
 		parts[k] = append(parts[k], p)
 	}
 	for k, p := range parts {
 		if len(p) > 0 {
-			srv.runtime.send(r.shards[k], p)
+			srv.runtime.send(r.sessionActors[k], p)
 		}
 	}
 }
@@ -66,12 +66,12 @@ func (srv *Server) pollAll(id realm.ID, list []*queue.PollRequest) {
 // CancelPoll says that the client of a waiting poll has left.
 func (srv *Server) CancelPoll(p queue.PollRequest) {
 	if r := srv.find(p.Realm); r != nil {
-		srv.runtime.send(r.shards[shardOf(p.User)], &cancelPoll{p.Realm, p.User, p.Queue, p.Reply})
+		srv.runtime.send(r.sessionActors[sessionActorOf(p.User)], &cancelPoll{p.Realm, p.User, p.Queue, p.Reply})
 	}
 }
 
-// polledRealm returns the shard's part of a realm, or nil if it has none.
-func (s *shard) polledRealm(id realm.ID) *shardRealm {
+// polledRealm returns the session actor's part of a realm, or nil if it has none.
+func (s *sessionActor) polledRealm(id realm.ID) *sessionRealm {
 	if s.lastPolled == nil || s.lastPolled.handle.id != id {
 		s.lastPolled = s.realms[id]
 	}
@@ -79,7 +79,7 @@ func (s *shard) polledRealm(id realm.ID) *shardRealm {
 }
 
 // handlePolls answers or parks polls.
-func (s *shard) handlePolls(list pollBatch) {
+func (s *sessionActor) handlePolls(list pollBatch) {
 	for i, p := range list {
 		if i%prefetchCount == 0 {
 			s.prefetchPolls(list[i:min(i+prefetchCount, len(list))])
@@ -92,7 +92,7 @@ func (s *shard) handlePolls(list pollBatch) {
 }
 
 // handlePoll answers a poll, or parks it until there is an event.
-func (s *shard) handlePoll(m *queue.PollRequest) {
+func (s *sessionActor) handlePoll(m *queue.PollRequest) {
 	r := s.polledRealm(m.Realm)
 	var q *queue.Queue
 	if r != nil {
@@ -106,7 +106,7 @@ func (s *shard) handlePoll(m *queue.PollRequest) {
 }
 
 // answerOrPark answers a poll for a queue that is complete here, or parks it.
-func (s *shard) answerOrPark(r *shardRealm, q *queue.Queue, m *queue.PollRequest) {
+func (s *sessionActor) answerOrPark(r *sessionRealm, q *queue.Queue, m *queue.PollRequest) {
 	if m.AuthVersion != 0 && m.AuthVersion != s.srv.AuthVersion() {
 		s.srv.protocol.AnswerPoll(m.Reply, m.Queue, nil)
 		return
@@ -137,7 +137,7 @@ func (s *shard) answerOrPark(r *shardRealm, q *queue.Queue, m *queue.PollRequest
 }
 
 // cancelPoll forgets a waiting poll. Another poll that has replaced it stays.
-func (s *shard) cancelPoll(m *cancelPoll) {
+func (s *sessionActor) cancelPoll(m *cancelPoll) {
 	if r := s.realms[m.realm]; r != nil {
 		if q := r.session(m.user).Find(m.queue); q != nil {
 			waiting := q.HasPoll()
@@ -154,7 +154,7 @@ func (s *shard) cancelPoll(m *cancelPoll) {
 
 // endPolls answers every waiting poll of a user with no events, because an API key of the user was revoked. Clients
 // with a valid key poll again.
-func (s *shard) endPolls(m endPolls) {
+func (s *sessionActor) endPolls(m endPolls) {
 	r := s.realms[m.realm]
 	if r == nil {
 		return
@@ -172,13 +172,13 @@ func (s *shard) endPolls(m endPolls) {
 				continue
 			}
 			ended := answerEndedPoll{p, q.Reg.ID}
-			s.srv.runtime.after(m.answerAfter, func() { s.srv.runtime.send(r.handle.shards[s.index], ended) })
+			s.srv.runtime.after(m.answerAfter, func() { s.srv.runtime.send(r.handle.sessionActors[s.index], ended) })
 		}
 	}
 }
 
 // prefetchPolls reads the memory that these polls are going to need.
-func (s *shard) prefetchPolls(list pollBatch) {
+func (s *sessionActor) prefetchPolls(list pollBatch) {
 	for _, p := range list {
 		r := s.polledRealm(p.Realm)
 		if r == nil {
@@ -193,7 +193,7 @@ func (s *shard) prefetchPolls(list pollBatch) {
 
 // drainPolls answers every waiting poll with a heartbeat and lets no further one wait, because the server is about to
 // stop.
-func (s *shard) drainPolls(m drainPolls) {
+func (s *sessionActor) drainPolls(m drainPolls) {
 	s.draining = true
 	for _, r := range s.realms {
 		s.endAdoptingPolls(r, func(*queue.PollRequest) bool { return true })
@@ -210,7 +210,7 @@ func (s *shard) drainPolls(m drainPolls) {
 // Drain answers all waiting polls. The clients poll again and reach the next process.
 func (srv *Server) Drain() {
 	var all []*actor.PID
-	srv.eachRealm(func(r *realmHandle) { all = append(all, r.shards[:]...) })
+	srv.eachRealm(func(r *realmHandle) { all = append(all, r.sessionActors[:]...) })
 	done := make(chan struct{}, len(all))
 	for _, s := range all {
 		srv.runtime.send(s, drainPolls{done})

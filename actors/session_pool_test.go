@@ -40,10 +40,10 @@ func TestOrganizationsTakeTurns(t *testing.T) {
 			return m
 		}
 		busy, quiet := &realmTurns{pool: pool, idle: time.Now()}, &realmTurns{pool: pool, idle: time.Now()}
-		var shards []*sessionMailbox
+		var sessionActors []*sessionMailbox
 		for k := range 3 {
 			m := mailbox(busy)
-			shards = append(shards, m)
+			sessionActors = append(sessionActors, m)
 			for i := range 20 {
 				m.PostUserMessage(fmt.Sprintf("busy %d.%d", k, i))
 			}
@@ -52,7 +52,7 @@ func TestOrganizationsTakeTurns(t *testing.T) {
 		one.PostUserMessage("quiet 1")
 		one.PostUserMessage("quiet 2")
 		one.PostSystemMessage("quiet system")
-		if n := shards[0].UserMessageCount(); n != 20 {
+		if n := sessionActors[0].UserMessageCount(); n != 20 {
 			t.Errorf("%d messages wait, want 20", n)
 		}
 		go pool.work()
@@ -93,14 +93,14 @@ func TestSmallOrganizationNeedsOneTurn(t *testing.T) {
 			var mu sync.Mutex
 			var handled []string
 			busy, quiet := &realmTurns{pool: pool, idle: time.Now()}, &realmTurns{pool: pool, idle: time.Now()}
-			for range Shards {
+			for range SessionActors {
 				m := &sessionMailbox{}
 				m.RegisterHandlers(recordingInvoker{mu: &mu, all: &handled}, busy)
 				m.PostUserMessage("busy")
 				m.PostUserMessage("busy")
 			}
 			time.Sleep(200 * takes) // 40 ms without anything to do
-			for range Shards {
+			for range SessionActors {
 				m := &sessionMailbox{}
 				m.RegisterHandlers(recordingInvokerOf{recordingInvoker{mu: &mu, all: &handled}, takes}, quiet)
 				m.PostUserMessage("quiet")
@@ -114,10 +114,10 @@ func TestSmallOrganizationNeedsOneTurn(t *testing.T) {
 					last = i
 				}
 			}
-			if last > Shards {
+			if last > SessionActors {
 				t.Errorf("the small organization got through after %d messages: %v", last, handled)
 			}
-			if len(handled) != 3*Shards {
+			if len(handled) != 3*SessionActors {
 				t.Errorf("%d messages handled", len(handled))
 			}
 			pool.close()

@@ -18,7 +18,7 @@ const (
 	// organization may use an equal share of it.
 	MaxUnackedTotal = 1 << 30
 	// unackedShare is the part of the total that one organization can use: the default is about 25,000 messages if
-	// every shard has users with queues.
+	// every session actor has users with queues.
 	unackedShare = 2
 	// unackedAfterEviction is the part of a limit that is left after an eviction, so that evictions are rare.
 	unackedAfterEviction = 0.75
@@ -31,21 +31,21 @@ const (
 
 // unackedEvents are the events that a realm stores because some queue has not acknowledged them.
 type unackedEvents struct {
-	list             []unackedFact // by seq
-	bytes            int64
-	storedSeqs       []realm.Seq       // facts whose events are on disk, by seq
-	toDelete         []realm.Seq       // facts whose events are on disk and must be deleted; see dropFactsOfFew
-	acked            [Shards]realm.Seq // fact that every queue of the shard has acknowledged
-	newestQueue      [Shards]realm.Seq // newest registration of each shard
-	generation       uint64            // of the queues of this node; counts openLocalQueues and replaceQueues
-	shardGenerations [Shards]uint64    // newest generation that each shard was sent
-	evictedBefore    realm.Seq         // queues behind this fact have been evicted
-	evictingBytes    int64             // bytes of the events before it, which are dropped when those queues are closed
-	graceUntil       int64             // elapsed seconds; see evictionGrace
+	list            []unackedFact // by seq
+	bytes           int64
+	storedSeqs      []realm.Seq              // facts whose events are on disk, by seq
+	toDelete        []realm.Seq              // facts whose events are on disk and must be deleted; see dropFactsOfFew
+	acked           [SessionActors]realm.Seq // fact that every queue of the session actor has acknowledged
+	newestQueue     [SessionActors]realm.Seq // newest registration of each session actor
+	generation      uint64                   // of the queues of this node; counts openLocalQueues and replaceQueues
+	sentGenerations [SessionActors]uint64    // newest generation that each session actor was sent
+	evictedBefore   realm.Seq                // queues behind this fact have been evicted
+	evictingBytes   int64                    // bytes of the events before it, dropped when those queues are closed
+	graceUntil      int64                    // elapsed seconds; see evictionGrace
 
-	newest          realm.Seq         // newest fact with events
-	journaled       [Shards]realm.Seq // acked as the journal has it; see journalAcks
-	journaledNewest realm.Seq         // the journal records that every queue has acknowledged up to this fact
+	newest          realm.Seq                // newest fact with events
+	journaled       [SessionActors]realm.Seq // acked as the journal has it; see journalAcks
+	journaledNewest realm.Seq                // the journal records that every queue has acknowledged up to this fact
 }
 
 // unackedFact is the events of one fact, with an estimate of their memory.
@@ -54,7 +54,7 @@ type unackedFact struct {
 	bytes int64
 }
 
-// evictQueues tells a shard to close the queues of a realm that have not acknowledged the facts before seq.
+// evictQueues tells a session actor to close the queues of a realm that have not acknowledged the facts before seq.
 type evictQueues struct {
 	realm realm.ID
 	seq   realm.Seq
@@ -100,21 +100,22 @@ func (a *realmActor) storeUnacked(t realm.Publication) {
 func internalOnly(n realm.Notice) bool { return n.Event.EventType() == "" }
 
 // handleAckReport drops the events that every queue has acknowledged. It ignores a report that is older than the newest
-// queue of the shard, because the report does not include that queue. A confirmed report is journaled, so that the next
-// start does not restore acknowledged events.
+// queue of the session actor, because the report does not include that queue. A confirmed report is journaled, so that
+// the next start does not restore acknowledged events.
 func (a *realmActor) handleAckReport(m ackReport) {
 	u := &a.unacked
 	if a.standby {
 		a.replicaClients.handleAckReport(m)
 		return
 	}
-	if m.newest < u.newestQueue[m.shard] || m.generation < u.shardGenerations[m.shard] {
+	if m.newest < u.newestQueue[m.sessionActor] || m.generation < u.sentGenerations[m.sessionActor] {
 		return
 	}
-	u.acked[m.shard] = max(u.acked[m.shard], m.seq)
-	if seq := min(m.seq, m.newest, a.homes.lowest(m.shard)); m.confirmed && len(u.list) > 0 && u.list[0].Seq <= seq {
+	u.acked[m.sessionActor] = max(u.acked[m.sessionActor], m.seq)
+	seq := min(m.seq, m.newest, a.homes.lowest(m.sessionActor))
+	if m.confirmed && len(u.list) > 0 && u.list[0].Seq <= seq {
 		a.runSystemCommand(func(t *realm.Turn) (any, error) {
-			t.RecordCaughtUp(&realm.QueuesCaughtUp{Shard: m.shard, Shards: Shards, Through: seq})
+			t.RecordCaughtUp(&realm.QueuesCaughtUp{Actor: m.sessionActor, Actors: SessionActors, Through: seq})
 			return nil, nil
 		})
 	}
@@ -125,7 +126,7 @@ func (a *realmActor) handleAckReport(m ackReport) {
 func (a *realmActor) dropUnacked() {
 	u := &a.unacked
 	low, n := u.ackedThrough(), 0
-	for k := range Shards {
+	for k := range SessionActors {
 		low = min(low, a.homes.lowest(k))
 	}
 	for n < len(u.list) && u.list[n].Seq <= low {
@@ -152,9 +153,9 @@ func (l *loadedRealm) storedSeqs() (out []realm.Seq) {
 func (a *realmActor) restoreUnacked(l *loadedRealm) {
 	u := &a.unacked
 	u.acked = l.ackedThrough
-	var hasQueue [Shards]bool
+	var hasQueue [SessionActors]bool
 	a.realm.EachQueue(func(q *realm.Queue) {
-		i := shardOf(q.User)
+		i := sessionActorOf(q.User)
 		hasQueue[i], u.newestQueue[i] = true, max(u.newestQueue[i], q.At)
 		a.homes.countLocal(q.User, 1)
 	})
@@ -199,7 +200,7 @@ func (a *realmActor) limitUnacked() {
 	u.evictedBefore, u.evictingBytes = seq, u.bytes-left
 	a.srv.log.Warn("too many unacked events: evicting the slowest queues",
 		"realm", a.realm.ID(), "bytes", u.bytes, "limit", limit, "facts", len(u.list), "behind", uint64(seq))
-	for _, s := range a.handle.shards {
+	for _, s := range a.handle.sessionActors {
 		a.srv.runtime.send(s, evictQueues{realm: a.realm.ID(), seq: seq})
 	}
 	for e := range a.homes.acks {
@@ -229,7 +230,7 @@ func (srv *Server) unackedLimit() int64 {
 }
 
 // evictQueues closes a realm's queues that are behind a fact.
-func (s *shard) evictQueues(m evictQueues) {
+func (s *sessionActor) evictQueues(m evictQueues) {
 	r := s.realms[m.realm]
 	if r == nil {
 		return

@@ -51,10 +51,10 @@ type laggingAccount struct {
 
 // laggingReport is the answer to findLaggingAccounts.
 type laggingReport struct {
-	shard    int
-	round    uint64
-	newest   realm.Seq        // newest fact that the session actor has received
-	accounts []laggingAccount // by open
+	sessionActor int
+	round        uint64
+	newest       realm.Seq        // newest fact that the session actor has received
+	accounts     []laggingAccount // by open
 }
 
 // chargeStep makes the realm actor charge further facts to accounts.
@@ -68,9 +68,9 @@ type accountUsage struct {
 	notUntil   int64 // elapsed seconds
 	missing    int   // session actors that have not reported
 	generation uint64
-	newest     [Shards]realm.Seq
-	accounts   [Shards][]laggingAccount
-	passed     [Shards]int // accounts of each list that are behind the next fact
+	newest     [SessionActors]realm.Seq
+	accounts   [SessionActors][]laggingAccount
+	passed     [SessionActors]int // accounts of each list that are behind the next fact
 	behind     map[realm.UserID]*laggingAccount
 	done       realm.Seq    // facts up to this one are charged
 	shared     int64        // bytes charged to an account that has acknowledged nothing, so far
@@ -116,16 +116,16 @@ func (a *realmActor) limitAccounts() {
 		now < a.unacked.graceUntil && a.unacked.bytes <= 2*limit {
 		return
 	}
-	*w = accountUsage{round: w.round + 1, running: true, notUntil: now + usageInterval, missing: Shards,
+	*w = accountUsage{round: w.round + 1, running: true, notUntil: now + usageInterval, missing: SessionActors,
 		generation: a.unacked.generation, behind: map[realm.UserID]*laggingAccount{}}
-	for _, s := range a.handle.shards {
+	for _, s := range a.handle.sessionActors {
 		a.srv.runtime.send(s, findLaggingAccounts{a.handle, w.round})
 	}
 }
 
 // findLaggingAccounts reports the accounts of a realm with unacked events to the realm actor.
-func (s *shard) findLaggingAccounts(m findLaggingAccounts) {
-	report := &laggingReport{shard: s.index, round: m.round}
+func (s *sessionActor) findLaggingAccounts(m findLaggingAccounts) {
+	report := &laggingReport{sessionActor: s.index, round: m.round}
 	if r := s.realms[m.realm.id]; r != nil {
 		report.newest = r.seq
 		x := laggingAccount{open: noQueue}
@@ -160,7 +160,7 @@ func (a *realmActor) handleLaggingReport(m *laggingReport) {
 	if !w.running || m.round != w.round {
 		return
 	}
-	w.newest[m.shard], w.accounts[m.shard] = m.newest, m.accounts
+	w.newest[m.sessionActor], w.accounts[m.sessionActor] = m.newest, m.accounts
 	for i := range m.accounts {
 		w.behind[m.accounts[i].user] = &m.accounts[i]
 	}
@@ -219,7 +219,7 @@ func (w *accountUsage) charge(t *unackedFact) {
 	var open []*laggingAccount
 	for _, u := range to {
 		x := w.behind[u]
-		needed = needed || t.Seq > w.newest[shardOf(u)] || x != nil && x.acked < t.Seq
+		needed = needed || t.Seq > w.newest[sessionActorOf(u)] || x != nil && x.acked < t.Seq
 		if x != nil && x.open < t.Seq {
 			open = append(open, x)
 		}
@@ -319,7 +319,7 @@ func (a *realmActor) evictAccounts() {
 		before := a.evictedBefore(x, limit)
 		a.srv.log.Warn("too many unacked events of an account: evicting its oldest queues", "realm", a.realm.ID(),
 			"user", int64(x.user), "bytes", x.bytes, "limit", limit, "behind", uint64(before))
-		a.srv.runtime.send(a.handle.shards[shardOf(x.user)], evictQueues{a.realm.ID(), before, x.user})
+		a.srv.runtime.send(a.handle.sessionActors[sessionActorOf(x.user)], evictQueues{a.realm.ID(), before, x.user})
 	}
 }
 
@@ -351,7 +351,7 @@ func (u *unackedEvents) isFor(seq realm.Seq, user realm.UserID) bool {
 
 // limitRefs evicts the oldest queues of an account with too many unacked events. first is the first queue of the linked
 // list of its queues.
-func (s *shard) limitRefs(r *shardRealm, first *queue.Queue, refs int) {
+func (s *sessionActor) limitRefs(r *sessionRealm, first *queue.Queue, refs int) {
 	var open []*queue.Queue
 	for q := first; q != nil; q = q.Next {
 		if q.CloseRequested {
@@ -379,7 +379,7 @@ func (s *shard) limitRefs(r *shardRealm, first *queue.Queue, refs int) {
 }
 
 // evictOfAccount closes a queue because of its account's share.
-func (s *shard) evictOfAccount(r *shardRealm, q *queue.Queue) {
+func (s *sessionActor) evictOfAccount(r *sessionRealm, q *queue.Queue) {
 	s.srv.Metrics.QueuesEvicted.Add(1)
 	s.srv.Metrics.QueuesEvictedForAccount.Add(1)
 	s.requestClose(r, q)

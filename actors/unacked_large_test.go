@@ -23,7 +23,7 @@ func TestLargeEventsTakeLittleMemoryWhileTheyAreUnacked(t *testing.T) {
 	runSynctest(t, func(t *testing.T) {
 		srv := openServer(t, &slowDisk{diskContents: newDiskContents()})
 		var names []string
-		for i := range Shards {
+		for i := range SessionActors {
 			names = append(names, fmt.Sprint("user", i))
 		}
 		people := createOrganization(t, srv, names...)

@@ -184,8 +184,9 @@ func TestUnackedEventsAfterManyCrashes(t *testing.T) {
 	})
 }
 
-// A client that polls only after two crashes gets every event, even if an older queue of the same shard ended before
-// the first crash. When that queue ends in the replay, its shard must not report for the queue that opens after it.
+// A client that polls only after two crashes gets every event, even if an older queue of the same session actor ended
+// before the first crash. When that queue ends in the replay, its session actor must not report for the queue that
+// opens after it.
 func TestUnackedEventsAfterAnotherQueueEnded(t *testing.T) {
 	runSynctest(t, func(t *testing.T) {
 		d := &slowDisk{diskContents: newDiskContents()}

@@ -31,7 +31,7 @@ func newWorkerPool(n, room int, stop <-chan struct{}) actor.Dispatcher {
 
 // generalWorkers is how many goroutines, each with a stack of about 16 KB, serve the realm, presence and journal
 // actors. No actor waits for another there.
-const generalWorkers = Shards
+const generalWorkers = SessionActors
 
 func newGeneralDispatcher(stop <-chan struct{}) actor.Dispatcher {
 	return newWorkerPool(generalWorkers, 0, stop)

@@ -143,7 +143,7 @@ var eventKinds = func() map[reflect.Type]EventKind {
 // HasRenderer reports whether an event type has a renderer. A test uses it to name missing renderers.
 func HasRenderer(t reflect.Type) bool { _, ok := eventKinds[t]; return ok }
 
-// NoticeRenderer turns one notice into encoded events, once for each kind of client. It belongs to one session shard.
+// NoticeRenderer turns one notice into encoded events, once for each kind of client. It belongs to one session actor.
 type NoticeRenderer struct {
 	notice     *realm.Notice
 	eventKind  EventKind

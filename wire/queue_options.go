@@ -83,7 +83,7 @@ func (o *QueueOptions) Wants(event string) bool {
 	return o.eventTypes == nil || slices.Contains(o.eventTypes, event)
 }
 
-// QueueOptionsCache returns one shared value for queues with equal options. It belongs to one session shard.
+// QueueOptionsCache returns one shared value for queues with equal options. It belongs to one session actor.
 type QueueOptionsCache struct {
 	byName map[string]*QueueOptions
 	last   *QueueOptions // the last result: most consecutive queues have equal options

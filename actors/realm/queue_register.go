@@ -213,7 +213,7 @@ func (*QueueClosed) EventType() string { return "" }
 // sends no event. Without it, a server that is killed repeatedly would keep all events, because not all clients poll
 // in each of its short runs.
 type QueuesCaughtUp struct {
-	Shard, Shards int // index of the session actor and their number; with another number of them the fact is ignored
+	Actor, Actors int // index of the session actor and their number; with another number of them the fact is ignored
 	Through       Seq
 }
 

@@ -59,8 +59,8 @@ func (s *Session) Remove(id realm.QueueID) *queue.Queue {
 // than a map: sessions of neighboring ids are next to each other in memory.
 type Table struct{ pages []*page }
 
-// pageSize is how many sessions are allocated together. It is small, because most organizations are, and each shard has
-// a table of its own.
+// pageSize is how many sessions are allocated together. It is small, because most organizations are, and each session
+// actor has a table of its own.
 const pageSize = 32
 
 type page [pageSize]Session

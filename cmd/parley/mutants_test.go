@@ -30,7 +30,7 @@ var mutants = []struct {
 		"a.durable, a.rowsSeq, a.reloading = l.realm.Seq(), l.rowsSeq, false", "./actors", "TestClusterLeaderIsCutOff"},
 	{"an old answer that confirms the leader", "snapshot/replicated/confirm.go", " && x.check >= check {", " {",
 		"./snapshot/replicated", "TestVerifyLeaderTakesNoOldAnswer"},
-	{"acknowledgements from before the ownership", "actors/realm_clients.go", "a.unacked.shardGenerations[k] = n", "",
+	{"acknowledgements from before the ownership", "actors/realm_clients.go", "a.unacked.sentGenerations[k] = n", "",
 		"./actors", "TestReportsFromBeforeTheOwnership"},
 }
 

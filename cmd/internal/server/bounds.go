@@ -523,7 +523,7 @@ var AllBounds = append([]Bound{
 	},
 	{
 		Name:     "cached_queue_options",
-		Of:       "combinations of queue options that one shard of sessions shares between queues",
+		Of:       "combinations of queue options that one session actor shares between queues",
 		Overflow: "forgotten; queues that are opened later share new ones",
 		Reason:   "there are few client programs, but clients can send any combination",
 		limit:    constant(wire.MaxQueueOptions),
