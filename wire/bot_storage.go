@@ -33,7 +33,7 @@ func getBotStorage(c *Call, f storageKeysForm) (Answer, error) {
 		n += len(name) + len(value)
 	}
 	if n > memoryStep { // a bot can store ten million characters
-		err = c.holdMemory(n)
+		err = c.reserveMemory(n)
 	}
 	return Answer{"storage": values}, err
 }

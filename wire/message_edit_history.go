@@ -36,7 +36,7 @@ func getMessageHistory(c *Call, f messageHistoryForm) (Answer, error) {
 			return nil, err
 		}
 		if past.comparesTexts() { // each comparison may take milliseconds, and hundreds of kB
-			if err := c.waitForTurn(); err != nil {
+			if err := c.waitForSlot(); err != nil {
 				return nil, err
 			}
 		}

@@ -36,7 +36,7 @@ func (m *answerMemory) add(n int) error {
 	if m.held > 0 || more >= memoryStep { // a small answer takes no more than it needs
 		more = max(more, memoryStep)
 	}
-	if err := m.call.holdMemory(more); err != nil {
+	if err := m.call.reserveMemory(more); err != nil {
 		return err
 	}
 	m.held += more

@@ -78,7 +78,7 @@ func register(c *Call, f registerForm) (Answer, error) {
 	if c.QueueOnly {
 		return openQueueOnly(c, realm.Register{Queue: q, AllPublicGiven: f.AllPublic.Set})
 	}
-	if err := c.holdMemory(registrationMemory); err != nil {
+	if err := c.reserveMemory(registrationMemory); err != nil {
 		return nil, err
 	}
 	fetch := f.FetchTypes

@@ -218,12 +218,12 @@ type Call struct {
 	// there were too many recently. ForgetPasswordAttempts takes attempts back after a correct password.
 	CountPasswordAttempt   func(account string) error
 	ForgetPasswordAttempts func(account string)
-	// HoldMemory counts n more bytes of memory for the answer, and refuses if answers take too much memory. Endpoints
-	// whose answers can be large call it while they collect the answer; nil: there is no limit.
-	HoldMemory func(n int) error
-	// WaitForTurn waits until a large answer can be built, and refuses if too many wait. Large answers wait by
+	// ReserveMemory counts n more bytes of memory for the answer, and refuses if answers take too much memory.
+	// Endpoints whose answers can be large call it while they collect the answer; nil: there is no limit.
+	ReserveMemory func(n int) error
+	// WaitForBuildSlot waits until a large answer can be built, and refuses if too many wait. Large answers wait by
 	// themselves as they grow; endpoints call it if that is too late. nil: answers do not wait.
-	WaitForTurn func() error
+	WaitForBuildSlot func() error
 	// OpenQueue opens an event queue on a node that does not own the organization, and builds its state there; nil:
 	// this node owns it. QueueOnly says that the caller builds the state, on another node.
 	OpenQueue func(realm.Register) (realm.Registered, error)
@@ -234,20 +234,20 @@ type Call struct {
 	ignored []string
 }
 
-// holdMemory is HoldMemory, if there is a limit.
-func (c *Call) holdMemory(n int) error {
-	if c.HoldMemory == nil {
+// reserveMemory is ReserveMemory, if there is a limit.
+func (c *Call) reserveMemory(n int) error {
+	if c.ReserveMemory == nil {
 		return nil
 	}
-	return c.HoldMemory(n)
+	return c.ReserveMemory(n)
 }
 
-// waitForTurn is WaitForTurn, if answers wait.
-func (c *Call) waitForTurn() error {
-	if c.WaitForTurn == nil {
+// waitForSlot is WaitForBuildSlot, if answers wait.
+func (c *Call) waitForSlot() error {
+	if c.WaitForBuildSlot == nil {
 		return nil
 	}
-	return c.WaitForTurn()
+	return c.WaitForBuildSlot()
 }
 
 // Ignored returns the names of parameters that were sent but are unknown to the endpoint.

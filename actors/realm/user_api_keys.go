@@ -101,8 +101,8 @@ type KeyInfo struct {
 // Expired reports whether the key is not valid any more at a time in Unix seconds.
 func (k *KeyInfo) Expired(now int64) bool { return k.Expires != 0 && k.Expires <= now }
 
-// UseIsNews reports whether a use at a time is on a later day than the last known one.
-func (k *KeyInfo) UseIsNews(now int64) bool { return now-now%keyUseGranularity > k.Used }
+// UseRecordDue reports whether a use at a time is on a later day than the last known one.
+func (k *KeyInfo) UseRecordDue(now int64) bool { return now-now%keyUseGranularity > k.Used }
 
 func findKey(list []KeyInfo, hash [32]byte) *KeyInfo {
 	for i := range list {
@@ -238,16 +238,16 @@ func (t *Turn) revokeAdditionalKeys(u *User) {
 	}
 }
 
-// NoteKeyUse asks to store that an additional API key was used today. Callers do not wait for it: if it is refused, a
+// RecordKeyUse asks to store that an additional API key was used today. Callers do not wait for it: if it is refused, a
 // later use is stored.
-type NoteKeyUse struct {
+type RecordKeyUse struct {
 	User UserID
 	Hash [32]byte
 }
 
-func (c NoteKeyUse) Decide(t *Turn) (any, error) {
+func (c RecordKeyUse) Decide(t *Turn) (any, error) {
 	if u := t.Find(c.User); u != nil {
-		if k := findKey(u.KeyInfo, c.Hash); k != nil && k.UseIsNews(t.Now) {
+		if k := findKey(u.KeyInfo, c.Hash); k != nil && k.UseRecordDue(t.Now) {
 			t.Record(&KeyUsed{User: u.ID, Key: k.ID, Day: t.Now - t.Now%keyUseGranularity})
 		}
 	}
@@ -255,7 +255,7 @@ func (c NoteKeyUse) Decide(t *Turn) (any, error) {
 }
 
 // Done implements CommandWithCallback.
-func (NoteKeyUse) Done(any, error) {}
+func (RecordKeyUse) Done(any, error) {}
 
 // KeyAdded says that an account has a further additional API key. The account's expired keys are forgotten.
 type KeyAdded struct {

@@ -83,7 +83,7 @@ func TestAdditionalKeys(t *testing.T) {
 		t.Error("an expired key is accepted, or one that does not expire is refused")
 	}
 	for range 2 { // one fact per day
-		Do(s, System, realm.Command[any](realm.NoteKeyUse{User: ann, Hash: lasting.Hash}))
+		Do(s, System, realm.Command[any](realm.RecordKeyUse{User: ann, Hash: lasting.Hash}))
 	}
 	if list, _ = s.ViewAs(ann).AdditionalKeys(ann); list[0].Used != s.Now-s.Now%86400 {
 		t.Errorf("the last use is %d", list[0].Used)

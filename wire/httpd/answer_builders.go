@@ -14,8 +14,8 @@ import (
 
 // Limits of the large answers that are built at the same time.
 const (
-	// ownTurnBytes is the size of the smallest answers that wait for a turn. Pages of usual messages are smaller.
-	ownTurnBytes = 256 << 10
+	// largeBuildBytes is the size of the smallest answers that wait for a slot. Pages of usual messages are smaller.
+	largeBuildBytes = 256 << 10
 	// MaxWaitingBuilds limits the requests that wait until their answers can be built. Each of them holds a connection,
 	// and up to 100 kB of results.
 	MaxWaitingBuilds = 512
@@ -25,16 +25,16 @@ const (
 	maxBuildWait = 10 * time.Second
 )
 
-// answerBuilders lets a few large answers be built at a time. Building one takes tens of milliseconds of processor
-// time; with hundreds at once, all other requests would wait for the processors. Callers take turns. It is safe for
-// concurrent use.
+// answerBuilders limits how many large answers are built at a time: each needs a slot. Building one takes tens of
+// milliseconds of processor time; with hundreds at once, all other requests would wait for the processors. The callers
+// get slots round-robin. It is safe for concurrent use.
 type answerBuilders struct {
 	began   time.Time
 	refused atomic.Int64
 
 	mu    sync.Mutex
 	free  int
-	queue *admission.WaitQueue[string, chan bool] // each channel gets one value: whether the answer can be built
+	queue *admission.WaitQueue[string, chan bool] // each channel gets one value: whether the answer has a slot
 }
 
 // newAnswerBuilders uses half of the processors: the other half is for everything else.
@@ -43,7 +43,7 @@ func newAnswerBuilders() *answerBuilders {
 		queue: admission.NewWaitQueue[string, chan bool](MaxWaitingBuilds, MaxWaitingBuildsOfCaller)}
 }
 
-// enter waits until the caller's answer can be built. If it reports true, leave must be called.
+// enter waits for a slot for an answer to the caller. If it reports true, leave must be called.
 func (b *answerBuilders) enter(caller string) bool {
 	b.mu.Lock()
 	if b.free > 0 {
@@ -51,27 +51,27 @@ func (b *answerBuilders) enter(caller string) bool {
 		b.mu.Unlock()
 		return true
 	}
-	turn := make(chan bool, 1)
-	if refused, full := b.queue.Add(admission.Account[string]{User: caller}, turn, time.Since(b.began)); full {
+	slot := make(chan bool, 1)
+	if refused, full := b.queue.Add(admission.Account[string]{User: caller}, slot, time.Since(b.began)); full {
 		b.refused.Add(1)
 		refused <- false
 	}
 	b.mu.Unlock()
 	select {
-	case ok := <-turn:
+	case ok := <-slot:
 		return ok
 	case <-time.After(maxBuildWait):
 		b.expire()
-		return <-turn
+		return <-slot
 	}
 }
 
-// leave lets the next answer be built.
+// leave gives the slot to the next answer.
 func (b *answerBuilders) leave() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if turn, _, ok := b.queue.Next(time.Since(b.began)); ok {
-		turn <- true
+	if slot, _, ok := b.queue.Next(time.Since(b.began)); ok {
+		slot <- true
 		return
 	}
 	b.free++
@@ -81,9 +81,9 @@ func (b *answerBuilders) leave() {
 func (b *answerBuilders) expire() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, turn := range b.queue.Expire(time.Since(b.began) - maxBuildWait) {
+	for _, slot := range b.queue.Expire(time.Since(b.began) - maxBuildWait) {
 		b.refused.Add(1)
-		turn <- false
+		slot <- false
 	}
 }
 
@@ -100,31 +100,31 @@ type answerBuild struct {
 	ctx    *fasthttp.RequestCtx
 	call   *wire.Call
 	bytes  int
-	turn   bool // leave must be called
+	slot   bool // leave must be called
 }
 
-// holdMemory counts n more bytes. An answer that becomes large waits for its turn first.
-func (a *answerBuild) holdMemory(n int) error {
-	if a.bytes += n; a.bytes > ownTurnBytes {
-		if err := a.waitForTurn(); err != nil {
+// reserveMemory counts n more bytes. An answer that becomes large waits for a slot first.
+func (a *answerBuild) reserveMemory(n int) error {
+	if a.bytes += n; a.bytes > largeBuildBytes {
+		if err := a.waitForSlot(); err != nil {
 			return err
 		}
 	}
-	return a.server.holdMemory(a.ctx, a.call, n)
+	return a.server.reserveMemory(a.ctx, a.call, n)
 }
 
-// waitForTurn waits unless the answer has its turn.
-func (a *answerBuild) waitForTurn() error {
-	if !a.turn && !a.server.builders.enter(a.server.callerKey(a.ctx, a.call)) {
+// waitForSlot waits unless the answer has a slot.
+func (a *answerBuild) waitForSlot() error {
+	if !a.slot && !a.server.builders.enter(a.server.callerKey(a.ctx, a.call)) {
 		return errAnswersFull()
 	}
-	a.turn = true
+	a.slot = true
 	return nil
 }
 
-// end gives the turn back.
+// end frees the slot.
 func (a *answerBuild) end() {
-	if a.turn {
+	if a.slot {
 		a.server.builders.leave()
 	}
 }

@@ -64,6 +64,6 @@ func TestWaitForTurnEnds(t *testing.T) {
 	b.expire()
 	b.leave()
 	if <-old || !<-young {
-		t.Error("the old one must be refused, the other one gets the turn")
+		t.Error("the old one must be refused, the other one gets the slot")
 	}
 }

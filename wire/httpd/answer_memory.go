@@ -18,11 +18,11 @@ import (
 // that gets an error would repeat the request.
 const largeAnswerBytes = 64 << 10
 
-// answerRetrySeconds is after how many seconds a client should repeat a request whose answer was refused. By then some
-// clients have received theirs.
+// answerRetrySeconds is the time in seconds after which a client should repeat a request whose answer was refused. By
+// then some clients have received their answers.
 const answerRetrySeconds = 2.0
 
-// errAnswersFull refuses a large answer because of the memory that answers take: all together, or the caller's.
+// errAnswersFull refuses a large answer because all answers together, or those of the caller, take too much memory.
 func errAnswersFull() error {
 	return realm.Refuse(realm.Busy, "ANSWER_MEMORY_FULL",
 		"Too many large answers are being sent; try again later.").With("retry-after", answerRetrySeconds)
@@ -37,9 +37,9 @@ func (s *Server) callerKey(ctx *fasthttp.RequestCtx, c *wire.Call) string {
 	return s.remote(ctx)
 }
 
-// holdMemory counts memory of an answer that is being collected, and refuses if answers take too much of it.
-func (s *Server) holdMemory(ctx *fasthttp.RequestCtx, c *wire.Call, n int) error {
-	if !s.park.TryHoldAnswer(ctx, s.callerKey(ctx, c), n) {
+// reserveMemory counts n more bytes of an answer that is being built. It refuses if answers take too much memory.
+func (s *Server) reserveMemory(ctx *fasthttp.RequestCtx, c *wire.Call, n int) error {
+	if !s.park.TryReserveAnswer(ctx, s.callerKey(ctx, c), n) {
 		return errAnswersFull()
 	}
 	return nil
@@ -59,12 +59,12 @@ func (s *Server) writeSuccess(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.En
 	}
 	body := wire.Success(a, c.Ignored())
 	if len(body) >= largeAnswerBytes && e.Method == fasthttp.MethodGet {
-		if err := s.holdMemory(ctx, c, len(body)); err != nil {
+		if err := s.reserveMemory(ctx, c, len(body)); err != nil {
 			s.writeFailure(ctx, e, err)
 			return
 		}
 	} else {
-		s.park.HoldAnswer(ctx, len(body))
+		s.park.ReserveAnswer(ctx, len(body))
 	}
 	s.writeJSON(ctx, 200, body)
 }
@@ -82,7 +82,7 @@ func (s *Server) writeStream(ctx *fasthttp.RequestCtx, b *wire.AnswerStream) {
 	}
 	ctx.Response.Header.Set("Content-Encoding", "gzip")
 	out := partsBodies.Get().(*partsBody)
-	compressed := &partsWriter{body: out, hold: func(n int) { s.park.HoldAnswer(ctx, n) }}
+	compressed := &partsWriter{body: out, reserve: func(n int) { s.park.ReserveAnswer(ctx, n) }}
 	w := gzipWriters.Get().(*gzip.Writer)
 	defer gzipWriters.Put(w)
 	w.Reset(compressed)
@@ -103,9 +103,9 @@ var gzipWriters = sync.Pool{New: func() any {
 // partsWriter collects the bytes that are written to it in parts of equal size, so that nothing is copied when it
 // grows.
 type partsWriter struct {
-	body *partsBody
-	size int
-	hold func(n int) // counts the memory of a new part
+	body    *partsBody
+	size    int
+	reserve func(n int) // counts the memory of a new part
 }
 
 // partBytes is the size of a part.
@@ -117,7 +117,7 @@ func (p *partsWriter) Write(b []byte) (int, error) {
 	for len(b) > 0 {
 		last := len(p.body.parts) - 1
 		if last < 0 || len(p.body.parts[last]) == cap(p.body.parts[last]) {
-			p.hold(partBytes)
+			p.reserve(partBytes)
 			p.body.parts = append(p.body.parts, make([]byte, 0, partBytes))
 			last++
 		}
@@ -183,13 +183,13 @@ func (x *streamedBody) WriteTo(w io.Writer) (written int64, err error) {
 // partSize is the memory of one element of a list of parts.
 const partSize = int(unsafe.Sizeof([]byte(nil)))
 
-// holdParts counts the memory of an answer in parts. Parts that other answers contain too are not counted.
-func (s *Server) holdParts(ctx *fasthttp.RequestCtx, p wire.Fragments) {
+// reserveParts counts the memory of an answer in parts. Parts that other answers contain too are not counted.
+func (s *Server) reserveParts(ctx *fasthttp.RequestCtx, p wire.Fragments) {
 	n := 0
 	for _, x := range p {
 		if n += partSize; !x.Shared && x.Run == nil {
 			n += len(x.JSON)
 		}
 	}
-	s.park.HoldAnswer(ctx, n)
+	s.park.ReserveAnswer(ctx, n)
 }

@@ -23,7 +23,7 @@ func errDeactivated() error {
 }
 
 // authenticate identifies the caller by HTTP Basic credentials: email address and API key. It sets c.Account and
-// the user of c.Caller. A request without credentials passes only where e allows logged-out visitors and the
+// the user of c.Caller. A request without credentials passes only where the endpoint allows logged-out visitors and the
 // organization is open to them.
 //
 // Every failure of HTTP Basic has the code UNAUTHORIZED; only the message tells the cause (protocol). The order
@@ -104,20 +104,20 @@ func (s *Server) checkCredentials(c *wire.Call, header []byte, allowWebhookBots 
 		return unauthorized("This API is not available to incoming webhook bots.")
 	}
 	c.Account, c.Caller.User, c.Caller.Key = a, a.User, hash
-	s.noteKeyUse(a, hash)
+	s.recordKeyUse(a, hash)
 	return nil
 }
 
-// noteKeyUse stores that an additional API key was used, once a day. The request does not wait for it.
-func (s *Server) noteKeyUse(a *wire.Account, hash [32]byte) {
-	if k := a.AdditionalKey(hash); k != nil && k.UseIsNews(s.now().Unix()) {
+// recordKeyUse records, at most once a day, that an additional API key was used. The request does not wait for it.
+func (s *Server) recordKeyUse(a *wire.Account, hash [32]byte) {
+	if k := a.AdditionalKey(hash); k != nil && k.UseRecordDue(s.now().Unix()) {
 		s.options.Server.RunAsync([]wire.AsyncCommand{{Realm: a.Realm,
 			Caller: realm.Caller{
 				System:    true,
 				Client:    "Internal",
 				Operation: "note the use of an API key",
 			},
-			CommandWithCallback: realm.NoteKeyUse{User: a.User, Hash: hash}}})
+			CommandWithCallback: realm.RecordKeyUse{User: a.User, Hash: hash}}})
 	}
 }
 
@@ -143,7 +143,7 @@ func (s *Server) queryKey(c *wire.Call) error {
 		return realm.Refuse(realm.Unauthenticated, "USER_DEACTIVATED", "Account is deactivated")
 	}
 	c.Account, c.Caller.User, c.Caller.Key = a, a.User, hash
-	s.noteKeyUse(a, hash)
+	s.recordKeyUse(a, hash)
 	return nil
 }
 

@@ -6,10 +6,10 @@ import (
 	"parley/wire"
 )
 
-// constantAnswer is a JSON document that changes only with the program. It is compressed once, not for each request:
+// constantAnswer is a document that changes only with the program. It is compressed once, not for each request:
 // anyone can ask for it without a login.
 type constantAnswer struct {
-	plain, compressed []byte // compressed is nil for content that is compressed by itself
+	plain, compressed []byte // compressed is nil for content that is compressed already
 }
 
 func newConstantAnswer(body []byte) constantAnswer {

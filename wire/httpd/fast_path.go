@@ -24,17 +24,17 @@ var fastPathTargets = []string{"GET /api/v1/events?", "GET /json/events?", "POST
 type fastPath struct {
 	server   *Server
 	polls    []*wire.PollRequest // collected until Flush
-	commands []wire.AsyncCommand // likewise
+	commands []wire.AsyncCommand // collected until Flush
 
-	// Scratch memory for reading a form.
+	// Memory for reading a form, used again by the next request.
 	args    fasthttp.Args
 	values  form.Values
 	agent   string    // User-Agent of the last request
 	clients [2]string // client names derived from it, with an API key and with a browser session
 }
 
-// maxBatchedPolls is the number of polls collected before they are passed on: a fifth of a millisecond of
-// reading.
+// maxBatchedPolls is the number of polls collected before they are sent to the sessions: a fifth of a
+// millisecond of reading.
 const maxBatchedPolls = 256
 
 // parkedPoll is a waiting event poll: one allocation for connection and session. When a client repeats the poll
@@ -54,12 +54,12 @@ func (p *parkedPoll) Caller() string {
 	return limitKey(&wire.Account{Realm: p.poll.Realm, User: p.poll.User})
 }
 
-// Gone tells the session that the client has left.
+// Gone cancels the poll, because the client has left.
 func (p *parkedPoll) Gone() { p.server.CancelPoll(p.poll) }
 
 // Handle is offered a request that begins with one of fastPathTargets.
 func (f *fastPath) Handle(q *park.FastRequest) bool {
-	if f.server.mustWait() {
+	if f.server.mustWaitForOwner() {
 		return false
 	}
 	if string(q.Method) == "POST" {
@@ -138,7 +138,7 @@ func (f *fastPath) identifyBrowser(q *park.FastRequest, c *wire.Call) bool {
 func (f *fastPath) HandleRepeated(q *park.FastRequest, m *park.Memo, number []byte) bool {
 	w := m.Owner.(*parkedPoll)
 	last, ok := parseEventID(number)
-	if !ok || w.poll.AuthVersion != w.server.AuthVersion() || f.server.mustWait() ||
+	if !ok || w.poll.AuthVersion != w.server.AuthVersion() || f.server.mustWaitForOwner() ||
 		f.server.forwardsPolls(w.poll.Realm) {
 		return false
 	}

@@ -8,7 +8,7 @@ import (
 	"parley/wire/httpd/park"
 )
 
-// maxBatchedCommands is the number of messages and reports collected before they are passed on: while the
+// maxBatchedCommands is the number of messages and reports collected before they are sent: while the
 // organization decides on them, the loop reads the next ones.
 const maxBatchedCommands = 16
 
@@ -25,7 +25,7 @@ func (x *parkedSend) Done(v any, err error) {
 	x.server.answerCommand(&x.Parked, messagesPath, status, body, err)
 }
 
-// parkedPresence is a presence report being handled: one allocation, likewise.
+// parkedPresence is a presence report being handled: one allocation, as in parkedSend.
 type parkedPresence struct {
 	park.Parked
 	wire.FastPresenceReport
@@ -38,7 +38,7 @@ func (f *fastPath) handleCommand(q *park.FastRequest) bool {
 		return false
 	}
 	c, ok := f.call(q, form.Body, q.Body)
-	if !ok || f.server.isElsewhere(&c) {
+	if !ok || f.server.hasOtherOwner(&c) {
 		return false
 	}
 	if _, overridden := c.Params.Get("method"); overridden { // it names another endpoint

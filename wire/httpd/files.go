@@ -48,7 +48,7 @@ func (s *Server) addFileRoutes() {
 		"/static/images/{path:*}": s.serveStaticImage,
 	}
 	for _, f := range wire.FileRoutes {
-		s.router.ANY(f.Path, s.readOnly(s.elsewhere(serve[f.Path])))
+		s.router.ANY(f.Path, s.readOnly(s.serveAtOwner(serve[f.Path])))
 		delete(serve, f.Path)
 	}
 	for path := range serve {
@@ -175,7 +175,7 @@ func (s *Server) serveThumbnail(ctx *fasthttp.RequestCtx) {
 	s.sendCachedFile(ctx, file, kind)
 }
 
-// cutLast cuts s around the last sep. Without sep, all of s is after.
+// cutLast cuts s around the last sep. Without sep, after is s.
 func cutLast(s, sep string) (before, after string, found bool) {
 	i := strings.LastIndex(s, sep)
 	if i < 0 {
@@ -260,7 +260,7 @@ func (s *Server) sendFile(ctx *fasthttp.RequestCtx, kind, name, contentType stri
 	s.sendOpenFile(ctx, f, etagOf(name))
 }
 
-// writeUnavailable answers that a file cannot be read now. The answer is not cached, whatever holds for the file.
+// writeUnavailable answers that a file cannot be read now. The answer is not cached, even if the file would be.
 func (s *Server) writeUnavailable(ctx *fasthttp.RequestCtx, err error) {
 	for _, h := range []string{"Content-Disposition", "Content-Range", "Accept-Ranges", "ETag"} {
 		ctx.Response.Header.Del(h)

@@ -21,31 +21,31 @@ import (
 
 // Limits of requests that another node carries out.
 const (
-	// MaxForwardWait is how long a request is sent again after its connection to the owner broke. A new owner is there
-	// after 3 seconds; clients repeat a request after 15 seconds or later.
+	// MaxForwardWait is how long a request is sent again after its connection to the owner broke. A new owner takes
+	// over within 3 seconds; clients repeat a request after 15 seconds or later.
 	MaxForwardWait = 10 * time.Second
 	// MaxForwardedPoll is how long a poll waits at the owner: longer than the time between two heartbeats.
 	MaxForwardedPoll = 2 * time.Minute
-	// MaxForwardedPolls limits the polls of a core that wait at the leader, because the core cannot keep their queues.
+	// MaxForwardedPolls limits the polls of a core that wait at the leader, because the core cannot host their queues.
 	// Each holds two goroutines here and one there, about 50 kB. Others are answered 503: their clients poll another
 	// node.
 	MaxForwardedPolls = 8000
-	// forwardAgainAfter is the time between two tries.
-	forwardAgainAfter = 50 * time.Millisecond
+	// forwardRetryInterval is the time between two attempts.
+	forwardRetryInterval = 50 * time.Millisecond
 	// MaxReplicaWait is how long an answer waits until the replica of this node has the facts of the request.
 	MaxReplicaWait = 5 * time.Second
 )
 
-// ForwardedRequest is a request of a client that a node which does not own the organization sends to the owner.
+// ForwardedRequest is a request of a client. A node that does not own the organization sends it to the owner.
 type ForwardedRequest struct {
 	ID     string // of the request; it is carried out once
 	Realm  realm.ID
-	User   realm.UserID // the account that this node has found; 0: none. The owner checks the credentials again.
+	User   realm.UserID // the account that the sender has found; 0: none. The owner checks the credentials again.
 	Remote string       // key of the client's network, for the limits of the owner
-	// Edge is the key of the connection that the request came over; see actors.Edge. The owner's end of the link sets
-	// it, whatever the sender says.
+	// Edge is the key of the connection over which the request arrived; see actors.Edge. The owner's end of the link
+	// sets it, and ignores the sender's value.
 	Edge  string
-	Again bool // an earlier try may have been carried out
+	Again bool // an earlier attempt may have been carried out
 	// QueueOnly says that a registration only opens its queue, because the sender builds the state.
 	QueueOnly bool
 	HTTP      []byte // head and body
@@ -56,12 +56,12 @@ type ForwardedRequest struct {
 // ForwardedAnswer is the answer of the owner.
 type ForwardedAnswer struct {
 	HTTP []byte    // head and body
-	Seq  realm.Seq // everything that the answer depends on is in the facts up to this one
+	Seq  realm.Seq // the answer depends on facts up to this one
 }
 
-// Cluster is the other nodes, as an HTTP server needs them.
+// Cluster is the HTTP server's access to the other nodes.
 type Cluster interface {
-	// Prepare returns when this node can answer requests to a host: it may have to load the organization, or to wait
+	// Prepare waits until this node can answer requests to a host: it may have to load the organization, or to wait
 	// for the owner. An error is the refusal of the request.
 	Prepare(host string) error
 	// IsReady reports whether Prepare need not wait for the owner.
@@ -75,13 +75,13 @@ type Cluster interface {
 	HostsQueues(realm.ID) bool
 	// NewRequest returns a new id for a request of this node.
 	NewRequest() string
-	// Forward sends a request to the owner. An error that is an ErrNotForwarded says that the owner did not get it;
+	// Forward sends a request to the owner. After an ErrNotForwarded the owner did not get it;
 	// after any other error it may have been carried out.
 	Forward(context.Context, ForwardedRequest) (ForwardedAnswer, error)
-	// WaitFor returns when this node has the events of a fact.
+	// WaitFor waits until this node has the events of a fact.
 	WaitFor(context.Context, realm.ID, realm.Seq) error
 	// ExpectRequest runs a view right after the facts of a request.
-	ExpectRequest(id realm.ID, c realm.Caller, request string, look func(realm.View, *realm.Queue) (any, error)) (
+	ExpectRequest(id realm.ID, c realm.Caller, request string, view func(realm.View, *realm.Queue) (any, error)) (
 		wait func(context.Context) (any, error), cancel func())
 
 	// DurableSeq returns the last fact of an organization that is on disk.
@@ -117,10 +117,10 @@ func (s *Server) ForwardedPolls() (waiting, refused int64) {
 
 // forwarded is a request of another node that is being carried out here.
 type forwarded struct {
-	request ForwardedRequest
-	parked  bool
-	moved   bool              // the request was not carried out, because this node is not the owner any more
-	answer  chan parkedAnswer // has room for one
+	request  ForwardedRequest
+	parked   bool
+	notOwner bool              // the request was not carried out, because this node is not the owner any more
+	answer   chan parkedAnswer // has room for one
 }
 
 type parkedAnswer struct {
@@ -145,7 +145,8 @@ func forwardedOf(ctx *fasthttp.RequestCtx) *forwarded {
 
 var errBadRequestID = errors.New("the id of a forwarded request has a wrong length")
 
-// ServeForwarded carries out a request of another node, which must be trusted: it says which network the client is in.
+// ServeForwarded carries out a request of another node, which must be trusted: its request names the network of the
+// client.
 func (s *Server) ServeForwarded(r ForwardedRequest) (ForwardedAnswer, error) {
 	if len(r.ID) == 0 || len(r.ID) > realm.MaxRequestID {
 		return ForwardedAnswer{}, errBadRequestID
@@ -166,8 +167,8 @@ func (s *Server) ServeForwarded(r ForwardedRequest) (ForwardedAnswer, error) {
 	ctx.Init(&request, &net.TCPAddr{IP: net.IPv4zero}, nil)
 	ctx.SetUserValue(forwardedKey, f)
 	s.Handle(&ctx)
-	if f.moved {
-		return ForwardedAnswer{}, movedError{}
+	if f.notOwner {
+		return ForwardedAnswer{}, notOwnerError{}
 	}
 	if f.parked {
 		a := <-f.answer
@@ -182,7 +183,7 @@ func (s *Server) ServeForwarded(r ForwardedRequest) (ForwardedAnswer, error) {
 	return ForwardedAnswer{out.Bytes(), s.options.Cluster.DurableSeq(r.Realm)}, err
 }
 
-// begin waits until no other try of a request is being carried out, and returns the function that ends this one.
+// begin waits until no other attempt of a request is being carried out, and returns the function that ends this one.
 func (f *forwarding) begin(id string) (end func()) {
 	done := make(chan struct{})
 	for {
@@ -225,8 +226,8 @@ func (s *Server) prepareForwarded(ctx *fasthttp.RequestCtx, c *wire.Call, e *wir
 	return true
 }
 
-// answerRepeated answers a request that was carried out before. A message that was sent is answered by its fact. For
-// other requests it is not known what the answer was.
+// answerRepeated answers a request that was carried out before. The id of a message that was sent is found by its fact.
+// The answers to other requests are not known any more.
 func (s *Server) answerRepeated(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.Endpoint, seq realm.Seq, err error) {
 	if err == nil && e.Method == "POST" && e.Path == messagesPath {
 		var id realm.MessageID
@@ -237,13 +238,13 @@ func (s *Server) answerRepeated(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.
 		}
 	}
 	if err != nil {
-		s.options.Log.Error("repeated request", "realm", c.Realm, "err", err)
+		s.options.Log.Error("looking up a repeated request failed", "realm", c.Realm, "err", err)
 	}
 	s.writeFailure(ctx, e, errOwnerGone)
 }
 
-// isElsewhere reports whether another node owns the organization of a call.
-func (s *Server) isElsewhere(c *wire.Call) bool {
+// hasOtherOwner reports whether another node owns the organization of a call.
+func (s *Server) hasOtherOwner(c *wire.Call) bool {
 	return s.options.Cluster != nil && c.Realm != 0 && !s.options.Cluster.Owns(c.Realm)
 }
 
@@ -259,8 +260,8 @@ func (s *Server) prepare(ctx *fasthttp.RequestCtx) bool {
 	return err == nil
 }
 
-// mustWait reports whether requests have to wait for the owner, so that they cannot be handled on a loop.
-func (s *Server) mustWait() bool {
+// mustWaitForOwner reports whether requests have to wait for the owner, so that they cannot be handled on a loop.
+func (s *Server) mustWaitForOwner() bool {
 	return s.options.Cluster != nil && (!s.options.Cluster.IsReady() || s.pause.isOn())
 }
 
@@ -284,11 +285,11 @@ func (s *Server) forwardsPolls(id realm.ID) bool {
 	return s.options.ForwardAll && !s.options.Cluster.Owns(id) && !s.options.Cluster.HostsQueues(id)
 }
 
-// forward lets the owner answer a request. The answer leaves when this node has its facts, so that the client reads its
-// own writes here.
+// forward lets the owner answer a request. The answer is sent when this node has its facts, so that the client reads
+// its own writes here.
 func (s *Server) forward(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.Endpoint) {
 	if f := forwardedOf(ctx); f != nil { // the owner has changed meanwhile
-		f.moved = true
+		f.notOwner = true
 		s.writeFailure(ctx, e, errOwnerGone)
 		return
 	}
@@ -312,9 +313,10 @@ func (s *Server) forwardPage(ctx *fasthttp.RequestCtx, p *pageRequest) {
 // may have been carried out; the owner then looks its id up.
 func (s *Server) answerFromOwner(ctx *fasthttp.RequestCtx, c *wire.Call, repeat bool) error {
 	if ctx.Request.IsBodyStream() || len(ctx.PostBody()) > MaxForwardedBody {
-		err := s.stream(ctx, c.Realm)
+		err := s.streamToOwner(ctx, c.Realm)
 		if err != nil {
-			s.options.Log.Warn("request not passed on", "realm", c.Realm, "path", string(ctx.Path()), "err", err)
+			s.options.Log.Warn("streaming a request to the owner failed", "realm", c.Realm,
+				"path", string(ctx.Path()), "err", err)
 		}
 		return err
 	}
@@ -325,7 +327,8 @@ func (s *Server) answerFromOwner(ctx *fasthttp.RequestCtx, c *wire.Call, repeat 
 		err = ctx.Response.Read(bufio.NewReader(bytes.NewReader(a.HTTP)))
 	}
 	if err != nil {
-		s.options.Log.Warn("request not forwarded", "realm", c.Realm, "path", string(ctx.Path()), "err", err)
+		s.options.Log.Warn("forwarding a request to the owner failed", "realm", c.Realm,
+			"path", string(ctx.Path()), "err", err)
 		ctx.Response.Reset()
 	}
 	ctx.Response.SkipBody = skipBody
@@ -377,7 +380,7 @@ func (s *Server) sendToOwner(r ForwardedRequest, repeat bool) (ForwardedAnswer, 
 	}
 	ctx, cancel := context.WithTimeout(until, limit)
 	defer cancel()
-	unsent := time.Now() // since when the owner has not got the request
+	unsent := time.Now() // since then no attempt has reached the owner
 	for {
 		a, err := s.options.Cluster.Forward(ctx, r)
 		if err == nil {
@@ -392,7 +395,7 @@ func (s *Server) sendToOwner(r ForwardedRequest, repeat bool) (ForwardedAnswer, 
 			return a, err
 		}
 		select {
-		case <-time.After(forwardAgainAfter):
+		case <-time.After(forwardRetryInterval):
 		case <-ctx.Done():
 			return a, err
 		}
@@ -408,7 +411,7 @@ func (s *Server) waitForReplica(id realm.ID, seq realm.Seq) {
 	}
 }
 
-// openQueue opens a queue that this node keeps: the owner records it, and the state is built here, right after the
+// openQueue opens a queue that this node hosts: the owner records it, and the state is built here, right after the
 // fact.
 func (s *Server) openQueue(ctx *fasthttp.RequestCtx, c *wire.Call) func(realm.Register) (realm.Registered, error) {
 	return func(cmd realm.Register) (realm.Registered, error) {
@@ -446,7 +449,7 @@ func (s *Server) openQueue(ctx *fasthttp.RequestCtx, c *wire.Call) func(realm.Re
 	}
 }
 
-// refusalIn returns the error of an answer that is no success.
+// refusalIn returns the refusal in an answer of the owner, nil if the answer is a success.
 func refusalIn(http []byte) error {
 	var response fasthttp.Response
 	if err := response.Read(bufio.NewReader(bytes.NewReader(http))); err != nil {
@@ -459,7 +462,7 @@ func refusalIn(http []byte) error {
 		bytes.Clone(response.Body())}
 }
 
-// ownerRefusal is an answer of the owner that is passed on as it is.
+// ownerRefusal is a refusal by the owner, which the client gets unchanged.
 type ownerRefusal struct {
 	status     int
 	retryAfter string
@@ -477,9 +480,9 @@ func (s *Server) parkFor(ctx *fasthttp.RequestCtx, c *wire.Call, gone func()) wi
 	return s.park.ParkFor(ctx, s.callerKey(ctx, c), gone)
 }
 
-// writeElsewhere answers if an endpoint failed because another node owns the organization, or because the request was
-// carried out before. Few endpoints that read also record something.
-func (s *Server) writeElsewhere(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.Endpoint, err error) bool {
+// answerOwnershipError answers if an endpoint failed because another node owns the organization, or because the request
+// was carried out before. It reports false if err has another cause.
+func (s *Server) answerOwnershipError(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.Endpoint, err error) bool {
 	var refused *ownerRefusal
 	var repeated *realm.RepeatedRequest
 	switch {
@@ -492,7 +495,7 @@ func (s *Server) writeElsewhere(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.
 		s.writeJSON(ctx, refused.status, refused.body)
 	case errors.As(err, &repeated):
 		s.answerRepeated(ctx, c, e, repeated.Seq, nil)
-	case errors.Is(err, realm.ErrNotOwner) && s.isElsewhere(c):
+	case errors.Is(err, realm.ErrNotOwner) && s.hasOtherOwner(c):
 		s.forward(ctx, c, e)
 	default:
 		return false

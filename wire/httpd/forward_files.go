@@ -16,10 +16,10 @@ import (
 	"parley/wire/form"
 )
 
-// Requests for files, and those with large bodies, are passed to the owner over a connection of their own, and both
-// bodies are streamed. Only reads are sent again if the connection breaks before the answer.
+// Requests for files, and those with large bodies, are sent to the owner over separate connections, and both bodies are
+// streamed. Only reads are sent again if the connection breaks before the answer.
 const (
-	// MaxForwardedBody is how many bytes the body of a request has at most that is forwarded in one message.
+	// MaxForwardedBody is the largest body, in bytes, of a request that is forwarded in one message.
 	MaxForwardedBody = 1 << 20
 	// MaxOwnerConnections limits the connections for files to the owner. Others wait for up to maxOwnerWait.
 	MaxOwnerConnections = 256
@@ -30,7 +30,7 @@ const (
 	ownerTimeout = time.Minute
 )
 
-// The headers that nodes add to the requests and answers that they pass on.
+// The headers that nodes add to the requests and answers that they stream.
 const (
 	nodeHeaderPrefix = "X-Parley-Node-"
 	remoteHeader     = nodeHeaderPrefix + "Remote"
@@ -60,8 +60,8 @@ func newOwnerClient(dial func() (net.Conn, error)) *fasthttp.HostClient {
 	}
 }
 
-// stream lets the owner answer a request, and passes both bodies on as they come.
-func (s *Server) stream(ctx *fasthttp.RequestCtx, id realm.ID) error {
+// streamToOwner lets the owner answer a request, and streams both bodies.
+func (s *Server) streamToOwner(ctx *fasthttp.RequestCtx, id realm.ID) error {
 	limits, skipBody := rateLimitHeaders(ctx), ctx.Response.SkipBody
 	request := fasthttp.AcquireRequest()
 	defer fasthttp.ReleaseRequest(request)
@@ -125,26 +125,27 @@ func deleteNodeHeaders(h *fasthttp.RequestHeader) {
 	}
 }
 
-// elsewhere passes the requests of a file route to the owner of the organization.
-func (s *Server) elsewhere(serve fasthttp.RequestHandler) fasthttp.RequestHandler {
+// serveAtOwner returns a handler that streams requests to the owner of the organization, if that is another node.
+func (s *Server) serveAtOwner(serve fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		c := &wire.Call{Params: &form.Values{}}
 		if s.options.Cluster != nil {
 			c.Realm, c.Site = s.options.Realms.ByHost(strings.ToLower(string(ctx.Host())))
 		}
-		if !s.isElsewhere(c) {
+		if !s.hasOtherOwner(c) {
 			serve(ctx)
 			return
 		}
-		if err := s.stream(ctx, c.Realm); err != nil {
-			s.options.Log.Warn("file not passed on", "realm", c.Realm, "path", string(ctx.Path()), "err", err)
+		if err := s.streamToOwner(ctx, c.Realm); err != nil {
+			s.options.Log.Warn("streaming a file from the owner failed", "realm", c.Realm,
+				"path", string(ctx.Path()), "err", err)
 			s.writeRefusal(ctx, errOwnerGone)
 		}
 	}
 }
 
-// ServeNodes answers the requests that other nodes pass on, until the listener closes. allowed says whether the node of
-// a connection may; nodes are trusted to say which network a client is in.
+// ServeNodes answers the requests that other nodes stream to this one, until the listener closes. allowed returns an
+// error if the node of a connection may not send any; nodes are trusted to name the network of a client.
 func (s *Server) ServeNodes(l net.Listener, allowed func(net.Conn) error) error {
 	server := &fasthttp.Server{
 		Handler: func(ctx *fasthttp.RequestCtx) {
@@ -175,7 +176,7 @@ func (s *Server) serveNode(ctx *fasthttp.RequestCtx, allowed func(net.Conn) erro
 	h := &ctx.Request.Header
 	id, err := strconv.ParseInt(string(h.Peek(realmHeader)), 10, 32)
 	if err != nil {
-		return fmt.Errorf("the organization of a request that was passed on: %w", err)
+		return fmt.Errorf("the organization of a request from another node: %w", err)
 	}
 	f := &forwarded{
 		request: ForwardedRequest{ID: string(h.Peek(requestHeader)), Realm: realm.ID(id),

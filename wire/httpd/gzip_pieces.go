@@ -119,9 +119,9 @@ func (p *pieceCompressor) remember(key weak.Pointer[byte], piece []byte, x *comp
 	p.pieces[key] = x
 }
 
-// compressedBehind returns the compressed form of lead and a short piece at a position. before is the plain
-// predecessor, nil if there is none.
-func (p *pieceCompressor) compressedBehind(before []byte, at chainPosition, lead string, piece []byte,
+// compressedAfter returns the compressed form of a short piece at a position, with the separator lead before it. before
+// is the plain predecessor, nil if there is none.
+func (p *pieceCompressor) compressedAfter(before []byte, at chainPosition, lead string, piece []byte,
 	key weak.Pointer[byte]) *compressedPiece {
 	p.mu.Lock()
 	x := p.pieces[key]
@@ -208,8 +208,8 @@ func compress(before, b []byte, level int) *compressedPiece {
 	return &compressedPiece{bytes: bytes.Clone(out.Bytes()[from:]), sum: crc32.ChecksumIEEE(b), size: len(b)}
 }
 
-// store returns b as a block without compression (RFC 1951, 3.2.4), which begins and ends on a whole byte.
-func store(b []byte) *compressedPiece {
+// storedBlock returns b as a block without compression (RFC 1951, 3.2.4), which begins and ends on a whole byte.
+func storedBlock(b []byte) *compressedPiece {
 	out := make([]byte, 0, len(b)+5)
 	out = append(out, 0)
 	out = binary.LittleEndian.AppendUint16(out, uint16(len(b)))
@@ -218,7 +218,7 @@ func store(b []byte) *compressedPiece {
 }
 
 // storedComma is the separator between most pieces.
-var storedComma = store([]byte(","))
+var storedComma = storedBlock([]byte(","))
 
 var (
 	gzipHeader = []byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff} // RFC 1952: deflate, no name, no time, unknown system
@@ -276,53 +276,53 @@ func (a *gzipAssembly) add(x *compressedPiece) {
 
 // assemble adds pieces to an assembly. Gaps of at least minGap bytes are compressed as well.
 func (p *pieceCompressor) assemble(all *gzipAssembly, pieces wire.Fragments, minGap int) {
-	var small []byte
-	between := func() {
+	var gapBytes []byte // collected since the last shared piece
+	addGap := func() {
 		switch {
-		case len(small) == 0:
-		case string(small) == ",":
+		case len(gapBytes) == 0:
+		case string(gapBytes) == ",":
 			all.add(storedComma)
-		case len(small) < minGap:
-			all.add(store(small))
+		case len(gapBytes) < minGap:
+			all.add(storedBlock(gapBytes))
 		default:
-			all.add(compress(nil, small, flate.BestSpeed))
+			all.add(compress(nil, gapBytes, flate.BestSpeed))
 		}
-		small = small[:0]
+		gapBytes = gapBytes[:0]
 	}
 	var before []byte
 	var at chainPosition
 	for _, x := range pieces {
 		switch {
 		case x.Run != nil:
-			between()
+			addGap()
 			all.add(p.compressedRun(x.Run))
 			before, at = nil, chainPosition{}
 		case !x.Shared || len(x.JSON) < minChainBytes:
-			small = append(small, x.JSON...)
+			gapBytes = append(gapBytes, x.JSON...)
 		case len(x.JSON) < minPieceBytes:
-			gap, lead := len(small), ""
+			gap, lead := len(gapBytes), ""
 			switch {
-			case before != nil && string(small) == objectSeparator:
-				gap, lead, small = 0, objectSeparator, small[:0]
+			case before != nil && string(gapBytes) == objectSeparator:
+				gap, lead, gapBytes = 0, objectSeparator, gapBytes[:0]
 			case gap > maxChainGap:
 				before, at = nil, chainPosition{}
 			}
 			if before != nil {
 				at.gap = gap
 			}
-			between()
+			addGap()
 			key := weak.Make(&x.JSON[0])
-			all.add(p.compressedBehind(before, at, lead, x.JSON, key))
+			all.add(p.compressedAfter(before, at, lead, x.JSON, key))
 			before, at = x.JSON, chainPosition{before: key}
 		default:
-			between()
+			addGap()
 			y := p.compressed(x.JSON)
 			all.add(y)
 			all.provisional = all.provisional || y.zeroShift == nil
 			before, at = nil, chainPosition{}
 		}
 	}
-	between()
+	addGap()
 }
 
 // combineCRC returns the CRC-32 of two texts in sequence, from their sums and the length of the second. CRC is

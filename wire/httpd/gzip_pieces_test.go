@@ -135,7 +135,7 @@ func TestChainedBytesAreBounded(t *testing.T) {
 		for i, b := range pieces {
 			before := pieces[(i+1)%len(pieces)]
 			at := chainPosition{weak.Make(&before[0]), gap}
-			if x := p.compressedBehind(before, at, "", b, weak.Make(&b[0])); x.size != len(b) {
+			if x := p.compressedAfter(before, at, "", b, weak.Make(&b[0])); x.size != len(b) {
 				t.Fatalf("a piece has size %d, want %d", len(b), x.size)
 			}
 			most = max(most, p.chainedBytes)
@@ -156,7 +156,7 @@ func TestChainedBytesAreBounded(t *testing.T) {
 		t.Errorf("%d bytes are cached, %d counted, at most %d", n, p.chainedBytes, most)
 	}
 	p.chainedBytes += MaxChainedBytes // as if other pieces used the whole bound
-	p.compressedBehind(pieces[1], chainPosition{weak.Make(&pieces[1][0]), 1000}, "", pieces[0],
+	p.compressedAfter(pieces[1], chainPosition{weak.Make(&pieces[1][0]), 1000}, "", pieces[0],
 		weak.Make(&pieces[0][0]))
 	if n := count(); p.chainedBytes != MaxChainedBytes+n || n > 200+chainOverhead {
 		t.Errorf("beyond the bound %d bytes are cached, %d counted", n, p.chainedBytes-MaxChainedBytes)

@@ -35,17 +35,17 @@ type Options struct {
 	Files StoredFiles
 	// WebApp is the official web app, which is the start page of every organization; nil: the server has its own.
 	WebApp *webapp.Release
-	// DiskState returns "", or why a server with too little space on the disk stores less than usual; nil: not known.
+	// DiskState returns "", or why a server with too little space on the disk stores less than usual; nil: unknown.
 	DiskState func() string
 	// FilesState returns "", or why uploaded files cannot be stored and read now; nil: they are on this machine.
 	FilesState func() string
 	// ClusterState returns "", or why this node of a cluster cannot serve its clients; nil: there is no other node.
 	ClusterState func() string
-	// DamagedTexts returns how many message texts could not be read; nil: not known.
+	// DamagedTexts returns how many message texts could not be read; nil: unknown.
 	DamagedTexts func() int64
 	// ServerStatus returns the state for the page about the server; nil: there is no such page.
 	ServerStatus func() web.ServerStatus
-	// Cluster is the other nodes; nil: this server is the only one.
+	// Cluster gives access to the other nodes; nil: this server is the only one.
 	Cluster Cluster
 	// ForwardAll is set on cores: one that does not own an organization forwards all requests for it, except those for
 	// event queues while Cluster.HostsQueues returns true.
@@ -136,7 +136,7 @@ func New(o Options) *Server {
 	}
 	if n := o.Limits.Login; n > 0 {
 		s.logins = newLimiter(n, loginWindow)
-		s.accountLogins = newLimiter(loginNetworks*n, loginWindow)
+		s.accountLogins = newLimiter(accountLoginFactor*n, loginWindow)
 	}
 	for _, forSessions := range []bool{false, true} {
 		prefix := apiPrefix
@@ -185,8 +185,8 @@ func New(o Options) *Server {
 
 // serveHealth answers health checks. It asks no realm, so a busy realm does not make the process look dead. A server
 // with a full disk, without its files or with damaged texts is degraded. The status stays 200: reads and polls succeed,
-// so load balancers must go on sending them. A node that cannot follow its cluster answers 503: it refuses all
-// requests, and other nodes may not.
+// so load balancers must continue to send them. A node that cannot follow its cluster answers 503: it refuses all
+// requests, which other nodes may serve.
 func (s *Server) serveHealth(ctx *fasthttp.RequestCtx) {
 	ctx.Response.SkipBody = ctx.IsHead()
 	if s.options.ClusterState != nil {
@@ -227,8 +227,8 @@ const (
 	webPrefix = "/json"
 )
 
-// takesSessions reports whether a browser session is accepted instead of an API key: by the web app's prefix, and by
-// resumable uploads, which the web app sends to the API's (protocol).
+// takesSessions reports whether a browser session is accepted instead of an API key: below the web app's prefix, and
+// for resumable uploads, which the web app sends to the API's prefix (protocol).
 func (r *route) takesSessions() bool { return r.web || r.resumable }
 
 // endpointsOf returns the endpoints that are served below one of the prefixes.
@@ -357,7 +357,7 @@ func (s *Server) LargeBodiesWaiting() (waiting, refused int64) {
 	return s.largeBodiesWaiting.Load(), s.largeBodiesRefused.Load()
 }
 
-// acquireLargeBody waits for one of the MaxLargeBodies places. It reports false if too many requests wait
+// acquireLargeBody waits for one of the MaxLargeBodies slots. It reports false if too many requests wait
 // already.
 func (s *Server) acquireLargeBody() bool {
 	select {
@@ -479,7 +479,7 @@ func (s *Server) writeJSON(ctx *fasthttp.RequestCtx, status int, body []byte) {
 func (s *Server) writeParts(ctx *fasthttp.RequestCtx, p wire.Fragments) {
 	setCommonHeaders(ctx)
 	ctx.SetContentType("application/json")
-	s.holdParts(ctx, p)
+	s.reserveParts(ctx, p)
 	body := partsBodies.Get().(*partsBody)
 	if p.Len() >= minCompressBytes && ctx.Request.Header.HasAcceptEncoding("gzip") {
 		ctx.Response.Header.Set("Content-Encoding", "gzip")

@@ -31,9 +31,9 @@ const (
 	DefaultLoginLimit   = 5
 	requestWindow       = time.Minute
 	loginWindow         = 30 * time.Minute
-	// loginNetworks is how many times the limit of logins an account may fail from all client networks together: so a
-	// stranger who guesses does not lock out the user, and many strangers cannot guess without end.
-	loginNetworks = 10
+	// accountLoginFactor times the limit of one client network is the limit of an account for all networks together: so
+	// one attacker who guesses does not lock out the user, and many attackers cannot guess without end.
+	accountLoginFactor = 10
 	// AddressChangesPerHour and AddressChangesPerDay limit how often one account may ask to change its email
 	// address (protocol). Each request sends an email to an address of the caller's choice.
 	AddressChangesPerHour = 2
@@ -127,18 +127,18 @@ func (s *Server) Tracked() int64 {
 	return most
 }
 
-// Names of the header lines that tell the rest of the budget.
+// Names of the header lines with the rest of the budget.
 const (
 	headerLimit     = "X-RateLimit-Limit"
 	headerRemaining = "X-RateLimit-Remaining"
 	headerReset     = "X-RateLimit-Reset"
 )
 
-// eachHeader calls f with the name and value of each rate limit header, in the order in which they are sent.
-func (v verdict) eachHeader(f func(name string, value int64)) {
-	f(headerLimit, int64(v.limit))
-	f(headerRemaining, int64(v.remaining))
-	f(headerReset, v.reset.Unix())
+// eachHeader calls add with the name and value of each rate limit header, in the order in which they are sent.
+func (v verdict) eachHeader(add func(name string, value int64)) {
+	add(headerLimit, int64(v.limit))
+	add(headerRemaining, int64(v.remaining))
+	add(headerReset, v.reset.Unix())
 }
 
 // appendHeaderLines appends the rate limit header lines, for answers that are written without fasthttp.
@@ -209,8 +209,8 @@ func (s *Server) countLogin(account, network string) error {
 	return s.accountLogins.countAttempt(account)
 }
 
-// forgetLogins gives a pair of account and client network its full budget after a correct password. Of the account's
-// budget only this attempt is given back: otherwise each login of the user would allow a stranger more guesses.
+// forgetLogins resets the count of a pair of account and client network after a correct password. In the account's own
+// count it takes back only this attempt: otherwise each login of the user would allow an attacker more guesses.
 func (s *Server) forgetLogins(account, network string) {
 	s.logins.reset(account + " " + network)
 	s.accountLogins.giveBack(account)

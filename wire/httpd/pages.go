@@ -20,7 +20,7 @@ type pageRoute struct {
 	path   string // without a slash at the end; {token} is a path parameter
 	handle func(*Server, *pageRequest) (web.View, error)
 	posts  bool // the page has a form
-	// anywhere: the page is also shown where no organization is, or a deactivated one.
+	// anywhere: the page is also shown at addresses without an organization, and for deactivated ones.
 	anywhere bool
 	// oneClick: mail programs send the form of the page without a token, because its address is a secret (RFC 8058).
 	oneClick bool
@@ -90,7 +90,7 @@ func (s *Server) addPageRoutes() {
 	}))
 }
 
-// addPageFile adds the route of a file whose path changes with its content, so that browsers can keep it for ever.
+// addPageFile adds the route of a file whose path changes with its content, so that browsers can cache it for ever.
 func (s *Server) addPageFile(path, contentType string, answer constantAnswer) {
 	s.router.ANY(path, s.readOnly(func(ctx *fasthttp.RequestCtx) {
 		s.writeConstant(ctx, answer)
@@ -108,13 +108,13 @@ func (s *Server) servePage(ctx *fasthttp.RequestCtx, r *pageRoute) {
 	p := s.pageRequest(ctx)
 	defer func() {
 		if x := recover(); x != nil {
-			s.park.NotePanic(ctx, x)
+			s.park.LogPanic(ctx, x)
 			ctx.Response.Reset()
 			s.writePage(p, errPagePanic, web.View{})
 			ctx.SetConnectionClose()
 		}
 	}()
-	if s.isElsewhere(p.call) {
+	if s.hasOtherOwner(p.call) {
 		s.forwardPage(ctx, p)
 		return
 	}
@@ -213,13 +213,13 @@ func (s *Server) openPage(p *pageRequest, r *pageRoute) (web.View, error) {
 		return web.View{}, nil
 	}
 	if c.Session != nil {
-		s.keepSession(p)
+		s.extendSession(p)
 	}
 	return web.View{}, nil
 }
 
-// keepSession lets the browser keep the cookies of its session for two more weeks, and records the use if that is due.
-func (s *Server) keepSession(p *pageRequest) {
+// extendSession extends the cookies of a browser session by two more weeks, and records the use if that is due.
+func (s *Server) extendSession(p *pageRequest) {
 	s.setSessionCookies(p.ctx, p.call, string(p.browser.cookieNamed(sessionCookie)))
 	s.renewSession(p.ctx, p.call)
 }
@@ -243,7 +243,7 @@ func (s *Server) csrfOf(p *pageRequest) string {
 	}
 	cookie := p.browser.cookieNamed(csrfCookie)
 	if !wellFormedToken(cookie) {
-		cookie = []byte(s.options.Tools.Token(visitorCSRF))
+		cookie = []byte(s.options.Tools.Token(csrfTokenLength))
 		setCookie(p.ctx, p.call.Site, csrfCookie, string(cookie), csrfCookieAge)
 	}
 	return masked(string(cookie))
@@ -251,7 +251,7 @@ func (s *Server) csrfOf(p *pageRequest) string {
 
 // wellFormedToken reports whether a cookie can be a CSRF token that this server has set.
 func wellFormedToken(b []byte) bool {
-	return len(b) == visitorCSRF && bytes.IndexFunc(b, func(r rune) bool {
+	return len(b) == csrfTokenLength && bytes.IndexFunc(b, func(r rune) bool {
 		return (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
 	}) < 0
 }
@@ -268,8 +268,8 @@ func (s *Server) errorText(err error) string {
 	return "Something went wrong. Please try again later."
 }
 
-// writePage writes a page, with the status of err. A page of a view without a template says only that and why the
-// request failed.
+// writePage writes a page, with the status of err. The page of a view without a template says only why the request
+// failed.
 func (s *Server) writePage(p *pageRequest, err error, view web.View) {
 	ctx := p.ctx
 	status := fasthttp.StatusOK
@@ -308,14 +308,14 @@ func formPolicy(targets string) string {
 	return strings.Replace(pagePolicy, "form-action 'self'", strings.TrimSpace("form-action 'self' "+targets), 1)
 }
 
-// clientPolicy allows the page of the client its own scripts and styles, without any inside of the page, calls to this
+// clientPolicy allows the page of the client its own scripts and styles, but none inside the page, calls to this
 // server, and pictures of messages, which may come from anywhere.
 const clientPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; font-src 'self'; " +
 	"img-src 'self' data: blob: http: https:; media-src 'self' blob:; manifest-src 'self'; worker-src 'self'; " +
 	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
-// setPageHeaders keeps a page out of caches and frames. Browsers send its address, which may be a secret, to this
-// server only: they must send it there, to say where a form comes from.
+// setPageHeaders forbids caches and frames for a page. Browsers send its address, which may be a secret, to this server
+// only: the server checks with it which page has sent a form.
 func setPageHeaders(ctx *fasthttp.RequestCtx) {
 	setCommonHeaders(ctx)
 	h := &ctx.Response.Header
@@ -347,8 +347,8 @@ func loginAddress(ctx *fasthttp.RequestCtx) string {
 	return loginPath + "?next=" + url.QueryEscape(path)
 }
 
-// safeNext returns the path to which a user goes after a login: next if it is a path of this host, else "/". Browsers
-// read a path that begins with two slashes or backslashes as another host.
+// safeNext returns the path to which a user is redirected after a login: next if it is a path of this host, else "/".
+// Browsers read a path that begins with two slashes or backslashes as another host.
 func safeNext(next string) string {
 	ok := strings.HasPrefix(next, "/") && len(next) <= maxNextBytes && !strings.Contains(next, "\\") &&
 		strings.IndexFunc(next, func(r rune) bool { return r <= ' ' || r == 0x7f }) < 0
@@ -358,5 +358,5 @@ func safeNext(next string) string {
 	return next
 }
 
-// maxNextBytes limits the path to which a user returns after a login.
+// maxNextBytes limits the length of the path to which a user is redirected after a login.
 const maxNextBytes = 2000

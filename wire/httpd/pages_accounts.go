@@ -19,7 +19,7 @@ var accountPages = []pageRoute{
 	{path: wire.ResetPath + "{user}/{token}", handle: (*Server).newPasswordPage, posts: true},
 	{path: "/accounts/password/done", handle: (*Server).passwordDonePage},
 	{path: "/accounts/find", handle: (*Server).findAccountsPage, posts: true, anywhere: true},
-	{path: "/accounts/go", handle: (*Server).goPage, posts: true, anywhere: true},
+	{path: "/accounts/go", handle: (*Server).chooseOrganizationPage, posts: true, anywhere: true},
 	{path: "/accounts/unsubscribe/{topic}/{token}", handle: (*Server).unsubscribePage, posts: true, oneClick: true},
 	{path: "/accounts/accept_terms", handle: redirectHome},
 	{path: "/desktop_home", handle: redirectHome},
@@ -228,8 +228,8 @@ func (s *Server) findAccountsPage(p *pageRequest) (web.View, error) {
 	return web.Message("Check your email", "We have sent an email to each of these addresses that has an account."), nil
 }
 
-// goPage redirects to the login page of an organization.
-func (s *Server) goPage(p *pageRequest) (web.View, error) {
+// chooseOrganizationPage redirects to the login page of an organization.
+func (s *Server) chooseOrganizationPage(p *pageRequest) (web.View, error) {
 	orgs := s.options.Tools.Organizations
 	if orgs == nil {
 		return pageNotFound()
@@ -251,10 +251,10 @@ func (s *Server) goPage(p *pageRequest) (web.View, error) {
 
 var errNoPage = realm.Missing("There is no page at this address.")
 
-// pageNotFound is the page of an address that the server does not have.
+// pageNotFound is the page for an address that does not exist.
 func pageNotFound() (web.View, error) { return web.Failure("Page not found", errNoPage.Msg), errNoPage }
 
-// linkSentPage says that the address of a form got a link.
+// linkSentPage says that an email with a link was sent to the address in a form.
 func linkSentPage() (web.View, error) {
 	return web.Message("Check your email", "We have sent an email to this address. To continue, follow its link."), nil
 }

@@ -12,7 +12,7 @@ var linkPages = []pageRoute{
 	{path: wire.ConfirmAddressPath + "{token}", handle: (*Server).confirmAddressPage, posts: true, anywhere: true},
 }
 
-// visitorCall returns the call of a page that works in the same way with and without a session.
+// visitorCall returns the call of a page for which a session makes no difference.
 func (p *pageRequest) visitorCall() *wire.Call {
 	c := *p.call
 	c.Account, c.Session, c.Caller = nil, nil, realm.Caller{Client: c.Caller.Client}

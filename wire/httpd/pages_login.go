@@ -37,7 +37,7 @@ func (s *Server) loginPage(p *pageRequest) (web.View, error) {
 	if err != nil {
 		return web.Failure("Log in", s.errorText(err)), err
 	}
-	if c.Session != nil && !p.posted() && !app.asked() && !p.ctx.QueryArgs().Has("preview") {
+	if c.Session != nil && !p.posted() && !app.requested() && !p.ctx.QueryArgs().Has("preview") {
 		p.redirect = next
 		return web.View{}, nil
 	}
@@ -68,7 +68,7 @@ func (s *Server) loginPage(p *pageRequest) (web.View, error) {
 
 // logInBrowser checks the password of the login form. It logs in the browser, or the app that opened it.
 func (s *Server) logInBrowser(p *pageRequest, app appLogin, email, next string) (web.View, error) {
-	if app.asked() {
+	if app.requested() {
 		return app.finish(s, p, email, p.field("password"))
 	}
 	opened, err := wire.LogIn(p.call, email, p.field("password"))
@@ -112,7 +112,7 @@ func (s *Server) logoutPage(p *pageRequest) (web.View, error) {
 		if err := s.endSession(p.call); err != nil {
 			return web.View{}, err
 		}
-		endOfSession(p.ctx, p.call.Site)
+		removeSessionCookies(p.ctx, p.call.Site)
 	}
 	return web.View{}, nil
 }
@@ -135,11 +135,11 @@ func (s *Server) homePage(p *pageRequest) (web.View, error) {
 		p.redirect = loginAddress(p.ctx)
 		return web.View{}, nil
 	}
-	return s.startPage(p)
+	return s.clientPage(p)
 }
 
-// startPage is the chat in the browser.
-func (s *Server) startPage(p *pageRequest) (web.View, error) {
+// clientPage is the page of this server's own client.
+func (s *Server) clientPage(p *pageRequest) (web.View, error) {
 	view, err := wire.Read(p.call, func(v realm.View) (web.View, error) {
 		me := v.Me()
 		return web.Home(v.Org().Name, web.HomeData{URL: p.call.Site.URL, Name: me.Name, Email: me.Email,
@@ -170,7 +170,7 @@ func (s *Server) sessionsPage(p *pageRequest) (web.View, error) {
 			return web.View{}, err
 		}
 		if cmd.ID == c.Session.ID {
-			endOfSession(p.ctx, c.Site)
+			removeSessionCookies(p.ctx, c.Site)
 		}
 		p.redirect = wire.SessionsPath
 		return web.View{}, nil

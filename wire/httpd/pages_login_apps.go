@@ -42,10 +42,10 @@ func appLoginOf(p *pageRequest) (a appLogin, err error) {
 	return a, nil
 }
 
-func (a appLogin) asked() bool { return a.mobile != "" || a.desktop != "" }
+func (a appLogin) requested() bool { return a.mobile != "" || a.desktop != "" }
 
-// finish checks the password and gives the app what it waits for: it redirects to the phone app, or shows the text to
-// paste into the desktop app.
+// finish checks the password and logs the app in: it redirects to the phone app, or shows the text to paste into the
+// desktop app.
 func (a appLogin) finish(s *Server, p *pageRequest, email, password string) (web.View, error) {
 	c := p.visitorCall()
 	if a.mobile != "" {
@@ -103,7 +103,7 @@ const loginTokenPath = "/accounts/login/subdomain/"
 const (
 	// loginTokenTime is how long a login token can be used: the time to copy it from the browser to the app.
 	loginTokenTime = 2 * time.Minute
-	// MaxLoginTokens limits the tokens that wait to be used, about 200 bytes each. Then any is forgotten.
+	// MaxLoginTokens limits the tokens that wait to be used, about 200 bytes each. Beyond it, any of them is dropped.
 	MaxLoginTokens = 1000
 	// loginTokenLength is the length of a token in characters.
 	loginTokenLength = 32
@@ -114,7 +114,7 @@ type loginToken struct {
 	realm    realm.ID
 	user     realm.UserID
 	password string // hash of the password that was checked, or ""
-	until    time.Time
+	expires  time.Time
 }
 
 // loginTokens are the tokens that were not used yet. It is safe for concurrent use.
@@ -129,11 +129,11 @@ func (l *loginTokens) add(t loginToken, now time.Time) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for secret, other := range l.list {
-		if now.After(other.until) || len(l.list) >= MaxLoginTokens {
+		if now.After(other.expires) || len(l.list) >= MaxLoginTokens {
 			delete(l.list, secret)
 		}
 	}
-	t.until = now.Add(loginTokenTime)
+	t.expires = now.Add(loginTokenTime)
 	secret := l.make(loginTokenLength)
 	l.list[secret] = t
 	return secret
@@ -154,7 +154,7 @@ func (l *loginTokens) take(secret string, id realm.ID, now time.Time) (t loginTo
 		return t, false
 	}
 	delete(l.list, secret)
-	return t, !now.After(t.until)
+	return t, !now.After(t.expires)
 }
 
 // loginTokenPage opens the session of a login token.

@@ -10,13 +10,13 @@ import (
 	"parley/wire/web"
 )
 
-// serverPages are the page about the server and its numbers.
+// serverPages are the page about the server, and the same status as JSON.
 var serverPages = []pageRoute{
 	{path: web.ServerPath, handle: (*Server).serverPage, needsLogin: true},
-	{path: web.ServerJSONPath, handle: (*Server).serverNumbers},
+	{path: web.ServerJSONPath, handle: (*Server).serverStatusJSON},
 }
 
-// scriptPolicy is pagePolicy for a page with a script of this server, which requests numbers from this server.
+// scriptPolicy is pagePolicy for a page with a script of this server, which requests the status from this server.
 var scriptPolicy = strings.Replace(pagePolicy, "default-src 'none';",
 	"default-src 'none'; script-src 'self'; connect-src 'self';", 1)
 
@@ -54,8 +54,8 @@ func (s *Server) serverPage(p *pageRequest) (web.View, error) {
 	return web.ServerPageOf(s.options.ServerStatus()), nil
 }
 
-// serverNumbers answers the page's script with the state of the server.
-func (s *Server) serverNumbers(p *pageRequest) (web.View, error) {
+// serverStatusJSON answers the page's script with the state of the server.
+func (s *Server) serverStatusJSON(p *pageRequest) (web.View, error) {
 	p.answered = true
 	setPageHeaders(p.ctx)
 	p.ctx.Response.SkipBody = p.ctx.IsHead()

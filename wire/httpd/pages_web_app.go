@@ -81,7 +81,7 @@ func redirectToUpload(ctx *fasthttp.RequestCtx) {
 func (s *Server) webAppPage(p *pageRequest, language string) (web.View, error) {
 	ctx, c, app := p.ctx, p.call, s.options.WebApp
 	c.Caller.Operation = "load the web app"
-	c.HoldMemory = func(n int) error { return s.holdMemory(ctx, c, n) }
+	c.ReserveMemory = func(n int) error { return s.reserveMemory(ctx, c, n) }
 	f := wire.WebPageForm{
 		Language: language, Asked: language != "", Channel: p.query("stream"), Topic: p.query("topic"),
 		Deferred: p.query("state_data") == "deferred" || ctx.IsHead(),
@@ -110,7 +110,7 @@ func (s *Server) webAppPage(p *pageRequest, language string) (web.View, error) {
 	}
 	// the parameters, the page, and the compressed page
 	if n := 2 * len(page.Params); n >= largeAnswerBytes {
-		if err := s.holdMemory(ctx, c, n); err != nil {
+		if err := s.reserveMemory(ctx, c, n); err != nil {
 			return web.View{}, err
 		}
 	}

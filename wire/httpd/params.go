@@ -74,14 +74,14 @@ func readParams(ctx *fasthttp.RequestCtx, v *form.Values) error {
 	return nil
 }
 
-// addArgs adds url-encoded parameters to v. It is the only place, for both paths, that turns them into strings.
+// addArgs adds url-encoded parameters to v. The ordinary path and the fast path both use it.
 func addArgs(v *form.Values, source form.Source, args *fasthttp.Args) {
 	for name, value := range args.All() {
 		v.Add(source, internParam(name), string(value))
 	}
 }
 
-// internParam returns a parameter name without allocating, for the names in event polls, messages and presence
+// internParam returns a parameter name. It does not allocate for the names in event polls, messages and presence
 // reports, which are nearly all requests.
 func internParam(b []byte) string {
 	switch string(b) {

@@ -25,7 +25,7 @@ const maxPooledParts = 4096
 // Read always fails: fasthttp calls WriteTo instead.
 func (p *partsBody) Read([]byte) (int, error) { return 0, errors.ErrUnsupported }
 
-// Close drops the parts and returns g to the pool.
+// Close drops the parts and returns p to the pool.
 func (p *partsBody) Close() error {
 	if cap(p.parts) <= maxPooledParts {
 		clear(p.parts)

@@ -192,7 +192,7 @@ func TestUnknownAccountIsHashed(t *testing.T) {
 // of the user does not give strangers more guesses.
 func TestLoginsAreLimitedByAccountAndNetwork(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
-	s := &Server{logins: newLimiter(5, loginWindow), accountLogins: newLimiter(5*loginNetworks, loginWindow)}
+	s := &Server{logins: newLimiter(5, loginWindow), accountLogins: newLimiter(5*accountLoginFactor, loginWindow)}
 	s.logins.now, s.accountLogins.now = func() time.Time { return now }, func() time.Time { return now }
 	for i := range 100 {
 		if err := s.countLogin("1/ann", "192.0.2.1"); (err == nil) != (i < 5) {
@@ -211,8 +211,8 @@ func TestLoginsAreLimitedByAccountAndNetwork(t *testing.T) {
 			}
 		}
 	}
-	if allowed != 5*loginNetworks {
-		t.Errorf("%d guesses from all networks, want %d", allowed, 5*loginNetworks)
+	if allowed != 5*accountLoginFactor {
+		t.Errorf("%d guesses from all networks, want %d", allowed, 5*accountLoginFactor)
 	}
 	if err := s.countLogin("1/bo", "203.0.113.1"); err != nil {
 		t.Errorf("another account: %v", err)

@@ -11,10 +11,10 @@ import (
 	"parley/wire"
 )
 
-// pause lets requests wait while the organizations move to another node, so that none is refused.
+// pause lets requests wait while another node becomes the owner of the organizations, so that none is refused.
 type pause struct {
 	mu      sync.Mutex
-	running int           // requests that were let in and have not ended
+	running int           // requests that have entered and not ended
 	closed  chan struct{} // closed at the end of the pause; nil: there is none
 }
 
@@ -44,8 +44,8 @@ func (p *pause) leave() {
 	p.mu.Unlock()
 }
 
-// pausePoll is the time between two looks whether the running requests have ended.
-const pausePoll = 2 * time.Millisecond
+// pauseCheckInterval is the time between two checks whether the running requests have ended.
+const pauseCheckInterval = 2 * time.Millisecond
 
 // Pause lets new requests wait, and returns when the running ones have ended or ctx ends. The caller must call resume
 // soon. Polls are not waited for. Only one pause is on at a time; a second call waits for the first.
@@ -63,7 +63,7 @@ func (s *Server) Pause(ctx context.Context) (resume func()) {
 		if n == 0 {
 			break
 		}
-		time.Sleep(pausePoll)
+		time.Sleep(pauseCheckInterval)
 	}
 	return sync.OnceFunc(func() {
 		p.mu.Lock()
@@ -93,14 +93,14 @@ func (s *Server) answerDrainedPoll(ctx *fasthttp.RequestCtx, c *wire.Call) {
 	s.writeJSON(ctx, a.status, a.body)
 }
 
-// movedError is the answer to a forwarded request that was not carried out, because this node does not own the
+// notOwnerError is the answer to a forwarded request that was not carried out, because this node does not own the
 // organization any more.
-type movedError struct{}
+type notOwnerError struct{}
 
-func (movedError) Error() string { return "the organization has another owner" }
+func (notOwnerError) Error() string { return "the organization has another owner" }
 
-// CodeMoved is the code of the answer on a link to a request that was not carried out, because the node does not own
+// CodeNotOwner is the code of the answer on a link to a request that was not carried out, because the node does not own
 // the organization any more.
-const CodeMoved = 12
+const CodeNotOwner = 12
 
-func (movedError) LinkCode() uint32 { return CodeMoved }
+func (notOwnerError) LinkCode() uint32 { return CodeNotOwner }

@@ -42,7 +42,7 @@ func (p byteRange) String() string {
 	return strconv.Itoa(p.from) + "-" + strconv.Itoa(p.from+p.bytes-1)
 }
 
-// etagOf returns the entity tag of a file. Names on disk are derived from the content, so the name will do.
+// etagOf returns the entity tag of a file. The name on disk is derived from the content, so it identifies the version.
 func etagOf(path string) string { return `"` + filepath.Base(path) + `"` }
 
 // notModified reports whether the client has this version of the file already.
@@ -55,8 +55,8 @@ func notModified(ctx *fasthttp.RequestCtx, version string) bool {
 	return false
 }
 
-// requestedRange returns the part of the file that the request asks for. If the client holds a range of another
-// version, it gets the whole file: the ranges would not fit together.
+// requestedRange returns the part of the file that the request asks for. A client that has a range of another
+// version gets the whole file: the ranges would not fit together.
 func requestedRange(ctx *fasthttp.RequestCtx, version string, size int) (p byteRange, whole, ok bool) {
 	h := &ctx.Request.Header
 	if only := h.Peek("If-Range"); !ctx.IsGet() || len(only) > 0 && string(only) != version {

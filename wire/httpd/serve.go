@@ -47,7 +47,7 @@ func (s *Server) serveRoute(ctx *fasthttp.RequestCtx, r *route) {
 			return
 		}
 	}
-	if s.isElsewhere(c) {
+	if s.hasOtherOwner(c) {
 		if !s.runsHere(c, e) {
 			s.forward(ctx, c, e)
 			return
@@ -123,7 +123,7 @@ func (s *Server) call(ctx *fasthttp.RequestCtx, params *form.Values) *wire.Call 
 }
 
 // writeUnauthenticated answers a request whose credentials are missing or wrong, or that needs some. A browser is
-// redirected to the login page, which tells the user which clients to use.
+// redirected to the login page.
 func (s *Server) writeUnauthenticated(ctx *fasthttp.RequestCtx, e *wire.Endpoint, err error) {
 	if status, _ := e.Failure(err); status == 401 {
 		if fromBrowser(ctx) {
@@ -163,7 +163,7 @@ func (s *Server) runEndpoint(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.End
 	}
 	build := answerBuild{server: s, ctx: ctx, call: c}
 	defer build.end()
-	c.HoldMemory, c.WaitForTurn = build.holdMemory, build.waitForTurn
+	c.ReserveMemory, c.WaitForBuildSlot = build.reserveMemory, build.waitForSlot
 	a, err := e.Run(c)
 	if c.NewSecret != "" {
 		s.setSessionCookies(ctx, c, c.NewSecret)
@@ -171,7 +171,7 @@ func (s *Server) runEndpoint(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.End
 	if _, waits := a.(wire.Parked); waits || parked {
 		return
 	}
-	if s.writeElsewhere(ctx, c, e, err) {
+	if s.answerOwnershipError(ctx, c, e, err) {
 		return
 	}
 	if r := (wire.Redirect{}); errors.As(err, &r) {
@@ -190,7 +190,7 @@ func (s *Server) runEndpoint(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.End
 	}
 	switch x := a.(type) {
 	case wire.RawAnswer:
-		s.writeBare(ctx, x)
+		s.writeRaw(ctx, x)
 	case wire.Answer:
 		s.writeSuccess(ctx, c, e, x)
 	}

@@ -18,15 +18,15 @@ import (
 // Names of cookies and of the form field with the CSRF token (protocol). Over TLS the names get a prefix with which
 // browsers accept a cookie only from this host itself, over TLS.
 const (
-	sessionCookie  = "sessionid"
-	csrfCookie     = "csrftoken"
-	hostPrefix     = "__Host-"
-	csrfField      = "csrfmiddlewaretoken"
-	csrfHeader     = "X-CSRFToken"
-	csrfCookieAge  = 365 * 24 * time.Hour
-	visitorCSRF    = 32 // characters of the token of a browser without a session
-	maxCSRFToken   = 256
-	sessionCookies = realm.BrowserSessionSeconds * time.Second
+	sessionCookie    = "sessionid"
+	csrfCookie       = "csrftoken"
+	hostPrefix       = "__Host-"
+	csrfField        = "csrfmiddlewaretoken"
+	csrfHeader       = "X-CSRFToken"
+	csrfCookieAge    = 365 * 24 * time.Hour
+	csrfTokenLength  = 32 // characters of the token of a browser without a session
+	maxCSRFToken     = 256
+	sessionCookieAge = realm.BrowserSessionSeconds * time.Second
 )
 
 // browserHeaders is the headers of a request that decide about its browser session. Its slices belong to the request.
@@ -87,8 +87,8 @@ func csrfError(reason string) error {
 	return realm.Refuse(realm.Forbidden, "CSRF_FAILED", "CSRF error: "+reason).With("reason", reason)
 }
 
-// checkOrigin refuses a request that was sent by a page of another site, as far as its headers tell. Over TLS the
-// browser must tell it. Without TLS, headers can be forged on the way anyway.
+// checkOrigin refuses a request that was sent by a page of another site, as far as its headers show that. Over TLS,
+// one of the headers is required. Without TLS, the network can forge headers anyway.
 func (b *browserHeaders) checkOrigin(site wire.Site) error {
 	switch {
 	case len(b.origin) > 0:
@@ -147,9 +147,9 @@ func (s *Server) checkCSRF(c *wire.Call, b *browserHeaders, field string) error 
 	if token == "" {
 		return csrfError("CSRF token missing.")
 	}
-	ok := sameText(unmasked(token), string(cookie))
+	ok := equalInConstantTime(unmasked(token), string(cookie))
 	if c.Session != nil {
-		ok = ok && sameText(string(cookie), s.csrfToken(c))
+		ok = ok && equalInConstantTime(string(cookie), s.csrfToken(c))
 	}
 	if !ok {
 		return csrfError("CSRF token from " + where + " incorrect.")
@@ -157,15 +157,17 @@ func (s *Server) checkCSRF(c *wire.Call, b *browserHeaders, field string) error 
 	return nil
 }
 
-func sameText(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
+func equalInConstantTime(a, b string) bool {
+	return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1
+}
 
 // csrfToken returns the token of the call's session.
 func (s *Server) csrfToken(c *wire.Call) string {
 	return wire.CSRFToken(c.Tools, c.Realm, c.Caller.User, c.Session.ID)
 }
 
-// masked returns a form of a token that differs each time, for pages: so the length of a compressed page tells nothing
-// about the token.
+// masked returns a form of a token that differs each time, for pages: so the length of a compressed page reveals
+// nothing about the token.
 func masked(token string) string {
 	b := make([]byte, 2*len(token))
 	if _, err := rand.Read(b[:len(token)]); err != nil {
@@ -183,17 +185,17 @@ func unmasked(text string) string {
 		return ""
 	}
 	b, err := base64.RawURLEncoding.DecodeString(text)
-	if err != nil || len(b) != 2*visitorCSRF {
+	if err != nil || len(b) != 2*csrfTokenLength {
 		return text
 	}
-	for i := range visitorCSRF {
-		b[i] ^= b[visitorCSRF+i]
+	for i := range csrfTokenLength {
+		b[i] ^= b[csrfTokenLength+i]
 	}
-	return string(b[:visitorCSRF])
+	return string(b[:csrfTokenLength])
 }
 
 // authenticateBrowser identifies the caller of an endpoint by a browser session, and refuses a request that a page of
-// another site may have sent. found says whether there is a session.
+// another site may have sent. found reports whether there is a session.
 func (s *Server) authenticateBrowser(ctx *fasthttp.RequestCtx, c *wire.Call, r *route) (found bool, err error) {
 	b := headersOfBrowser(ctx, c.Site)
 	if !s.findSession(c, &b) {
@@ -220,16 +222,15 @@ func (s *Server) authenticateBrowser(ctx *fasthttp.RequestCtx, c *wire.Call, r *
 	return true, err
 }
 
-// renewSession records the use of a session if that is due, and lets the browser keep the cookie longer. It does not
-// wait.
+// renewSession records the use of a session if that is due, and extends its cookies. It does not wait.
 func (s *Server) renewSession(ctx *fasthttp.RequestCtx, c *wire.Call) {
 	if !c.Session.RenewalDue(s.now().Unix()) {
 		return
 	}
 	s.options.Server.RunAsync([]wire.AsyncCommand{{Realm: c.Realm, Caller: c.Caller,
 		CommandWithCallback: sessionRenewal{realm.RenewBrowserSession{Agent: c.Agent, Address: c.Address}}}})
-	secret := headersOfBrowser(ctx, c.Site)
-	s.setSessionCookies(ctx, c, string(secret.cookieNamed(sessionCookie)))
+	browser := headersOfBrowser(ctx, c.Site)
+	s.setSessionCookies(ctx, c, string(browser.cookieNamed(sessionCookie)))
 }
 
 // sessionRenewal is a command whose answer is not needed: if it fails, the next request repeats it.
@@ -262,18 +263,18 @@ func setCookie(ctx *fasthttp.RequestCtx, site wire.Site, name, value string, age
 
 // setSessionCookies gives the browser the secret of its session and the session's CSRF token.
 func (s *Server) setSessionCookies(ctx *fasthttp.RequestCtx, c *wire.Call, secret string) {
-	setCookie(ctx, c.Site, sessionCookie, secret, sessionCookies)
+	setCookie(ctx, c.Site, sessionCookie, secret, sessionCookieAge)
 	setCookie(ctx, c.Site, csrfCookie, s.csrfToken(c), csrfCookieAge)
 }
 
-// endOfSession removes the cookies of a session that has ended.
-func endOfSession(ctx *fasthttp.RequestCtx, site wire.Site) {
+// removeSessionCookies removes the cookies of a session that has ended.
+func removeSessionCookies(ctx *fasthttp.RequestCtx, site wire.Site) {
 	setCookie(ctx, site, sessionCookie, "", 0)
 	setCookie(ctx, site, csrfCookie, "", 0)
 }
 
 // logIn gives the browser a session that was just opened. The session that the browser had before ends. The new secret
-// was never known to the browser, so nothing that was prepared there gets into the session.
+// was never known to the browser, so no page can have prepared the session (session fixation).
 func (s *Server) logIn(ctx *fasthttp.RequestCtx, c *wire.Call, opened realm.OpenedBrowserSession) {
 	if c.Session != nil {
 		if err := s.endSession(c); err != nil {

@@ -14,9 +14,9 @@ import (
 	"parley/wire/form"
 )
 
-// streamsBody reports whether the body of a request is streamed to its handler: those of uploads are. Such a
-// request takes about 150 kB whatever its size: buffers of fasthttp (28 kB) and of the multipart reader (4 kB),
-// the copy to disk (64 kB) and its stack.
+// streamsBody reports whether the body of a request is streamed to its handler: those of uploads are. Such a request
+// takes about 150 kB, however large the body is: buffers of fasthttp (28 kB) and of the multipart reader (4 kB), the
+// copy to disk (64 kB) and its stack.
 func streamsBody(method, target []byte) bool {
 	path, _, _ := bytes.Cut(target, []byte("?"))
 	for _, prefix := range []string{"/api/v1", "/json"} {
@@ -29,7 +29,8 @@ func streamsBody(method, target []byte) bool {
 	return false
 }
 
-// tusPiece returns the body of a resumable upload, nil for other requests. An empty body is never a stream.
+// tusPiece returns the piece of a file in the body of a resumable upload (tus), nil for other requests. An empty body
+// is never a stream.
 func tusPiece(ctx *fasthttp.RequestCtx) *wire.Piece {
 	switch {
 	case string(ctx.Request.Header.ContentType()) != wire.PieceType:
@@ -40,8 +41,8 @@ func tusPiece(ctx *fasthttp.RequestCtx) *wire.Piece {
 	return &wire.Piece{Reader: ctx.RequestBodyStream(), Size: max(-1, int64(ctx.Request.Header.ContentLength()))}
 }
 
-// writeBare writes the answer of an endpoint that speaks another protocol (tus).
-func (s *Server) writeBare(ctx *fasthttp.RequestCtx, b wire.RawAnswer) {
+// writeRaw writes the answer of an endpoint that speaks another protocol (tus).
+func (s *Server) writeRaw(ctx *fasthttp.RequestCtx, b wire.RawAnswer) {
 	setCommonHeaders(ctx)
 	ctx.SetStatusCode(b.Status)
 	for _, h := range b.Headers {

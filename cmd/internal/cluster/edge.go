@@ -557,7 +557,7 @@ func (e *Edge) Forward(ctx context.Context, r httpd.ForwardedRequest) (a httpd.F
 	var notSent *peer.NotSent
 	var answered *peer.CallError
 	switch {
-	case errors.As(err, &notSent), errors.As(err, &answered) && answered.Code == httpd.CodeMoved:
+	case errors.As(err, &notSent), errors.As(err, &answered) && answered.Code == httpd.CodeNotOwner:
 		e.Counters.NotSent.Add(1)
 		return a, fmt.Errorf("%w: %w", httpd.ErrNotForwarded, err)
 	case err != nil:

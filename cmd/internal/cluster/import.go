@@ -118,16 +118,16 @@ func (c *Core) answerImport(p *peer.Peer, m []byte) (importAnswer, error) {
 	}
 	a, err := c.importStep(&x)
 	if errors.Is(err, realm.ErrMoved) || errors.Is(err, errNotLeader) {
-		err = movedError{err}
+		err = notOwnerError{err}
 	}
 	return a, err
 }
 
-// movedError is the error of a step that may succeed at the next leader.
-type movedError struct{ error }
+// notOwnerError is the error of a step that may succeed at the next leader.
+type notOwnerError struct{ error }
 
-func (movedError) LinkCode() uint32 { return httpd.CodeMoved }
-func (e movedError) Unwrap() error  { return e.error }
+func (notOwnerError) LinkCode() uint32 { return httpd.CodeNotOwner }
+func (e notOwnerError) Unwrap() error  { return e.error }
 
 const (
 	// importTimeout is how long a step waits for a leader that executes it: a few elections.
@@ -179,7 +179,7 @@ func (i *Importer) try(ctx context.Context, x *importCall) (a importAnswer, fina
 		return a, true, decode(answer, &a)
 	}
 	var answered *peer.CallError
-	return a, errors.As(err, &answered) && answered.Code != httpd.CodeMoved, err
+	return a, errors.As(err, &answered) && answered.Code != httpd.CodeNotOwner, err
 }
 
 // Reserve claims the number of a new organization; see actors.Server.ReserveRealm, and with free ReserveFreeRealm.

@@ -15,32 +15,31 @@ type answerMemory struct {
 	used, refused atomic.Int64
 
 	mu      sync.Mutex
-	callers map[string]int64 // bytes held by the large answers of each caller
+	callers map[string]int64 // bytes reserved for the large answers of each caller
 }
 
 // AnswerBytes returns the memory of all answers that are being built or sent.
 func (s *Server) AnswerBytes() int { return int(s.answerMemory.used.Load()) }
 
-// HoldAnswer counts n more bytes of memory for the answer to the request. They count until the answer is sent, until
+// ReserveAnswer counts n more bytes of memory for the answer to the request. They count until the answer is sent, until
 // its connection ends, or until ReleaseAnswer. It may be called several times, in the handler or while the answer is
-// being written.
-// A request without a connection, as tests have, is not counted.
-func (s *Server) HoldAnswer(ctx *fasthttp.RequestCtx, n int) {
+// being written. A request without a connection, as tests have, is not counted.
+func (s *Server) ReserveAnswer(ctx *fasthttp.RequestCtx, n int) {
 	if r := findRequest(ctx); r != nil {
-		s.holdAnswer(r, int64(n))
+		s.reserveAnswer(r, int64(n))
 	}
 }
 
-// TryHoldAnswer is HoldAnswer within two limits: MaxAnswers for all answers, and MaxAnswersPerCaller for those of one
-// caller. It reports false, and counts nothing, if a limit would be exceeded. A single answer of a caller always fits
-// into the caller's limit. All calls for one request must name the same caller.
-func (s *Server) TryHoldAnswer(ctx *fasthttp.RequestCtx, caller string, n int) bool {
+// TryReserveAnswer is ReserveAnswer within two limits: MaxAnswers for all answers, and MaxAnswersPerCaller for those of
+// one caller. It reports false, and counts nothing, if a limit would be exceeded. A single answer of a caller always
+// fits into the caller's limit. All calls for one request must name the same caller.
+func (s *Server) TryReserveAnswer(ctx *fasthttp.RequestCtx, caller string, n int) bool {
 	r, m, more := findRequest(ctx), &s.answerMemory, int64(n)
 	if r == nil {
 		return true
 	}
 	if m.used.Add(more) > int64(s.cfg.MaxAnswers) ||
-		!m.holdForCaller(r, caller, more, int64(s.cfg.MaxAnswersPerCaller)) {
+		!m.reserveForCaller(r, caller, more, int64(s.cfg.MaxAnswersPerCaller)) {
 		m.used.Add(-more)
 		m.refused.Add(1)
 		return false
@@ -48,9 +47,9 @@ func (s *Server) TryHoldAnswer(ctx *fasthttp.RequestCtx, caller string, n int) b
 	return true
 }
 
-// holdForCaller counts n more bytes of a request for its caller, unless those of all the caller's requests would
+// reserveForCaller counts n more bytes of a request for its caller, unless those of all the caller's requests would
 // exceed a limit.
-func (m *answerMemory) holdForCaller(r *request, caller string, n, limit int64) bool {
+func (m *answerMemory) reserveForCaller(r *request, caller string, n, limit int64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	before, more := m.callers[caller], n
@@ -69,23 +68,23 @@ func (m *answerMemory) holdForCaller(r *request, caller string, n, limit int64) 
 	return true
 }
 
-// ReleaseAnswer gives back n bytes that were held for the answer to the request, because they are sent.
+// ReleaseAnswer gives back n bytes that were reserved for the answer to the request, because they are sent.
 func (s *Server) ReleaseAnswer(ctx *fasthttp.RequestCtx, n int) {
 	if r := findRequest(ctx); r != nil {
 		s.releaseAnswer(r, int64(n))
 	}
 }
 
-func (s *Server) holdAnswer(r *request, n int64) {
+func (s *Server) reserveAnswer(r *request, n int64) {
 	s.answerMemory.used.Add(n)
 	if r.caller == "" {
 		r.answerBytes += n
 		return
 	}
-	s.answerMemory.holdForCaller(r, r.caller, n, math.MaxInt64)
+	s.answerMemory.reserveForCaller(r, r.caller, n, math.MaxInt64)
 }
 
-// releaseAnswer gives back at most n of the bytes that are held for a request.
+// releaseAnswer gives back at most n of the bytes that are reserved for a request.
 func (s *Server) releaseAnswer(r *request, n int64) {
 	n = min(n, r.answerBytes)
 	if n == 0 {
@@ -104,9 +103,9 @@ func (s *Server) releaseAnswer(r *request, n int64) {
 	}
 }
 
-// holdUnsent counts the unsent bytes of an answer to a parked request, and reports false, without counting them, if
-// there are too many: of all, or of a caller that has other ones. Call releaseUnsent with the same caller.
-func (s *Server) holdUnsent(p *Parked, n int64) (caller string, ok bool) {
+// reserveUnsent counts the unsent bytes of an answer to a parked request, and reports false, without counting them, if
+// all callers together, or this caller, would have too many. Call releaseUnsent with the same caller.
+func (s *Server) reserveUnsent(p *Parked, n int64) (caller string, ok bool) {
 	if x, named := p.gone.(Caller); named {
 		caller = x.Caller()
 	}

@@ -13,7 +13,8 @@ func TestAnswerMemory(t *testing.T) {
 	s := New(Config{Handler: func(*fasthttp.RequestCtx) {}, MaxAnswers: 100, MaxAnswersPerCaller: 30})
 	hold := func(r *request, caller string, n int64) bool {
 		m := &s.answerMemory
-		if m.used.Add(n) > int64(s.cfg.MaxAnswers) || !m.holdForCaller(r, caller, n, int64(s.cfg.MaxAnswersPerCaller)) {
+		if m.used.Add(n) > int64(s.cfg.MaxAnswers) ||
+			!m.reserveForCaller(r, caller, n, int64(s.cfg.MaxAnswersPerCaller)) {
 			m.used.Add(-n)
 			return false
 		}
@@ -32,7 +33,7 @@ func TestAnswerMemory(t *testing.T) {
 	if hold(&d, "cy", 26) {
 		t.Error("an answer was accepted beyond the total limit")
 	}
-	s.holdAnswer(&d, 20) // a small answer, or one that must be sent
+	s.reserveAnswer(&d, 20) // a small answer, or one that must be sent
 	if used := s.answerMemory.used.Load(); used != 95 {
 		t.Errorf("%d bytes are counted, want 95", used)
 	}

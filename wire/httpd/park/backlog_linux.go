@@ -26,8 +26,8 @@ type Backlog struct {
 type acceptedConn struct {
 	fd       int
 	from     unix.Sockaddr
-	state    byte   // as told by the predecessor; 0 without one
-	received []byte // bytes already read by the predecessor
+	state    byte   // as the predecessor sent it, such as handoffIdle; 0 without a predecessor
+	received []byte // bytes that the predecessor has read
 }
 
 // CollectBacklog starts to accept connections of those listeners that are TCP, up to max; 0 means the process's
@@ -87,8 +87,8 @@ func (b *Backlog) add(a acceptedConn) (more bool) {
 }
 
 // ReceiveHandoff also takes the connections that a predecessor hands off, until the predecessor closes its end or
-// exits. ServeBacklog waits for that end. It comes before the predecessor releases the data directory and other
-// resources of the successor.
+// exits. ServeBacklog waits for that. The predecessor closes it before it releases the data directory and other
+// resources that the successor needs.
 func (b *Backlog) ReceiveHandoff(p *Handoff) {
 	if p == nil {
 		return
@@ -130,26 +130,26 @@ func (b *Backlog) Len() int {
 // processor, few enough for prompt answers.
 const maxBacklogActive = 256
 
-// ServeBacklog serves the connections of a backlog, in the order of their arrival and at the server's own pace.
-// It returns when all are being served, except those with parked polls, which follow in the background. Call
+// ServeBacklog serves the connections of a backlog, in the order of their arrival, and no faster than the server can
+// answer. It returns when all are being served, except those with parked polls, which follow in the background. Call
 // Serve for new connections of the listeners.
 func (s *Server) ServeBacklog(b *Backlog) error {
 	conns := b.close()
 	if err := s.startLoops(); err != nil {
 		return err
 	}
-	s.adoptAll(conns, func(a acceptedConn) bool { return a.state != handoffParked })
+	s.serveAccepted(conns, func(a acceptedConn) bool { return a.state != handoffParked })
 	s.accepting.Add(1) // Shutdown waits until all connections are served
 	go func() {
 		defer s.accepting.Add(-1)
-		s.adoptAll(conns, func(a acceptedConn) bool { return a.state == handoffParked })
+		s.serveAccepted(conns, func(a acceptedConn) bool { return a.state == handoffParked })
 	}()
 	return nil
 }
 
-func (s *Server) adoptAll(conns []acceptedConn, these func(acceptedConn) bool) {
+func (s *Server) serveAccepted(conns []acceptedConn, selects func(acceptedConn) bool) {
 	for _, a := range conns {
-		if !these(a) {
+		if !selects(a) {
 			continue
 		}
 		for s.active.Load() > maxBacklogActive && !s.draining.Load() {
@@ -157,6 +157,6 @@ func (s *Server) adoptAll(conns []acceptedConn, these func(acceptedConn) bool) {
 		}
 		s.accepted.Add(1)
 		s.setOptions(a.fd)
-		s.adopt(a)
+		s.serveEvented(a)
 	}
 }

@@ -28,7 +28,7 @@
 //   - Answers leave a connection in the order of its requests. Requests pipelined behind a parked one wait.
 //   - Parked.Answer never blocks. It writes once without waiting. The rest is written in the background, within
 //     WriteTimeout and MaxPending, or the connection is dropped. An answer may be lost with its connection even
-//     after Answer returned true, so keep its content until the client acknowledges it.
+//     after Answer returned true, so store its content until the client acknowledges it.
 //   - A parked request ends once. Either an Answer returns true, or gone is called, or an Answer returns false because
 //     the connection failed at that moment; then gone is not called. Every later Answer returns false.
 //   - A client that shuts down its sending side while it is parked counts as gone: TCP cannot distinguish it from a

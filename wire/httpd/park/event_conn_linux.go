@@ -24,18 +24,18 @@ type eventConn struct {
 
 	running         bool // a goroutine serves the connection
 	waiting         bool // that goroutine waits for the socket
-	sending         bool // it waits for room to write
+	sending         bool // it waits until the socket takes more output
 	readable        bool // there may be something to read: set by events, cleared before each read
 	writable        bool
 	peerClosed      bool // the client has shut down its sending side, or all of the connection
-	watchesWritable bool // the epoll reports room to write, too: from the first time it was needed
+	watchesWritable bool // the epoll also reports EPOLLOUT: from the first time it was needed
 	fresh           bool // no request yet
 	admitted        bool
 	ending          bool // no request follows; the connection closes when the pending output is written
 	lingering       bool // input is discarded until the client has read the last answer
 	port            uint16
 
-	failure error         // why the running goroutine must give up
+	failure error         // why the running goroutine must stop serving the connection
 	unsent  *unsentAnswer // the end of an answer that the socket did not take yet
 	req     *request      // used by the running goroutine; at rest, the bytes read beyond the last request
 	wake    chan struct{} // for waiting; allocated on first use
@@ -57,17 +57,17 @@ type unsentAnswer struct {
 // the parked request whose client has left, if any.
 func (c *eventConn) handleEvents(ev uint32) *Parked {
 	c.mu.Lock()
-	fast, lost := c.noteEvents(ev)
+	fast, gone := c.recordEvents(ev)
 	c.mu.Unlock()
 	if fast && !c.l.readFast(c) {
 		c.l.s.runWorker(c)
 	}
-	return lost
+	return gone
 }
 
-// noteEvents does this under mu. fast says that the connection is marked as running and the loop must read its
-// request.
-func (c *eventConn) noteEvents(ev uint32) (fast bool, lost *Parked) {
+// recordEvents is handleEvents under mu. If fast is true, the connection is marked as running and the loop must read
+// its request.
+func (c *eventConn) recordEvents(ev uint32) (fast bool, gone *Parked) {
 	if c.fd < 0 {
 		return false, nil
 	}
@@ -85,7 +85,7 @@ func (c *eventConn) noteEvents(ev uint32) (fast bool, lost *Parked) {
 		c.wakeWorker()
 	case c.parked != nil:
 		if c.secure != nil && c.readable && !c.peerClosed {
-			c.secure.look(c.l.buf)
+			c.secure.readAhead(c.l.buf)
 		}
 		if c.peerClosed && !c.parked.brief {
 			p := c.parked
@@ -102,7 +102,7 @@ func (c *eventConn) noteEvents(ev uint32) (fast bool, lost *Parked) {
 		}
 		if c.secure != nil && !c.secure.ready {
 			c.running = true
-			go c.run() // of its own: handshakes need much stack, and would occupy the pooled ones
+			go c.run() // in a new goroutine: handshakes need much stack, and would occupy the pooled ones
 			return false, nil
 		}
 		if c.l.fastPath != nil && c.req == nil && !c.peerClosed && !c.ending && c.failure == nil {
@@ -181,9 +181,9 @@ func (c *eventConn) readHead() bool {
 	for {
 		if s.handoffTarget() != nil {
 			c.mu.Lock()
-			passed := c.handOff()
+			handedOff := c.handOff()
 			c.mu.Unlock()
-			if passed {
+			if handedOff {
 				return false
 			}
 		}
@@ -291,8 +291,8 @@ func (c *eventConn) serve() bool {
 			c.req = nil
 		}
 		if c.secure != nil && c.readable && !c.peerClosed && c.failure == nil {
-			b := takeBufferFor(firstReadAhead) // the event came while the request was served; the loop did not look
-			c.secure.look(b.b[:cap(b.b)])
+			b := takeBufferFor(firstReadAhead) // the loop ignored the event while the request was served
+			c.secure.readAhead(b.b[:cap(b.b)])
 			b.release()
 		}
 		if c.peerClosed || c.failure != nil || s.dropsParked(p) {
@@ -370,7 +370,7 @@ func (c *eventConn) finishLast() bool {
 	if !c.lingering {
 		c.lingering = true
 		if c.secure != nil {
-			c.secure.sayGoodbye()
+			c.secure.sendCloseNotify()
 		}
 		unix.Shutdown(int(c.fd), unix.SHUT_WR)
 		c.deadline.Store(s.now() + s.allowedMillis(s.cfg.LingerTimeout, 0))
@@ -414,7 +414,7 @@ func (c *eventConn) closeLocked() {
 	}
 	if c.secure != nil {
 		if !c.peerClosed && !c.lingering && c.unsent == nil {
-			c.secure.sayGoodbye()
+			c.secure.sendCloseNotify()
 		}
 		c.secure.release()
 	}
@@ -457,7 +457,7 @@ func (c *eventConn) expire(now int64) {
 		c.l.s.refused[reasonSlow].Add(1)
 		c.writeRefusal(refuseSlow)
 		c.closeLocked()
-	case !c.ending && hasInput(c.fd): // it came in time, but this process was late
+	case !c.ending && hasInput(c.fd): // the input came in time, but this process was late
 		c.readable = true
 		c.start()
 	default:
@@ -518,7 +518,7 @@ func (c *eventConn) answer(p *Parked, status int, parts [][]byte) bool {
 			c.fail(err)
 			return false
 		}
-		caller, ok := s.holdUnsent(p, int64(left))
+		caller, ok := s.reserveUnsent(p, int64(left))
 		if !ok {
 			c.fail(errConnDropped)
 			return false
@@ -578,9 +578,9 @@ func (s *Server) closeIdleEvented() {
 	}
 	s.eachEvented(func(c *eventConn) {
 		c.mu.Lock()
-		spared := c.fresh && s.now() < s.graceUntil.Load()
+		inGrace := c.fresh && s.now() < s.graceUntil.Load()
 		if c.fd >= 0 && !c.running && c.parked == nil && c.unsent == nil && c.req == nil && !c.ending &&
-			!c.readable && !spared && !hasInput(c.fd) {
+			!c.readable && !inGrace && !hasInput(c.fd) {
 			c.closeLocked()
 		}
 		c.mu.Unlock()
@@ -593,18 +593,18 @@ func hasInput(fd int32) bool {
 	return err == nil && n > 0
 }
 
-// dropParkedEvented closes all connections with parked requests and tells the owners.
+// dropParkedEvented closes all connections with parked requests and notifies their owners.
 func (s *Server) dropParkedEvented() {
-	var left []*Parked
+	var gone []*Parked
 	s.eachEvented(func(c *eventConn) {
 		c.mu.Lock()
 		if p := c.parked; p != nil && !p.brief && !c.running {
 			c.closeLocked()
-			left = append(left, p)
+			gone = append(gone, p)
 		}
 		c.mu.Unlock()
 	})
-	s.notifyGone(left)
+	s.notifyGone(gone)
 }
 
 // abortEvented ends every connection, in any state.

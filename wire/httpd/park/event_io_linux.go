@@ -88,7 +88,7 @@ func (c *eventConn) sendBytes(p []byte) (int, error) {
 	}
 }
 
-// watchWritable makes the epoll report room to write. mu is held.
+// watchWritable makes the epoll report EPOLLOUT, too. mu is held.
 func (c *eventConn) watchWritable() {
 	if c.watchesWritable {
 		return

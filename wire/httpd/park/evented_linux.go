@@ -22,7 +22,7 @@ type evented struct {
 	workers chan *eventConn // receives a connection if a pooled goroutine is idle
 }
 
-// pooledWorkers is the number of goroutines that are kept for serving, with up to 32 KB of stack each. A new
+// pooledWorkers is the number of goroutines that wait for connections to serve, with up to 32 KB of stack each. A new
 // goroutine for each request spent a tenth of the request's time on growing its stack.
 const pooledWorkers = 32
 
@@ -89,8 +89,8 @@ const (
 	otherShare     = 8 // no pause if more than 1/otherShare of the events are not polls
 )
 
-// shouldPause resets the counts if there is enough to judge, and reports whether polls are worth waiting for. answers
-// is the number of all parked requests answered so far.
+// shouldPause resets the counts if there are enough events, and reports whether the loop should wait for more polls.
+// answers is the number of all parked requests answered so far.
 func (b *pollBurst) shouldPause(answers int64) bool {
 	answered := answers - b.answers
 	if b.events < minBurstEvents && answered < minDue {
@@ -164,7 +164,7 @@ func newLoop(s *Server) (*loop, error) {
 // waiting. It waits when there are no events.
 func (l *loop) run() {
 	defer close(l.ended)
-	var left []*Parked
+	var gone []*Parked
 	wait := true
 	for {
 		if wait && l.burst.shouldPause(l.s.answers.Load()) {
@@ -188,7 +188,7 @@ func (l *loop) run() {
 			}
 			if c := l.conns.get(int(ev.Fd)); c != nil && c.gen == uint32(ev.Pad) {
 				if p := c.handleEvents(ev.Events); p != nil {
-					left = append(left, p)
+					gone = append(gone, p)
 				}
 			}
 		}
@@ -198,9 +198,9 @@ func (l *loop) run() {
 			l.burst.parks += l.parks
 			l.flushCounters()
 		}
-		if len(left) > 0 {
-			l.s.notifyGone(left)
-			left = nil
+		if len(gone) > 0 {
+			l.s.notifyGone(gone)
+			gone = nil
 		}
 		if wait = n == 0; !wait {
 			runtime.Gosched()
@@ -310,7 +310,7 @@ func (s *Server) acceptEvented(ln *net.TCPListener) error {
 		pause = 0
 		s.accepted.Add(1)
 		s.setOptions(fd)
-		s.adopt(acceptedConn{fd: fd, from: from})
+		s.serveEvented(acceptedConn{fd: fd, from: from})
 	}
 }
 
@@ -339,8 +339,8 @@ func isTemporary(err error) bool {
 	return false
 }
 
-// adopt begins to watch an accepted socket, or refuses it.
-func (s *Server) adopt(a acceptedConn) {
+// serveEvented begins to watch an accepted connection, or refuses it.
+func (s *Server) serveEvented(a acceptedConn) {
 	fd := a.fd
 	c := &eventConn{l: s.loops[fd%len(s.loops)], fd: int32(fd), fresh: a.state != handoffIdle &&
 		a.state != handoffParked}
@@ -409,7 +409,7 @@ func tcpAddr(ip netip.Addr, port uint16) net.Addr {
 	return net.TCPAddrFromAddrPort(netip.AddrPortFrom(ip, port))
 }
 
-// watchedEvents is what epoll reports of every connection, edge-triggered: input and the client's end.
+// watchedEvents are the events that epoll reports of every connection, edge-triggered: input and the client's end.
 const watchedEvents = unix.EPOLLIN | unix.EPOLLRDHUP | unix.EPOLLET
 
 // connTable finds connections by file descriptor without a lock. A descriptor is in use once at a time. The
@@ -450,7 +450,7 @@ func (t *connTable) put(fd int, c *eventConn) bool {
 
 func (t *connTable) remove(fd int) { t.pages[fd/pageSize].Load()[fd%pageSize].Store(nil) }
 
-func (t *connTable) each(f func(*eventConn)) {
+func (t *connTable) each(visit func(*eventConn)) {
 	for i := range t.pages {
 		p := t.pages[i].Load()
 		if p == nil {
@@ -458,18 +458,18 @@ func (t *connTable) each(f func(*eventConn)) {
 		}
 		for j := range p {
 			if c := p[j].Load(); c != nil {
-				f(c)
+				visit(c)
 			}
 		}
 	}
 }
 
-func (s *Server) eachEvented(f func(*eventConn)) {
+func (s *Server) eachEvented(visit func(*eventConn)) {
 	s.mu.Lock()
 	loops := s.loops
 	s.mu.Unlock()
 	for _, l := range loops {
-		l.conns.each(f)
+		l.conns.each(visit)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 type FastPath interface {
 	// Handle is offered a request that begins with one of Config.FastPathTargets. It either calls Park or
 	// ParkBriefly once and returns true, or returns false without side effects; then the Handler gets the
-	// request. It must not block, and must not keep anything of q.
+	// request. It must not block, and must not retain anything of q.
 	Handle(q *FastRequest) bool
 	// HandleRepeated is offered a request that equals the one that Handle remembered on this connection, byte for
 	// byte except for the number. It has the same contract as Handle. It may use the same Parked again, because
@@ -81,7 +81,7 @@ func (m *Memo) appendRequest(b []byte) ([]byte, bool) {
 	return append(b, m.template[m.numberAt:]...), true
 }
 
-// maxMemoBytes is the longest request that is remembered, since a connection keeps it as long as it lives. A poll
+// maxMemoBytes is the longest request that is remembered, since it is stored as long as the connection exists. A poll
 // of a program has about 250 bytes, that of a browser with its cookies 810, behind a proxy 1,100.
 const maxMemoBytes = 1280
 

@@ -251,7 +251,7 @@ func (c *goroutineConn) linger() {
 	io.CopyN(io.Discard, c.conn, maxLinger)
 }
 
-// close ends the connection for its own goroutine, and tells the owner of a request that is still parked.
+// close ends the connection for its own goroutine, and notifies the owner of a request that is still parked.
 func (c *goroutineConn) close() {
 	c.mu.Lock()
 	p, w := c.parked, c.writing
@@ -360,7 +360,7 @@ func (c *goroutineConn) answer(p *Parked, status int, parts [][]byte) bool {
 	}
 	c.parked = nil
 	s.parked.Add(-1)
-	caller, ok := s.holdUnsent(p, int64(len(b)))
+	caller, ok := s.reserveUnsent(p, int64(len(b)))
 	if !ok {
 		c.answerDone()
 		c.conn.SetDeadline(time.Unix(1, 0)) // not Close: the connection's goroutine closes it
@@ -396,7 +396,7 @@ func (c *goroutineConn) prefetch() uint32 { return 0 }
 func (c *goroutineConn) remoteAddr() net.Addr { return c.conn.RemoteAddr() }
 func (c *goroutineConn) localAddr() net.Addr  { return c.conn.LocalAddr() }
 
-func (s *Server) eachBlocking(f func(*goroutineConn)) {
+func (s *Server) eachBlocking(visit func(*goroutineConn)) {
 	s.mu.Lock()
 	all := make([]*goroutineConn, 0, len(s.blocking))
 	for c := range s.blocking {
@@ -404,7 +404,7 @@ func (s *Server) eachBlocking(f func(*goroutineConn)) {
 	}
 	s.mu.Unlock()
 	for _, c := range all {
-		f(c)
+		visit(c)
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 
 // Handoff is a socket through which an ending server sends its connections to its successor. Each connection is
 // sent as its descriptor and the bytes that were read but not served. So a client keeps its connection across an
-// upgrade, and no request meets a closing connection: nothing else can rule that out. StartSuccessor creates both
+// upgrade, and no request arrives at a closing connection: nothing else can prevent that. StartSuccessor creates both
 // ends. Its methods are safe for concurrent use.
 type Handoff struct {
 	mu sync.Mutex // one sender at a time
@@ -31,8 +31,8 @@ const (
 
 // Limits of a handoff.
 const (
-	// handoffTimeout is how long one connection may wait until the successor takes it. The successor receives in
-	// a goroutine that does nothing else.
+	// handoffTimeout is how long sending one connection may take. The successor receives in a goroutine that does
+	// nothing else.
 	handoffTimeout = 2 * time.Second
 )
 
@@ -66,7 +66,7 @@ func InheritHandoff() *Handoff {
 	return &Handoff{fd: fd}
 }
 
-// Close ends the handoff: the receiver at the other end then has everything.
+// Close ends the handoff: the receiver at the other end then has all connections.
 func (p *Handoff) Close() {
 	if p == nil {
 		return
@@ -114,8 +114,8 @@ func (p *Handoff) send(fd int32, state byte, received []byte) bool {
 	}
 }
 
-// receive calls keep with every connection, until the sender ends.
-func (p *Handoff) receive(keep func(acceptedConn)) {
+// receive calls add with every connection, until the sender closes its end.
+func (p *Handoff) receive(add func(acceptedConn)) {
 	b, control := make([]byte, 1+maxHandoffBytes), make([]byte, unix.CmsgSpace(4))
 	for {
 		n, m, _, _, err := unix.Recvmsg(p.fd, b, control, unix.MSG_CMSG_CLOEXEC)
@@ -141,7 +141,7 @@ func (p *Handoff) receive(keep func(acceptedConn)) {
 			unix.Close(a.fd) // its client has left
 			continue
 		}
-		keep(a)
+		add(a)
 	}
 }
 
@@ -233,18 +233,18 @@ func (s *Server) handOffIdle() {
 
 // onlyUnsentAnswers reports whether all open connections only wait for their clients to read an answer.
 func (s *Server) onlyUnsentAnswers() bool {
-	only := true
+	result := true
 	s.eachBlocking(func(c *goroutineConn) {
 		c.mu.Lock()
-		only = only && c.sending
+		result = result && c.sending
 		c.mu.Unlock()
 	})
 	s.eachEvented(func(c *eventConn) {
 		c.mu.Lock()
 		if c.fd >= 0 && !(c.running && c.waiting && c.sending) && !(c.unsent != nil && !c.running) {
-			only = false
+			result = false
 		}
 		c.mu.Unlock()
 	})
-	return only
+	return result
 }

@@ -3,10 +3,10 @@ package park
 import "bytes"
 
 // The strict head check: conditions that the head of a request must meet before fasthttp sees it. Parsers are
-// known to differ in line ends, two lengths, folded lines and trailers. There it accepts only the one form that
-// all parsers read alike. TestVerdicts lists the cases.
+// known to differ in line ends, two lengths, folded lines and trailers. The check accepts only the form that all
+// parsers read alike. TestVerdicts lists the cases.
 
-// head holds the facts about a request that the connection layer needs. Its slices point into the buffer.
+// head is the part of a request's head that the connection layer needs. Its slices point into the buffer.
 type head struct {
 	size    int   // bytes, including the empty line
 	length  int64 // of the body; -1 means chunked
@@ -18,7 +18,7 @@ type head struct {
 	host, authorization                []byte
 	contentType, userAgent             []byte
 	cookie, csrfToken, origin, referer []byte
-	fastPath                           bool // HTTP/1.1, without Expect, and each header kept here occurs at most once
+	fastPath                           bool // HTTP/1.1, no Expect, and each header in this struct occurs at most once
 }
 
 // tokenByte and hostByte are the bytes allowed in a field name (RFC 9110, 5.6.2) and in a Host header.
@@ -65,8 +65,8 @@ type fieldCounts struct {
 	cookies, csrfTokens, origins, referers                                     int
 }
 
-// mostOfOne returns how often the most frequent of the fields occurs that only the fast path needs to be unique.
-func (n *fieldCounts) mostOfOne() int {
+// maxFastPathCount returns the largest count of the fields that must be unique for the fast path only.
+func (n *fieldCounts) maxFastPathCount() int {
 	return max(n.authorizations, n.contentTypes, n.userAgents, n.cookies, n.csrfTokens, n.origins, n.referers)
 }
 
@@ -95,7 +95,7 @@ func parseHead(b []byte) (h head, ref *refusal) {
 	if n.hosts > 1 || n.lengths > 1 || n.codings > 1 || n.lengths+n.codings > 1 || n.hosts == 0 && http11 {
 		return h, refuseMalformed
 	}
-	h.fastPath = http11 && n.expects == 0 && n.mostOfOne() <= 1
+	h.fastPath = http11 && n.expects == 0 && n.maxFastPathCount() <= 1
 	if n.codings == 1 {
 		h.length = -1
 	}

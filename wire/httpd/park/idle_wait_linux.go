@@ -10,15 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// idleWaiter waits for an epoll without keeping a processor of the Go runtime. A goroutine that waits in epoll_wait
-// keeps one for 10 ms, and as long as not all processors are idle the runtime's monitor wakes up every 20 microseconds:
-// with 20 messages a second that was a third of the server's processor time.
+// idleWaiter waits for an epoll without occupying a processor of the Go runtime. A goroutine that waits in epoll_wait
+// occupies one for 10 ms, and as long as not all processors are idle the runtime's monitor wakes up every 20
+// microseconds: with 20 messages a second that was a third of the server's processor time.
 //
 // The runtime's poller cannot watch the epoll itself: it would wake a thread for each event, even while no goroutine
 // waits. So it watches a second epoll, which watches the first one, once for each wait.
 type idleWaiter struct {
-	epoll int      // the one waited for
-	file  *os.File // the second one
+	epoll int      // the first epoll, which has the connections
+	file  *os.File // the second epoll
 	conn  syscall.RawConn
 	fd    int
 	wake  func(uintptr) bool

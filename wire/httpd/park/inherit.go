@@ -26,8 +26,8 @@ const (
 )
 
 // InheritListeners returns the listeners with which this process was started, by systemd's socket activation or
-// by StartSuccessor, in their order. It returns none if there are none. A second call finds nothing, and neither
-// do child processes.
+// by StartSuccessor, in their order; without any, it returns nil. A second call returns nil, and so does a call in a
+// child process.
 func InheritListeners() ([]net.Listener, error) {
 	count := os.Getenv(listenersEnv)
 	if count == "" && os.Getenv("LISTEN_PID") == strconv.Itoa(os.Getpid()) {
@@ -61,8 +61,8 @@ func InheritListeners() ([]net.Listener, error) {
 
 // StartSuccessor starts a program that gets the listeners by InheritListeners. argv begins with the program's
 // name. The program shares the standard files of this process. The caller continues to serve; after it calls
-// Shutdown, new connections wait for the successor's Serve, and none is refused. The handoff is for the
-// connections that the caller has by then: see Server.PrepareShutdown.
+// Shutdown, new connections wait for the successor's Serve, and none is refused. The handoff takes the
+// connections that the caller has then: see Server.PrepareShutdown.
 //
 // Two processes must not open one data directory: the successor must wait until the caller has released it.
 func StartSuccessor(path string, argv, env []string, lns ...net.Listener) (*os.Process, *Handoff, error) {

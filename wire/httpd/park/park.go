@@ -42,7 +42,7 @@ type Config struct {
 	PrivateHeader []byte
 
 	// OnDrain is called once when Shutdown begins, after the listeners were closed. The owner of parked requests
-	// must answer them now, including those that reach it only now. Requests parked later are dropped and their
+	// must answer them now, including those that have not reached it yet. Requests parked later are dropped and their
 	// gone function is called. Without OnDrain all parked requests are dropped.
 	OnDrain func()
 	// AnswersLatePolls says that the owner also answers requests that are parked after OnDrain, without delay.
@@ -116,7 +116,7 @@ type Config struct {
 	MaxPending int
 	// MaxPendingPerCaller is the part of it that one caller can have; a single answer always fits. Default an eighth.
 	MaxPendingPerCaller int
-	// MaxAnswers is the memory, in bytes, of all answers that are being built or sent; see TryHoldAnswer. Default
+	// MaxAnswers is the memory, in bytes, of all answers that are being built or sent; see TryReserveAnswer. Default
 	// 256 MiB.
 	MaxAnswers int
 	// MaxAnswersPerCaller is the part of it that large answers of one caller can hold. Default an eighth: so one caller
@@ -124,13 +124,13 @@ type Config struct {
 	MaxAnswersPerCaller int
 }
 
-func (c *Config) defaults() {
-	def := func(p *int, v int) {
+func (c *Config) setDefaults() {
+	setInt := func(p *int, v int) {
 		if *p <= 0 {
 			*p = v
 		}
 	}
-	dur := func(p *time.Duration, v time.Duration) {
+	setDuration := func(p *time.Duration, v time.Duration) {
 		if *p <= 0 {
 			*p = v
 		}
@@ -141,26 +141,26 @@ func (c *Config) defaults() {
 	if c.PollHeader == nil {
 		c.PollHeader = c.AnswerHeader
 	}
-	def(&c.MaxBody, 1<<20)
-	def(&c.MaxHeader, 16<<10)
-	dur(&c.ReadTimeout, 15*time.Second)
-	dur(&c.WriteTimeout, 30*time.Second)
-	dur(&c.IdleTimeout, 2*time.Minute)
-	dur(&c.LingerTimeout, 2*time.Second)
-	dur(&c.KeepAlive, time.Minute)
-	dur(&c.Sweep, 500*time.Millisecond)
-	def(&c.MinRate, 8<<10)
+	setInt(&c.MaxBody, 1<<20)
+	setInt(&c.MaxHeader, 16<<10)
+	setDuration(&c.ReadTimeout, 15*time.Second)
+	setDuration(&c.WriteTimeout, 30*time.Second)
+	setDuration(&c.IdleTimeout, 2*time.Minute)
+	setDuration(&c.LingerTimeout, 2*time.Second)
+	setDuration(&c.KeepAlive, time.Minute)
+	setDuration(&c.Sweep, 500*time.Millisecond)
+	setInt(&c.MinRate, 8<<10)
 	limit := openFileLimit()
-	def(&c.MaxConns, limit-max(64, limit/16))
-	def(&c.MaxActive, 8192)
-	def(&c.MaxSlow, 1024)
-	def(&c.MaxHandshakes, 4096)
-	def(&c.MaxBodies, 512<<20)
-	def(&c.MaxStreams, 64)
-	def(&c.MaxPending, 64<<20)
-	def(&c.MaxPendingPerCaller, c.MaxPending/8)
-	def(&c.MaxAnswers, 256<<20)
-	def(&c.MaxAnswersPerCaller, c.MaxAnswers/8)
+	setInt(&c.MaxConns, limit-max(64, limit/16))
+	setInt(&c.MaxActive, 8192)
+	setInt(&c.MaxSlow, 1024)
+	setInt(&c.MaxHandshakes, 4096)
+	setInt(&c.MaxBodies, 512<<20)
+	setInt(&c.MaxStreams, 64)
+	setInt(&c.MaxPending, 64<<20)
+	setInt(&c.MaxPendingPerCaller, c.MaxPending/8)
+	setInt(&c.MaxAnswers, 256<<20)
+	setInt(&c.MaxAnswersPerCaller, c.MaxAnswers/8)
 }
 
 // Limits that are not configurable.
@@ -195,7 +195,7 @@ type Server struct {
 	stop       chan struct{} // closed when the background work may end
 	stopped    sync.Once
 
-	handshakeTurns chan struct{} // holds one value for each handshake that computes
+	handshakeSlots chan struct{} // has one value for each handshake that computes
 
 	evented
 	counters
@@ -213,7 +213,7 @@ func (s *Server) SetSessionTicketKeys(keys [][32]byte) {
 
 // New returns a server that does not listen yet. Shutdown frees its resources.
 func New(cfg Config) *Server {
-	cfg.defaults()
+	cfg.setDefaults()
 	if cfg.Handler == nil {
 		panic("BUG: park.New without a Handler")
 	}
@@ -231,7 +231,7 @@ func New(cfg Config) *Server {
 		perIP:     map[netip.Addr]int{},
 		stop:      make(chan struct{}),
 
-		handshakeTurns: make(chan struct{}, max(1, runtime.GOMAXPROCS(0))),
+		handshakeSlots: make(chan struct{}, max(1, runtime.GOMAXPROCS(0))),
 	}
 	s.buffering, s.streaming = s.newParser(false), s.newParser(true)
 	s.setDate(s.began)
@@ -261,7 +261,7 @@ func (s *Server) Config() Config { return s.cfg }
 
 // WithDefaults returns c with the defaults that a server would use.
 func (c Config) WithDefaults() Config {
-	c.defaults()
+	c.setDefaults()
 	return c
 }
 
@@ -331,8 +331,8 @@ const firstRequestGrace = 500 * time.Millisecond
 //
 // Some connections cannot be handed off: those with TLS, those without epoll, and all without a handoff. From now
 // on every answer on them ends the connection, while new connections are still accepted. After a pause, the
-// remaining idle ones are unused. So Shutdown, which must close them, hardly ever meets a request that is on its
-// way. pause reports that there may be such connections.
+// remaining idle ones are unused. So Shutdown, which must close them, rarely closes one while a request is in
+// transit. pause reports whether there may be such connections.
 func (s *Server) PrepareShutdown(p *Handoff) (pause bool) {
 	s.handoff.Store(p)
 	s.mu.Lock()
@@ -352,7 +352,7 @@ func (s *Server) closesAfterAnswer(l connection) bool {
 	return !evented || s.cfg.TLS != nil || !s.handoff.Load().open()
 }
 
-// Shutdown closes the listeners, tells the owner to answer parked requests (OnDrain), closes idle connections,
+// Shutdown closes the listeners, lets the owner answer parked requests (OnDrain), closes idle connections,
 // and waits for requests and answers in flight. When ctx ends first, the remaining connections are aborted and
 // the error of ctx is returned. In both cases every gone function that was due has been called or is being
 // called.
@@ -395,14 +395,14 @@ func (s *Server) FinishAnswers(ctx context.Context) error {
 	return s.endShutdown(s.wait(ctx, func() bool { return false }))
 }
 
-// wait waits until no connection is open, or until enough reports true.
-func (s *Server) wait(ctx context.Context, enough func() bool) error {
+// wait waits until no connection is open, or until done reports true.
+func (s *Server) wait(ctx context.Context, done func() bool) error {
 	tick := time.NewTicker(drainInterval)
 	defer tick.Stop()
 	for {
 		s.handOffIdle()
 		s.closeIdle()
-		if s.accepting.Load() == 0 && (s.open.Load() == 0 || enough()) {
+		if s.accepting.Load() == 0 && (s.open.Load() == 0 || done()) {
 			return nil
 		}
 		select {
@@ -419,7 +419,7 @@ func (s *Server) endShutdown(err error) error {
 		s.dropParked()
 		s.abortAll()
 		for end := time.Now().Add(time.Second); s.open.Load() > 0 && time.Now().Before(end); {
-			time.Sleep(drainInterval) // handlers that still run keep theirs; the process is about to exit
+			time.Sleep(drainInterval) // handlers that still run keep their connections; the process is about to exit
 		}
 	}
 	s.stopped.Do(func() {
@@ -464,7 +464,7 @@ func (s *Server) allowedMillis(base time.Duration, n int64) int64 {
 
 // bodyDeadline returns the time, on the clock of now, by which more of a request's body must arrive. On average a
 // body must keep up MinRate. But a client that sent much at once must not gain hours of silence by that, because
-// it occupies a place and possibly a file.
+// it occupies a connection and possibly a file.
 func (s *Server) bodyDeadline(r *request) int64 {
 	return min(r.startedAt+s.allowedMillis(s.cfg.ReadTimeout, r.bodyReceived),
 		s.now()+s.allowedMillis(maxBodyPause*s.cfg.ReadTimeout, 0))
@@ -564,8 +564,9 @@ func ClientNetwork(ip netip.Addr) netip.Addr {
 	return p.Addr()
 }
 
-// BeginWait says that a handler waits for another process, until it calls end. Meanwhile its request does not count as
-// active, because it uses no processor: otherwise, ServeBacklog would wait for it. The caller limits such requests.
+// BeginWait is called by a handler that begins to wait for another process; it calls end afterwards. In between its
+// request does not count as active, because it uses no processor: otherwise, ServeBacklog would wait for it. The caller
+// limits such requests.
 func (s *Server) BeginWait() (end func()) {
 	s.active.Add(-1)
 	return func() { s.active.Add(1) }
@@ -642,7 +643,7 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	defer poisonRequest(ctx)
 	defer func() {
 		if x := recover(); x != nil {
-			s.NotePanic(ctx, x)
+			s.LogPanic(ctx, x)
 			if r.parked != nil && !r.conn.abandon(r.parked) {
 				return // it was answered, or its client is gone
 			}
@@ -660,9 +661,9 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-// NotePanic logs and counts the panic of a handler. A handler that recovers from a panic to write an answer of its own
+// LogPanic logs and counts the panic of a handler. A handler that recovers from a panic to write an answer of its own
 // calls it from the deferred function, so that the log has the stack.
-func (s *Server) NotePanic(ctx *fasthttp.RequestCtx, x any) {
+func (s *Server) LogPanic(ctx *fasthttp.RequestCtx, x any) {
 	s.cfg.Log.Error("BUG: handler panicked", "panic", fmt.Sprint(x), "method", string(ctx.Method()),
 		"path", string(ctx.Path()), "stack", string(debug.Stack()))
 	s.panics.Add(1)

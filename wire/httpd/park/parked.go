@@ -9,13 +9,13 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// Parked is one request taken out of its handler. Its holder may keep it for any time: once answered or gone it
-// never affects a later request of its connection.
+// Parked is one request taken out of its handler. Its owner may hold it for any time: after its end it never affects a
+// later request of the connection.
 type Parked struct {
 	conn        connection
 	gone        Gone
 	headerLines []byte // header lines that the handler set; shared and read-only
-	closeAfter  bool   // the answer ends the connection: the client asked for it, or the server drains
+	closeAfter  bool   // the answer ends the connection: the client requested that, or the server drains
 	headOnly    bool   // a HEAD request: the answer has no body
 	brief       bool   // made by ParkBriefly: answered soon, even if its client shuts down its sending side
 	afterDrain  bool   // parked while the server drained, so OnDrain does not cover it
@@ -26,7 +26,7 @@ type Parked struct {
 
 // Park takes the request out of its handler. Call it at most once for a request, in the handler's goroutine, and
 // return immediately afterwards: later changes of ctx's response are not sent. Header lines set on ctx's response
-// before Park are kept for the answer, except Content-Type (always application/json), Content-Length and
+// before Park are sent with the answer, except Content-Type (always application/json), Content-Length and
 // Connection.
 //
 // gone is called at most once, from any goroutine, when the client leaves (or the server drains) before Answer.
@@ -188,7 +188,7 @@ func (s *Server) appendHead(b []byte, status, size int, always []byte) []byte {
 	return append(b, always...)
 }
 
-// BusyRetryAfter is after how many seconds a client may repeat a request that was answered 503.
+// BusyRetryAfter is the number of seconds after which a client may repeat a request that was answered 503.
 const BusyRetryAfter = "1"
 
 // refusal is an answer of the connection layer itself, without a handler. The connection closes after it.
@@ -238,12 +238,12 @@ func (s *Server) appendRefusal(b []byte, r *refusal) []byte {
 // buffer is a pooled byte slice.
 type buffer struct{ b []byte }
 
-// Small and large buffers are pooled apart: a large one must not be held by a small answer.
+// Small and large buffers are pooled apart: a small answer must not occupy a large one.
 var buffers, largeBuffers = sync.Pool{New: func() any { return new(buffer) }}, sync.Pool{New: func() any {
 	return new(buffer)
 }}
 
-// maxLargeBuffer is the largest buffer that is kept, in bytes: the largest answer to a poll fits.
+// maxLargeBuffer is the largest buffer that is pooled, in bytes: the largest answer to a poll fits.
 const maxLargeBuffer = 1<<20 + 256<<10
 
 func takeBuffer() *buffer { return buffers.Get().(*buffer) }
@@ -274,7 +274,7 @@ func (b *buffer) release() {
 	}
 }
 
-// takeRest returns the bytes from n on, which the caller keeps for longer. It releases the buffer if that saves memory.
+// takeRest returns the bytes from n on, for longer use. It releases the buffer if that saves memory.
 func (b *buffer) takeRest(n int) []byte {
 	rest := b.b[n:]
 	if 2*len(rest) >= cap(b.b) {

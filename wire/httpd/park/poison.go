@@ -4,10 +4,9 @@ package park
 
 import "github.com/valyala/fasthttp"
 
-// A server built with the tag poison overwrites memory that is no longer in use. The memory of a request is
-// overwritten when its handler returns, that of a parked answer when it is written. Code that kept a piece of
-// either would now and then see it changed by the next request. With this tag it sees poison, at once and every
-// time. Run `make poison`.
+// A server built with the tag poison overwrites memory that is no longer in use. The memory of a request is overwritten
+// when its handler returns, that of a parked answer when it is written. Code that retained a piece of either would
+// sometimes see it changed by the next request. With this tag it sees poison every time. Run `make poison`.
 
 // poison is a byte that no text of the protocol contains.
 const poison = 0xFE
@@ -20,7 +19,7 @@ func poisonBuffer(b []byte) {
 	}
 }
 
-// poisonRequest overwrites everything that a handler can have taken from its request. The method is kept:
+// poisonRequest overwrites everything that a handler can have taken from its request. The method is not overwritten:
 // fasthttp still needs it to tell whether the answer has a body.
 func poisonRequest(ctx *fasthttp.RequestCtx) {
 	method := string(ctx.Method())

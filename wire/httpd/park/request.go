@@ -13,7 +13,7 @@ import (
 )
 
 // request is the net.Conn that fasthttp gets: it holds one request and then ends. It also keeps bytes read beyond
-// that request, for the next one. It is attached to a real connection only while there are bytes to keep.
+// that request, for the next one. It is attached to a real connection only while it has such bytes.
 type request struct {
 	conn      connection
 	buf       []byte // unused bytes are buf[offset:]
@@ -23,9 +23,9 @@ type request struct {
 
 	bodyReceived int64  // body bytes received after waiting
 	sent         int64  // bytes of the answer
-	answerBytes  int64  // memory held for the answer
-	caller       string // the caller for which these bytes count, if they are many
-	blockedSince int64  // when the client first did not take them at once
+	answerBytes  int64  // memory reserved for the answer
+	caller       string // the caller for which these bytes count; "" if none is known
+	blockedSince int64  // when the client's socket first took less than all bytes at once
 
 	head      head
 	limit     int64 // bytes its body may have

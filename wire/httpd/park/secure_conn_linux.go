@@ -10,7 +10,7 @@ import (
 )
 
 // secureConn is the TLS layer of a connection in an epoll. crypto/tls reads from it and writes to it, as from a
-// net.Conn. Reads return what the socket has, and an error that crypto/tls does not keep if there is nothing. Writes
+// net.Conn. Reads return what the socket has, or an error that crypto/tls does not store. Writes
 // collect the records for the caller. Only the handshake waits, in a goroutine.
 //
 // It is used by the running goroutine of the connection, or by the holder of its mu while the connection rests.
@@ -25,15 +25,15 @@ type secureConn struct {
 	records recordCounter
 }
 
-// errNothingYet is returned by reads instead of waiting. It is temporary, so crypto/tls reads again when it is asked
+// errWouldBlock is returned by reads instead of waiting. It is temporary, so crypto/tls reads again when it is asked
 // to.
-var errNothingYet net.Error = nothingYet{}
+var errWouldBlock net.Error = wouldBlockError{}
 
-type nothingYet struct{}
+type wouldBlockError struct{}
 
-func (nothingYet) Error() string   { return "no input yet" }
-func (nothingYet) Timeout() bool   { return true }
-func (nothingYet) Temporary() bool { return true }
+func (wouldBlockError) Error() string   { return "no input yet" }
+func (wouldBlockError) Timeout() bool   { return true }
+func (wouldBlockError) Temporary() bool { return true }
 
 // recordCounter follows the records of the input. It knows whether the last one is complete.
 type recordCounter struct {
@@ -78,9 +78,9 @@ func (c *eventConn) handshake() bool {
 	}
 	defer s.handshakes.Add(-1)
 	t.until, t.conn = c.deadline.Load(), tls.Server(t, s.cfg.TLS)
-	s.handshakeTurns <- struct{}{}
+	s.handshakeSlots <- struct{}{}
 	err := t.conn.Handshake()
-	<-s.handshakeTurns
+	<-s.handshakeSlots
 	if flushed := t.sendAll(); err != nil || flushed != nil { // an alert tells the client why
 		return c.close()
 	}
@@ -92,11 +92,11 @@ func (c *eventConn) handshake() bool {
 	return true
 }
 
-// withoutTurn lets other handshakes compute while this one waits for the client.
-func (t *secureConn) withoutTurn(wait func() error) error {
-	turns := t.c.l.s.handshakeTurns
-	<-turns
-	defer func() { turns <- struct{}{} }()
+// withoutSlot gives the slot to other handshakes while this one waits for the client.
+func (t *secureConn) withoutSlot(wait func() error) error {
+	slots := t.c.l.s.handshakeSlots
+	<-slots
+	defer func() { slots <- struct{}{} }()
 	return wait()
 }
 
@@ -145,11 +145,11 @@ func (t *secureConn) flush() error {
 func (t *secureConn) Read(p []byte) (int, error) {
 	for {
 		if t.drained {
-			return 0, errNothingYet
+			return 0, errWouldBlock
 		}
 		if !t.ready {
 			if t.out != nil {
-				if err := t.withoutTurn(t.sendAll); err != nil {
+				if err := t.withoutSlot(t.sendAll); err != nil {
 					return 0, err
 				}
 			}
@@ -172,13 +172,13 @@ func (t *secureConn) Read(p []byte) (int, error) {
 			continue
 		}
 		wait := func() error { return t.c.block(&t.c.readable, t.until) }
-		if err := t.withoutTurn(wait); err != nil {
+		if err := t.withoutSlot(wait); err != nil {
 			return 0, err
 		}
 	}
 }
 
-// Write is called by crypto/tls. It keeps the record.
+// Write is called by crypto/tls. It collects the record for the caller.
 func (t *secureConn) Write(p []byte) (int, error) {
 	if t.out == nil {
 		t.out = takeBufferFor(len(p))
@@ -196,7 +196,7 @@ func (t *secureConn) read(p []byte) (n int, err error) {
 	t.drained = false
 	for n < len(p) {
 		m, err := t.conn.Read(p[n:])
-		if n += m; err == errNothingYet {
+		if n += m; err == errWouldBlock {
 			break
 		} else if err != nil {
 			t.ended = true
@@ -226,8 +226,8 @@ func (t *secureConn) seal(p []byte) (*buffer, error) {
 	return b, err
 }
 
-// sayGoodbye tells the client that no further byte follows, if the socket takes that at once.
-func (t *secureConn) sayGoodbye() {
+// sendCloseNotify sends the alert close_notify, if the socket takes it at once.
+func (t *secureConn) sendCloseNotify() {
 	if t.ready && t.conn.CloseWrite() == nil {
 		t.flush()
 	}
@@ -241,9 +241,9 @@ func (t *secureConn) release() {
 	}
 }
 
-// look reads ahead while a request is parked, because only the records tell whether the client has ended the
+// readAhead reads while a request is parked, because only the records tell whether the client has ended the
 // connection. It reads once, into buf; the rest waits in the socket. mu is held.
-func (t *secureConn) look(buf []byte) {
+func (t *secureConn) readAhead(buf []byte) {
 	c := t.c
 	if c.req != nil || t.ended {
 		return

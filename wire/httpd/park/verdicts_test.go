@@ -192,7 +192,7 @@ func FuzzFraming(f *testing.F) {
 		f.Add([]byte(strings.ReplaceAll(v.request, "{GET}", "GET /2 HTTP/1.1\r\nHost: x\r\n\r\n")))
 	}
 	cfg := Config{}
-	cfg.defaults()
+	cfg.setDefaults()
 	f.Fuzz(func(t *testing.T, stream []byte) {
 		ours := bodiesByHeadCheck(&cfg, stream)
 		theirs := bodiesByNetHTTP(stream)

@@ -1,6 +1,6 @@
 // Package pollbench measures a server of long polls against two others. The lower bound is a bare epoll loop that
-// knows only where an HTTP request ends: nothing that speaks HTTP over TCP can cost less. The other is the ordinary
-// way: a fasthttp handler that blocks until there is an answer.
+// knows only where an HTTP request ends: nothing that speaks HTTP over TCP can cost less. The other is an ordinary
+// server: a fasthttp handler that blocks until there is an answer.
 //
 //	Measure (test process)
 //	   |  starts this binary again, twice

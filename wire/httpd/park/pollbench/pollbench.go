@@ -70,7 +70,7 @@ const roleEnv = "PARLEY_FLOOR_ROLE"
 // return. Otherwise it does nothing.
 func RunRole() {
 	var err error
-	switch part, arg, _ := strings.Cut(os.Getenv(roleEnv), " "); part {
+	switch role, arg, _ := strings.Cut(os.Getenv(roleEnv), " "); role {
 	case "":
 		return
 	case "server":
@@ -136,7 +136,7 @@ func runServer(arg string) error {
 	if err := json.Unmarshal([]byte(arg), &p); err != nil {
 		return err
 	}
-	make, ok := Servers[p.Kind]
+	newServer, ok := Servers[p.Kind]
 	if !ok {
 		return fmt.Errorf("unknown server kind %q", p.Kind)
 	}
@@ -148,7 +148,7 @@ func runServer(arg string) error {
 	if err != nil {
 		return err
 	}
-	s := make()
+	s := newServer()
 	go s.Serve(ln)
 	runtime.GC()
 	debug.FreeOSMemory()
@@ -206,7 +206,7 @@ func resident() int64 {
 	return rss * int64(os.Getpagesize())
 }
 
-// blockingServer is the ordinary way: a poll blocks its handler.
+// blockingServer is an ordinary server: a poll blocks its handler.
 type blockingServer struct {
 	fasthttp.Server
 	waiting atomic.Int64

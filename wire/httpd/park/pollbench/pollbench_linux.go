@@ -131,7 +131,7 @@ func runClients(arg string) error {
 	if err != nil {
 		return err
 	}
-	due := make(map[int32]int, n) // bytes of the answer that are missing
+	missing := make(map[int32]int, n) // bytes of the answer that are missing
 	for range n {
 		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 		if err != nil {
@@ -166,13 +166,13 @@ func runClients(arg string) error {
 			if m <= 0 {
 				return fmt.Errorf("clients: connection lost: %v", err)
 			}
-			left := due[ev.Fd] - m
-			if due[ev.Fd] == 0 {
+			left := missing[ev.Fd] - m
+			if missing[ev.Fd] == 0 {
 				if left, err = remaining(buf[:m]); err != nil {
 					return err
 				}
 			}
-			due[ev.Fd] = left
+			missing[ev.Fd] = left
 			if left == 0 {
 				if _, err := unix.Write(int(ev.Fd), []byte(pollRequest)); err != nil {
 					return fmt.Errorf("clients: poll: %w", err)
