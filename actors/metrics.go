@@ -7,7 +7,7 @@ import (
 	"parley/actors/realm"
 )
 
-// Metrics are the counters and gauges of the whole server. Each is updated where the thing happens.
+// Metrics are the counters and gauges of the whole server. Each is updated where the counted event happens.
 type Metrics struct {
 	Turns, Views, Busy, Deliveries, Polls, Heartbeats, QueuesEvicted, Snapshots atomic.Int64
 	// Gauges: polls that wait, open event queues, unacked events in them, and facts whose events are stored because

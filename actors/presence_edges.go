@@ -11,7 +11,7 @@ import (
 
 const (
 	// presenceReportInterval is the least time between two batches of presence that an edge sends to the owner. The
-	// first report after a quiet time is sent at once; later ones are collected. Clients show a user as offline after
+	// first report after a pause is sent at once; later ones are collected. Clients show a user as offline after
 	// 200 seconds.
 	presenceReportInterval = 3 * time.Second
 	// unconfirmedSeconds is how long an edge shows a report of its own clients that the owner has not confirmed. The
@@ -40,7 +40,7 @@ func (p *presenceActor) collect(u realm.UserID, active bool, now int64) presence
 	row, _ := p.table.Get(u)
 	row.User = u
 	e := &p.edge
-	if !row.IsNews(active, now) {
+	if !row.WouldChange(active, now) {
 		return e.shown(row, now)
 	}
 	x := e.collected[u]
@@ -165,10 +165,10 @@ func (p *presenceActor) merge(list []presence.Report) {
 	}
 	p.notifyFollowers(changed)
 	for _, row := range online {
-		tell := realm.AnnouncePresence{
+		announcement := realm.AnnouncePresence{
 			User: row.User, Active: row.Active, Connected: row.Connected, Max: presence.MaxAudience,
 		}
-		p.srv.runSystemAsync(p.realm, func(t *realm.Turn) (any, error) { return tell.Decide(t) })
+		p.srv.runSystemAsync(p.realm, func(t *realm.Turn) (any, error) { return announcement.Decide(t) })
 	}
 }
 

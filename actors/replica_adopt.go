@@ -43,7 +43,7 @@ type adoption struct {
 	began        time.Duration // Server.sinceOpen
 	asked        Adoption
 	publications []realm.Publication
-	finishAt     realm.Seq // fact that this node must have applied to go on; 0: the owner has not answered
+	finishAt     realm.Seq // fact that this node must have applied to continue; 0: the owner has not answered
 	complete     bool      // all events are there
 }
 

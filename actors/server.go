@@ -135,7 +135,7 @@ type Options struct {
 	// SetLeader. nil: the process is a single server and owns every organization.
 	Cluster Cluster
 
-	// Limits are the limits of the things that users of each realm create; fields that are 0 have their defaults.
+	// Limits are the limits of the objects that users of each realm create; fields that are 0 have their defaults.
 	Limits realm.Limits
 	// UnackedBytes is the limit of the unacked events of all realms, in bytes; one realm can use half of it. 0: the
 	// default, MaxUnackedTotal.
@@ -317,7 +317,7 @@ func (srv *Server) find(id realm.ID) *realmHandle {
 	return srv.realms[id]
 }
 
-// Save writes a snapshot of every realm while turns go on, so that a Close soon after has little left to write.
+// Save writes a snapshot of every realm while turns continue, so that a Close soon after has little left to write.
 func (srv *Server) Save(ctx context.Context) error {
 	return srv.askAllRealms(ctx, func(r *realmHandle, done chan error) { srv.runtime.send(r.pid, saveRealm{done}) })
 }

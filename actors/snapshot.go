@@ -27,7 +27,7 @@ func (a *realmActor) addSnapshotRow(row realm.EncodedRow) {
 	a.stepBytes += len(row.Value)
 }
 
-// beginSnapshot begins to write the changed rows. Turns go on between the steps. It does nothing if a snapshot is in
+// beginSnapshot begins to write the changed rows. Turns continue between the steps. It does nothing if a snapshot is in
 // progress, if the realm is frozen and its journal is not too large, or if nothing can be stored.
 func (a *realmActor) beginSnapshot() {
 	if a.reloading || a.srv.readOnly.Load() || a.realm.Seq() == 0 ||

@@ -134,8 +134,8 @@ func ParseLevel(value []byte) (uint16, error) {
 	return uint16(level), nil
 }
 
-// LeaveLog durably makes a copy the store of a single node: the log of the cluster, if it still exists, goes on without
-// it. The values of the cluster are deleted.
+// LeaveLog durably makes a copy the store of a single node: the log of the cluster, if it still exists, continues
+// without it. The values of the cluster are deleted.
 func (s *Store) LeaveLog() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

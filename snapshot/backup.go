@@ -250,8 +250,8 @@ func restoreAs(
 // replaceDir is the directory, in the data directory, where Replace unpacks a backup.
 const replaceDir = "replace.new"
 
-// UnpackReplacement unpacks and verifies a backup beside the store of a data directory, for Replace. The node goes on
-// meanwhile, so the files are written by a PacedWriter.
+// UnpackReplacement unpacks and verifies a backup beside the store of a data directory, for Replace. The node continues
+// to serve, so the files are written by a PacedWriter.
 func UnpackReplacement(r io.Reader, dir string, o Options) error {
 	o = o.withDefaults()
 	o.paced = true

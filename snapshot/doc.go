@@ -20,8 +20,9 @@
 //   - Every journal record has a checksum and the hash of the record before it; every row and body has a checksum. All
 //     are verified at every read. A mismatch is a *DamageError that names its place.
 //   - A snapshot is visible completely or not at all, at whatever moment a crash happens.
-//   - With Options.Kept, the newest facts stay behind the rows, and the record at the number of the rows must have the
-//     hash that the snapshot state names. Disk.Follow reads from any kept fact and continues with the live stream.
+//   - With Options.Kept, the newest facts stay in the journal although the rows include them, and the record at the
+//     number of the rows must have the hash that the snapshot state names. Disk.Follow reads from any kept fact
+//     and continues with the live stream.
 //   - Slices given to callbacks are valid only during the call.
 //
 // A data directory contains LOCK (one process at a time), store (Pebble's files), ballast (space in reserve) and

@@ -41,7 +41,7 @@ type follower struct {
 	once sync.Once
 }
 
-// commit adds committed batches, and tells the followers.
+// commit adds committed batches, and wakes the followers.
 func (f *feeds) commit(batches []realm.Batch, errs []error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -231,7 +231,7 @@ func (d Disk) journalBatches(id realm.ID, after realm.Seq) (list []realm.Batch, 
 }
 
 // EachRow calls fn with every row of a realm, with presence and unacked events, as of its last snapshot. It returns the
-// number of the last fact that the rows contain. Snapshots and appends go on while fn runs.
+// number of the last fact that the rows contain. Snapshots and appends continue while fn runs.
 func (d Disk) EachRow(id realm.ID, fn func(realm.EncodedRow) error) (realm.Seq, error) {
 	at, err := d.Store.rowsAtOneMoment(uint32(id), func(r Row) error {
 		return fn(realm.EncodedRow{Table: r.Table, Key: r.Key, Value: r.Value})

@@ -12,7 +12,7 @@ import (
 )
 
 // A full disk is not a failed one: a write that found no space has changed nothing and can be tried again. The store
-// goes on as follows.
+// continues as follows.
 //
 //   - The data directory contains a ballast: a file whose only purpose is its space. The first write to a log or to
 //     Pebble's metadata that finds no space removes it and is tried again. So an append in progress finishes. If the
@@ -21,7 +21,7 @@ import (
 //     again later.
 //   - The store is full from then on, and Options.Full is called. The caller then sends no appends; those in progress
 //     finish. A snapshot waits between two batches.
-//   - MakeRoom ends it when there is space again: it makes the ballast first.
+//   - RestoreBallast ends it when there is space again: it makes the ballast first.
 //
 // A sync that fails is final even if the reason is a full disk, because it is unknown what the disk has.
 const ballastFile = "ballast"
@@ -46,7 +46,7 @@ var ErrFull = errors.New("the disk is full")
 // IsFull reports whether an error says that the disk, or the quota of the process, is full.
 func IsFull(err error) bool { return vfs.IsNoSpaceError(err) || errors.Is(err, syscall.EDQUOT) }
 
-// Full reports whether a write has found no space since the last MakeRoom.
+// Full reports whether a write has found no space since the last RestoreBallast.
 func (s *Store) Full() bool { return s.full.Load() }
 
 // becomeFull notes that a write has found no space.
@@ -144,7 +144,7 @@ func (s *Store) releaseBallast() bool {
 
 func (s *Store) ballastPath() string { return s.fs.PathJoin(s.dir, ballastFile) }
 
-// MissingBallast returns how many bytes MakeRoom needs for the ballast.
+// MissingBallast returns how many bytes RestoreBallast needs for the ballast.
 func (s *Store) MissingBallast() int64 {
 	s.ballastMu.Lock()
 	defer s.ballastMu.Unlock()
@@ -158,9 +158,9 @@ func (s *Store) missingBallast() int64 {
 	return s.o.Ballast
 }
 
-// MakeRoom makes the ballast if it does not exist. After that the store is not full. The caller has seen that there is
-// enough space; otherwise MakeRoom returns an error and nothing has changed.
-func (s *Store) MakeRoom() error {
+// RestoreBallast makes the ballast if it does not exist. After that the store is not full. Without enough space
+// it returns an error and changes nothing.
+func (s *Store) RestoreBallast() error {
 	if err := s.acquireReader(); err != nil {
 		return err
 	}

@@ -57,13 +57,13 @@ func openSmallDisk(t *testing.T, d *smallDisk, o Options) *Store {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
-	if err := s.MakeRoom(); err != nil {
+	if err := s.RestoreBallast(); err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
-// The append that meets a full disk finishes in the space of the ballast. After MakeRoom the store is as before.
+// The append that meets a full disk finishes in the space of the ballast. After RestoreBallast the store is as before.
 func TestBallastLetsAnAppendFinish(t *testing.T) {
 	disk := vfs.NewCrashableMem()
 	d := newSmallDisk(disk, 100)
@@ -79,11 +79,11 @@ func TestBallastLetsAnAppendFinish(t *testing.T) {
 			s.Full(), len(called), s.MissingBallast())
 	}
 	d.fill()
-	if err := s.MakeRoom(); !errors.Is(err, syscall.ENOSPC) || !s.Full() {
+	if err := s.RestoreBallast(); !errors.Is(err, syscall.ENOSPC) || !s.Full() {
 		t.Errorf("make room without space: %v, full %t", err, s.Full())
 	}
 	d.space.Store(1 << 40)
-	if err := s.MakeRoom(); err != nil || s.Full() || s.MissingBallast() != 0 {
+	if err := s.RestoreBallast(); err != nil || s.Full() || s.MissingBallast() != 0 {
 		t.Errorf("make room: %v, full %t, %d bytes of ballast are missing", err, s.Full(), s.MissingBallast())
 	}
 	mustAppend(t, s, Entry{Realm: 1, Epoch: 1, After: 1, Facts: facts("b")})
@@ -125,7 +125,7 @@ func TestAppendWaitsForSpace(t *testing.T) {
 		t.Fatalf("snapshot in a full store returned %v", err)
 	case <-time.After(2 * spacePoll):
 	}
-	if err := s.MakeRoom(); err != nil {
+	if err := s.RestoreBallast(); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-saved; err != nil {
@@ -204,7 +204,7 @@ func fullAgainAndAgain(t *testing.T, seed uint64) (met int) {
 				return
 			case <-full:
 				met++
-				for d.space.Store(1 << 40); s.MakeRoom() != nil; d.space.Store(1 << 40) {
+				for d.space.Store(1 << 40); s.RestoreBallast() != nil; d.space.Store(1 << 40) {
 					time.Sleep(time.Millisecond)
 				}
 			}
@@ -237,7 +237,7 @@ func fullAgainAndAgain(t *testing.T, seed uint64) (met int) {
 	}
 	d.space.Store(1 << 40)
 	time.Sleep(10 * time.Millisecond)
-	if err := s.MakeRoom(); err != nil {
+	if err := s.RestoreBallast(); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Close(); err != nil {

@@ -80,7 +80,7 @@ type Options struct {
 
 	MarkInterval time.Duration // 0: DefaultMarkInterval; less than 0: no durability manifests by time
 
-	Ballast int64  // bytes of the ballast that MakeRoom makes; 0: none
+	Ballast int64  // bytes of the ballast that RestoreBallast makes; 0: none
 	Full    func() // called when a write has found no space, unless nil; must not block
 
 	// Damaged is called with each damage that a read finds, unless nil. While it blocks, the reader gets no error.

@@ -62,8 +62,8 @@ type startExportForm struct {
 
 func startExport(c *Call, f startExportForm) (Answer, error) {
 	command := realm.StartExport{Kind: f.Kind}
-	if c.Tools.RoomFor != nil {
-		command.NoRoom = c.Tools.RoomFor(0)
+	if c.Tools.CheckSpace != nil {
+		command.NoRoom = c.Tools.CheckSpace(0)
 	}
 	e, err := Execute(c, command)
 	if err != nil {

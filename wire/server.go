@@ -47,10 +47,10 @@ type Server interface {
 	// AccountBySessionHash finds the account and the browser session whose secret has a hash. It returns nil if there
 	// is none. The session may have expired.
 	AccountBySessionHash(hash [32]byte) (*Account, *realm.BrowserSession)
-	// ReportPresence records that a user is online. tell reports whether other users must be told now.
-	ReportPresence(id realm.ID, u realm.UserID, active bool) (row presence.Row, tell bool)
+	// ReportPresence records that a user is online. announce reports whether other users must be notified now.
+	ReportPresence(id realm.ID, u realm.UserID, active bool) (row presence.Row, announce bool)
 	// ReportPresenceAsync is ReportPresence without waiting. done must not block.
-	ReportPresenceAsync(id realm.ID, u realm.UserID, active bool, done func(row presence.Row, tell bool))
+	ReportPresenceAsync(id realm.ID, u realm.UserID, active bool, done func(row presence.Row, announce bool))
 	// HidePresence makes a user look offline and returns the resulting row.
 	HidePresence(id realm.ID, u realm.UserID) presence.Row
 	// PresenceSince returns the rows with a larger update id that are newer than oldest, in Unix seconds.
@@ -127,8 +127,8 @@ type Tools struct {
 	Organizations Organizations
 	// OpenOrganizations allows every visitor to create an organization.
 	OpenOrganizations bool
-	// RoomFor returns ErrNoSpace if a file of so many bytes must not be stored now; nil: every file may.
-	RoomFor func(bytes int64) error
+	// CheckSpace returns ErrNoSpace if a file of so many bytes must not be stored now; nil: every file may.
+	CheckSpace func(bytes int64) error
 	// SubdomainTaken reports whether an organization with the name exists.
 	SubdomainTaken func(subdomain string) bool
 	// JWTKeys are the HS256 keys of login tokens, by string id of the organization.

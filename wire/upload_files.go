@@ -51,7 +51,7 @@ var uploadEvents = []EventKind{
 
 // Size limits of files in bytes; registrations tell clients in MiB. Uploads are written to disk while they arrive.
 // Avatars and emoji images are held in memory twice: in the request body and in the parsed form. The server bounds
-// all bodies together (all_body_bytes). Saving a picture makes no further copy.
+// all bodies together (total_body_bytes). Saving a picture makes no further copy.
 const (
 	MaxUploadBytes = 100 << 20
 	MaxAvatarBytes = 5 << 20
@@ -82,14 +82,14 @@ type Files interface {
 	Unfinished(id realm.ID, owner realm.UserID, name string) (UnfinishedUpload, bool)
 	Announced(id realm.ID) int64 // total size of unfinished uploads, in bytes
 	Append(name string, offset int64, r io.Reader) (UnfinishedUpload, error)
-	Finish(name string, note func(SavedFile) (answer string, err error)) (UnfinishedUpload, error)
+	Finish(name string, record func(SavedFile) (answer string, err error)) (UnfinishedUpload, error)
 	Abandon(name string) error
 	// Thumbnail returns the path of an image's thumbnail and makes it if necessary. ErrNotAnImage and ErrTooManyPixels
 	// are permanent.
 	Thumbnail(hash string, animated bool) (path string, err error)
 	// Still returns the path of the first frame of a GIF in original size; otherwise it is like Thumbnail.
 	Still(hash string) (path string, err error)
-	// SaveAvatar and SaveLogo write a picture in its display sizes. It is kept at least until Release.
+	// SaveAvatar and SaveLogo write a picture in its display sizes. The picture stays at least until Release.
 	SaveAvatar(r io.Reader, limit int64) (name string, err error)
 	SaveLogo(r io.Reader, limit int64) (name string, err error)
 	// Remove deletes content unless used reports true, or the same content is being saved.
@@ -374,8 +374,8 @@ func setAvatar(c *Call, _ noParameters) (Answer, error) {
 	})
 }
 
-// withSavedAvatar stores the only picture of a request, calls do with its name and releases it.
-func withSavedAvatar[A any](c *Call, missing, several string, do func(file string) (A, error)) (a A, err error) {
+// withSavedAvatar stores the only picture of a request, calls use with its name and releases it.
+func withSavedAvatar[A any](c *Call, missing, several string, use func(file string) (A, error)) (a A, err error) {
 	_, r, err := openPicture(c, missing, several)
 	if err != nil {
 		return a, err
@@ -385,6 +385,6 @@ func withSavedAvatar[A any](c *Call, missing, several string, do func(file strin
 	if err != nil {
 		return a, refusalOfPicture(c, err, MaxAvatarBytes>>20)
 	}
-	a, err = do(name)
+	a, err = use(name)
 	return a, errors.Join(err, c.Tools.Files.Release(name, nil))
 }

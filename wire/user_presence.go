@@ -38,7 +38,7 @@ func postPresence(c *Call, f postPresenceForm) (Answer, error) {
 		return nil, realm.BadRequest("Invalid status: %s", f.Status)
 	}
 	if !policy.Disabled && !policy.Hidden {
-		if row, tell := c.Server.ReportPresence(c.Realm, c.Caller.User, f.Status == "active"); tell {
+		if row, announce := c.Server.ReportPresence(c.Realm, c.Caller.User, f.Status == "active"); announce {
 			if _, err := Execute(c, announcePresence(row)); err != nil {
 				return nil, err
 			}

@@ -58,8 +58,8 @@ func (r *FastPresenceReport) Done(v any, err error) {
 }
 
 // onPresenceStored answers, after it has announced the presence to other users if that is due.
-func (r *FastPresenceReport) onPresenceStored(row presence.Row, tell bool) {
-	if !tell {
+func (r *FastPresenceReport) onPresenceStored(row presence.Row, announce bool) {
+	if !announce {
 		r.answer(nil)
 		return
 	}

@@ -10,8 +10,8 @@ type FetchLimiter struct {
 	limit     time.Duration // how long events may wait
 	rate      float64       // events a second that may be produced
 	tokens    float64       // events that may be produced now; negative: too many were
-	at        time.Duration // when tokens was computed
-	mean      float64       // events of one command
+	refilled  time.Duration // when tokens was computed
+	mean      float64       // average number of events of one command
 	throttled bool          // a command had to wait in this window
 	late      bool          // events waited longer than limit in the last window
 
@@ -93,10 +93,10 @@ func (f *FetchLimiter) Allows(uncommitted int, now time.Duration) bool {
 // refill adds the tokens since the last refill.
 func (f *FetchLimiter) refill(now time.Duration) {
 	f.endWindow(now)
-	if most := f.rate * burst.Seconds(); f.tokens < most {
-		f.tokens = min(f.tokens+f.rate*(now-f.at).Seconds(), most)
+	if capacity := f.rate * burst.Seconds(); f.tokens < capacity {
+		f.tokens = min(f.tokens+f.rate*(now-f.refilled).Seconds(), capacity)
 	}
-	f.at = now
+	f.refilled = now
 }
 
 // CountFetched adds answers to polls.

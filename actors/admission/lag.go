@@ -13,8 +13,8 @@ type Lag struct {
 	first    int             // number of the delivery began[0]
 	ended    []bool          // by the same index
 
-	gap   time.Duration // between the ends of two deliveries, while there was always one in progress
-	since time.Duration // counted holds the deliveries that ended since then
+	gap   time.Duration // average time between the ends of two deliveries, while one is in progress
+	since time.Duration // count is the number of deliveries that ended since then
 	count int
 }
 

@@ -20,7 +20,7 @@ type WaitQueue[K comparable, T any] struct {
 // class holds the waiting accounts of one class of priority.
 type class[K comparable, T any] struct {
 	byUser map[K]*waiter[K, T]
-	turns  []*waiter[K, T] // round-robin: the first one is next
+	order  []*waiter[K, T] // round-robin: the first one is next
 }
 
 // waiter is one account with its items, oldest first. It has at least one item.
@@ -64,7 +64,7 @@ func (q *WaitQueue[K, T]) Add(a Account[K], value T, now time.Duration) (refused
 	if w == nil {
 		w = &waiter[K, T]{user: a.User}
 		l.byUser[a.User] = w
-		l.turns = append(l.turns, w)
+		l.order = append(l.order, w)
 	}
 	w.items = append(w.items, waitingItem[T]{value, now})
 	q.count++
@@ -80,8 +80,8 @@ func (q *WaitQueue[K, T]) classOf(a Account[K]) *class[K, T] {
 
 // victim is the account whose newest item is refused.
 type victim[K comparable, T any] struct {
-	l *class[K, T]
-	w *waiter[K, T]
+	class  *class[K, T]
+	waiter *waiter[K, T]
 }
 
 // chooseVictim returns the account that loses an item to make room for an item of a. If a is a person and bots wait, it
@@ -89,13 +89,13 @@ type victim[K comparable, T any] struct {
 // as a afterwards. It returns nil if the new item of a must be refused.
 func (q *WaitQueue[K, T]) chooseVictim(a Account[K]) *victim[K, T] {
 	l, least := q.classOf(a), 2
-	if !a.Bot && len(q.bots.turns) > 0 {
+	if !a.Bot && len(q.bots.order) > 0 {
 		l, least = &q.bots, 1
 	} else if w := l.byUser[a.User]; w != nil {
 		least += len(w.items)
 	}
 	var most *waiter[K, T]
-	for _, w := range l.turns {
+	for _, w := range l.order {
 		if len(w.items) >= least && (most == nil || len(w.items) > len(most.items)) {
 			most = w
 		}
@@ -108,11 +108,11 @@ func (q *WaitQueue[K, T]) chooseVictim(a Account[K]) *victim[K, T] {
 
 // dropNewest removes the newest item.
 func (v *victim[K, T]) dropNewest() T {
-	last := len(v.w.items) - 1
-	value := v.w.items[last].value
-	v.w.items = v.w.items[:last]
+	last := len(v.waiter.items) - 1
+	value := v.waiter.items[last].value
+	v.waiter.items = v.waiter.items[:last]
 	if last == 0 {
-		v.l.remove(v.w)
+		v.class.remove(v.waiter)
 	}
 	return value
 }
@@ -120,9 +120,9 @@ func (v *victim[K, T]) dropNewest() T {
 // remove removes an account without items.
 func (l *class[K, T]) remove(w *waiter[K, T]) {
 	delete(l.byUser, w.user)
-	for i, x := range l.turns {
+	for i, x := range l.order {
 		if x == w {
-			l.turns = append(l.turns[:i], l.turns[i+1:]...)
+			l.order = append(l.order[:i], l.order[i+1:]...)
 			return
 		}
 	}
@@ -131,19 +131,19 @@ func (l *class[K, T]) remove(w *waiter[K, T]) {
 // Next removes and returns the item that is next, and how long it has waited.
 func (q *WaitQueue[K, T]) Next(now time.Duration) (value T, waited time.Duration, ok bool) {
 	l := &q.people
-	if len(l.turns) == 0 {
+	if len(l.order) == 0 {
 		l = &q.bots
 	}
-	if len(l.turns) == 0 {
+	if len(l.order) == 0 {
 		return value, 0, false
 	}
-	w := l.turns[0]
+	w := l.order[0]
 	item := w.items[0]
 	w.items[0] = waitingItem[T]{}
-	l.turns[0] = nil
-	l.turns = l.turns[1:]
+	l.order[0] = nil
+	l.order = l.order[1:]
 	if w.items = w.items[1:]; len(w.items) > 0 {
-		l.turns = append(l.turns, w)
+		l.order = append(l.order, w)
 	} else {
 		delete(l.byUser, w.user)
 	}
@@ -154,22 +154,22 @@ func (q *WaitQueue[K, T]) Next(now time.Duration) (value T, waited time.Duration
 // Expire removes and returns the items that have waited since before a time.
 func (q *WaitQueue[K, T]) Expire(before time.Duration) (expired []T) {
 	for _, l := range []*class[K, T]{&q.people, &q.bots} {
-		kept := l.turns[:0]
-		for _, w := range l.turns {
+		remaining := l.order[:0]
+		for _, w := range l.order {
 			n := 0
 			for n < len(w.items) && w.items[n].since < before {
 				expired = append(expired, w.items[n].value)
 				n++
 			}
 			if w.items = w.items[n:]; len(w.items) > 0 {
-				kept = append(kept, w)
+				remaining = append(remaining, w)
 			} else {
 				delete(l.byUser, w.user)
 			}
 			q.count -= n
 		}
-		clear(l.turns[len(kept):])
-		l.turns = kept
+		clear(l.order[len(remaining):])
+		l.order = remaining
 	}
 	return expired
 }

@@ -7,16 +7,16 @@ import (
 	"parley/actors/realm"
 )
 
-// Seconds, if nothing else is said. The numbers are the protocol's.
+// Times in seconds, unless the name or the comment has another unit. The values are the protocol's.
 const (
 	OfflineAfter  = 200  // a user without contact for so long is offline
 	PingInterval  = 60   // how often clients report
 	throttle      = 55   // reports closer together than this change nothing
 	announceAfter = 130  // a user who is active again after so long is announced to others
 	LegacyOffset  = 70   // in the old format, activity so long before the last contact counts as active
-	hideSeconds   = 265  // how far Hide sets a user back
-	lostUpdates   = 1000 // update ids beyond two for each user that a crash may lose: of new users, and of Hide
-	// MaxAudience is the number of connected users above which no user is told: their clients poll presence.
+	hideSeconds   = 265  // Hide sets the times of a user back by so long
+	lostUpdates   = 1000 // update ids, beyond two for each user, that a crash may lose: of new users, and of Hide
+	// MaxAudience is the number of connected users above which no user is notified: their clients poll presence.
 	MaxAudience = 100
 	// DefaultHistoryDays is how old presence may be to be returned, unless the client asks for less or more.
 	DefaultHistoryDays = 14
@@ -25,15 +25,16 @@ const (
 	PartialSubscriberDays = 14
 )
 
-// Row is when one user was last active and last connected, in Unix seconds. An Active of 0 means never. Update is the
-// table's counter when the row last changed.
+// Row has the times at which one user was last active and last connected, in Unix seconds. An Active of 0 means never.
+// Update is the table's counter when the row last changed.
 type Row struct {
 	User              realm.UserID
 	Active, Connected int64
 	Update            int64
 }
 
-// Report is when an edge has seen a user active and connected, in Unix seconds. An Active of 0 means never.
+// Report has the times at which an edge has seen a user active and connected, in Unix seconds. An Active of 0 means
+// never.
 type Report struct {
 	User              realm.UserID
 	Active, Connected int64
@@ -49,8 +50,8 @@ type Table struct {
 // New returns an empty table.
 func New() *Table { return &Table{rows: map[realm.UserID]*Row{}, dirty: map[realm.UserID]bool{}} }
 
-// Report records that a user is active or idle. announce says whether other users are to be told that the user came
-// online.
+// Report records that a user is active or idle. announce reports whether other users must be notified that the user
+// is online.
 func (t *Table) Report(u realm.UserID, active bool, now int64) (row Row, announce bool) {
 	r := t.rows[u]
 	if r == nil {
@@ -80,13 +81,13 @@ func (t *Table) Report(u realm.UserID, active bool, now int64) (row Row, announc
 	return *r, announce
 }
 
-// IsNews reports whether a report that a user is active or idle now would change the row.
-func (r *Row) IsNews(active bool, now int64) bool {
+// WouldChange reports whether a report that a user is active or idle now would change the row.
+func (r *Row) WouldChange(active bool, now int64) bool {
 	return r.Connected > now || r.Active > now || now-r.Connected > throttle || active && now-r.Active > throttle
 }
 
 // Merge records the times at which an edge has seen a user: of two times the later one counts, and none is in the
-// future. announce says whether other users are to be told that the user came online.
+// future. announce reports whether other users must be notified that the user is online.
 func (t *Table) Merge(x Report, now int64) (row Row, announce bool) {
 	x.Active, x.Connected = min(x.Active, now), min(x.Connected, now)
 	r := t.rows[x.User]
@@ -166,7 +167,7 @@ func (t *Table) Restore(r Row) {
 	t.counter = max(t.counter, r.Update)
 }
 
-// Copy takes over a row of another node, which owns the organization, to be stored here, too.
+// Copy stores a row of another node, which owns the organization.
 func (t *Table) Copy(r Row) {
 	if old := t.rows[r.User]; old != nil && *old == r {
 		return
@@ -175,8 +176,7 @@ func (t *Table) Copy(r Row) {
 	t.dirty[r.User] = true
 }
 
-// Continue is called once every stored row is restored, and when this node becomes the owner. A crash may have lost
-// update ids that clients have seen, and a
-// client would miss rows with the same ids again. So the next ids are above them: in the time that a crash can lose,
-// clients report about once.
+// Continue skips update ids. It is called when every stored row is restored, and when this node becomes the owner. A
+// crash may have lost update ids that clients have seen, and clients would miss rows that get these ids again. So the
+// next ids are above them: in the time that a crash can lose, each client reports about once.
 func (t *Table) Continue() { t.counter += 2*int64(len(t.rows)) + lostUpdates }

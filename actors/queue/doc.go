@@ -4,7 +4,7 @@
 //	heartbeat, typing ─► AppendEphemeral    │  ▲
 //	                                        │  │ Poll(last_event_id) removes the acknowledged ones,
 //	                                        ▼  │ and waits if none is left
-//	                                   AckedThrough ──► events that the realm may forget
+//	                                   AckedThrough ──► events that the realm may drop
 //
 // An event's id is (n - R) << 8 | k: n is the number of its fact, R the number of the registration, k the event's place
 // among the events that the fact has for this queue. So ids rise along a queue. An event without a fact, such as a

@@ -7,19 +7,19 @@ import (
 )
 
 // Event is one event as some kind of client gets it, encoded up to its id: {"type":... without the closing brace.
-// Queues of one session actor share it. Make encodes it when the bytes are needed; keep says that the event holds them
-// from then on. An event that does not is small as long as it is not acknowledged, however large its bytes are. No lock
-// is needed, because one actor uses the event.
+// Queues of one session actor share it. Make encodes it when the bytes are needed; if cache is true, the event stores
+// them. An event that does not store them is small until it is acknowledged, however large its bytes are. No lock is
+// needed, because one actor uses the event.
 type Event struct {
 	JSON []byte
-	Make func() (json []byte, keep bool)
+	Make func() (json []byte, cache bool)
 }
 
 // Unreadable is the panic of an Event.Make that cannot read a text now, because the node that has it cannot be reached.
 type Unreadable struct{ Err error }
 
-// Bytes returns the event's JSON without id and closing brace. It is nil if there is nothing to tell any more: the
-// message was erased. An error says that the bytes cannot be made now.
+// Bytes returns the event's JSON without id and closing brace. It is nil if the message was
+// erased. It returns an error if the bytes cannot be made now.
 func (e *Event) Bytes() (json []byte, err error) {
 	if e.Make == nil {
 		return e.JSON, nil
@@ -33,8 +33,8 @@ func (e *Event) Bytes() (json []byte, err error) {
 			err = x.Err
 		}
 	}()
-	json, keep := e.Make()
-	if keep {
+	json, cache := e.Make()
+	if cache {
 		e.JSON, e.Make = json, nil
 	}
 	return json, nil
@@ -44,7 +44,8 @@ func (e *Event) Bytes() (json []byte, err error) {
 // thousand small events in one answer takes about as long as sending a megabyte.
 const weightBytes = 1 << 10
 
-// Weight returns the work of sending an event of so many bytes, or with a text of so many. That of a small event is 1.
+// Weight returns the work of sending an event of so many bytes, or with a text of so many. The work of a small event is
+// 1.
 func Weight(bytes int) int { return 1 + bytes/weightBytes }
 
 // UnackedEvent is an event that the client has not acknowledged.
@@ -296,11 +297,11 @@ func (q *Queue) UnackedCount() int  { return len(q.unacked) }
 func (q *Queue) LastContact() int64 { return int64(q.lastContact) }
 
 // Prefetch reads a word of each cache line that an event or a poll is going to need, and returns the waiting poll.
-// Callers with many queues prefetch some before they use them. The number has no meaning.
-func (q *Queue) Prefetch() (waiting Reply, any int64) {
-	any = int64(q.registeredAt) + q.ackedID
+// Callers with many queues prefetch some before they use them. The sum has no meaning.
+func (q *Queue) Prefetch() (waiting Reply, sum int64) {
+	sum = int64(q.registeredAt) + q.ackedID
 	if id := q.Reg.ID; id != "" {
-		any += int64(id[0])
+		sum += int64(id[0])
 	}
-	return q.waiting, any
+	return q.waiting, sum
 }

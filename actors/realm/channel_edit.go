@@ -14,7 +14,7 @@ type EditChannel struct {
 	Private, WebPublic, History, Default *bool
 	Unarchive                            bool
 	SetRetention                         bool
-	Retention                            *int64 // days; nil: as the organization; -1: for ever
+	Retention                            *int64 // days; nil: as the organization; -1: no limit
 	SetFolder                            bool
 	Folder                               int64 // 0: none
 	TopicsPolicy                         string
@@ -401,7 +401,7 @@ func (f *ChannelChanged) apply(r *Realm) {
 		c.TopicsPolicy = f.Text
 	case "message_retention_days":
 		c.Retention = f.Number
-		r.lookForExpired()
+		r.restartExpirySearch()
 	case "folder_id":
 		c.Folder = 0
 		if f.Number != nil {

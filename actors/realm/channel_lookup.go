@@ -19,7 +19,7 @@ type Channel struct {
 	WebPublic       bool
 	History         bool // new subscribers can read older messages
 	Archived        bool
-	Retention       *int64 // days; nil: as the organization; -1: for ever
+	Retention       *int64 // days; nil: as the organization; -1: no limit
 	Folder          int64  // 0: none
 	TopicsPolicy    string // inherit, allow_empty_topic, disable_empty_topic, empty_topic_only
 	Default         bool   // copy of the organization's list of default channels

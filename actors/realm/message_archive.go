@@ -266,7 +266,7 @@ func (f *MessagesArchived) apply(r *Realm) {
 		*m = message{}
 		return true
 	})
-	r.noteShownDeletion(gone)
+	r.recordShownDeletion(gone)
 	row.Marks = r.takeMarks(gone, &before.stars, before.audiences)
 	for _, id := range f.Uploads {
 		u := r.small.uploads.must(id)
@@ -276,8 +276,8 @@ func (f *MessagesArchived) apply(r *Realm) {
 	r.putArchived(f, row)
 }
 
-// noteShownDeletion notes that notifications of deleted messages may be shown on users' devices.
-func (r *Realm) noteShownDeletion(gone ids.Set) {
+// recordShownDeletion notes that notifications of deleted messages may be shown on users' devices.
+func (r *Realm) recordShownDeletion(gone ids.Set) {
 	for u, s := range r.small.shownNotifications.all() {
 		if s.Messages.Intersects(gone) {
 			r.small.staleNotifications[u] = struct{}{}

@@ -157,7 +157,7 @@ func (f *MessagesPurged) apply(r *Realm) {
 		r.small.indexArchivedUpload(r.small.archivedUploads.must(id), -1)
 		r.small.archivedUploads.remove(id)
 	}
-	r.noteErasedTexts(purgedMessages, f.IDs...)
+	r.recordErasedTexts(purgedMessages, f.IDs...)
 }
 
 // PurgedTexts is a row of texts that were erased and whose bytes the disk may still have.
@@ -179,8 +179,8 @@ const (
 // range of texts, and one edit is enough to need it. With the delay, members can cause it only once a day.
 const droppedVersionsDelay = secondsPerDay
 
-// noteErasedTexts adds messages to a row of PurgedTexts. Their ids ascend.
-func (r *Realm) noteErasedTexts(row int, messages ...MessageID) *PurgedTexts {
+// recordErasedTexts adds messages to a row of PurgedTexts. Their ids ascend.
+func (r *Realm) recordErasedTexts(row int, messages ...MessageID) *PurgedTexts {
 	p := r.small.purgedTexts.ensure(row)
 	first, last := messages[0], messages[len(messages)-1]
 	if p.Messages == 0 || first < p.From {
@@ -211,14 +211,14 @@ func (v View) ErasedTexts() (out []ErasedTexts) {
 	return out
 }
 
-// NoteTextsCompacted is a command of the server: the store has removed the bytes of all texts of a row that were erased
-// up to a fact.
-type NoteTextsCompacted struct {
+// RecordTextsCompacted is a command of the server: the store has removed the bytes of all texts of a row that were
+// erased up to a fact.
+type RecordTextsCompacted struct {
 	Row  int
 	Upto Seq
 }
 
-func (c NoteTextsCompacted) Decide(t *Turn) (Done, error) {
+func (c RecordTextsCompacted) Decide(t *Turn) (Done, error) {
 	if !t.System {
 		return Done{}, errPermission()
 	}

@@ -156,7 +156,7 @@ func (f *MessagesDeleted) apply(r *Realm) {
 		}
 		*m = message{}
 	}
-	r.noteShownDeletion(gone)
+	r.recordShownDeletion(gone)
 	r.takeMarks(gone, &before.stars, before.audiences)
 }
 

@@ -224,7 +224,7 @@ func (c *ContentEdit) apply(r *Realm, f *MessageUpdated) {
 	}
 	extra.History = append(withoutTexts(extra.History, c.Forgotten), revision)
 	if len(c.Forgotten) > 0 {
-		if p := r.noteErasedTexts(droppedVersions, id); p.Since == 0 {
+		if p := r.recordErasedTexts(droppedVersions, id); p.Since == 0 {
 			p.Since = f.At
 		}
 	}

@@ -44,7 +44,7 @@ type retentionProgress struct {
 	lag          int64 // how long the message found last has been due, in seconds; 0: none is due
 }
 
-// retentionDays returns for how many days messages of a channel, or direct messages, are kept; -1: for ever.
+// retentionDays returns for how many days messages of a channel, or direct messages, are kept; -1: no limit.
 func (r *Realm) retentionDays(c ChannelID) int64 {
 	if c != 0 {
 		if days := r.channels.must(c).Retention; days != nil {
@@ -60,8 +60,8 @@ func (r *Realm) retentionDays(c ChannelID) int64 {
 // RetentionLag returns how long messages that are to be deleted have been due, in seconds.
 func (r *Realm) RetentionLag() int64 { return r.retentionProgress.lag }
 
-// lookForExpired begins the search for due messages again, because a policy changed.
-func (r *Realm) lookForExpired() {
+// restartExpirySearch begins the search for due messages again, because a policy changed.
+func (r *Realm) restartExpirySearch() {
 	r.retentionProgress = retentionProgress{pace: r.retentionProgress.pace, deliveries: r.retentionProgress.deliveries}
 }
 

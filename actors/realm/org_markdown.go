@@ -44,8 +44,8 @@ func (*SubscriptionSet) keepsMarkdownConfig()  {}
 func (*SubscriptionsSet) keepsMarkdownConfig() {}
 func (*HistoryGiven) keepsMarkdownConfig()     {}
 
-// noteApplied records that the last fact may have changed the Markdown configuration.
-func (r *Realm) noteApplied(f Fact) {
+// recordApplied records that the last fact may have changed the Markdown configuration.
+func (r *Realm) recordApplied(f Fact) {
 	if _, ok := f.(markdownNeutral); !ok {
 		r.index.markdownConfigSeq = r.seq
 	}

@@ -225,7 +225,7 @@ func (f *OrganizationChanged) apply(r *Realm) {
 	default:
 		o.Settings[f.Setting] = normalizeNumber(f.Value)
 		if f.Setting == "message_retention_days" {
-			r.lookForExpired()
+			r.restartExpirySearch()
 		}
 	}
 	o.FullAt = max(o.FullAt, f.At)

@@ -1,6 +1,6 @@
 package realm
 
-// DeviceRegistration is one change of a user's devices that the push bouncer must be told of.
+// DeviceRegistration is one change of a user's devices that the push bouncer must get.
 type DeviceRegistration struct {
 	Token PushToken // the token to register, or to remove if Gone; Gone without a token removes all the user's devices
 	Gone  bool

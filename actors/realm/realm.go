@@ -44,7 +44,7 @@ type Realm struct {
 
 	prior *priorState // saved by apply for notices of the same fact; nil between facts
 
-	limits Limits // of the things that users create; see SetLimits
+	limits Limits // of the objects that users create; see SetLimits
 	level  uint16 // see Level; 0: that of the program
 }
 

@@ -1,6 +1,6 @@
 package realm
 
-// Limits are the operator's limits of the things that users create. A field that is 0 has its default.
+// Limits are the operator's limits of the objects that users create. A field that is 0 has its default.
 type Limits struct {
 	Channels         int // in the organization, archived ones included
 	ChannelsPerDay   int // created by a user below administrator, together with the bots of that user

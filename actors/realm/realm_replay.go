@@ -38,7 +38,7 @@ func (r *Realm) priorState() priorState {
 func (r *Realm) applyNext(f Fact) []Notice {
 	r.seq++
 	f.apply(r)
-	r.noteApplied(f)
+	r.recordApplied(f)
 	notices := f.notices(r)
 	r.prior = nil
 	return notices

@@ -18,10 +18,10 @@ type Erasure struct {
 	Done  int64 // when everything was removed; 0: not yet
 	Phase ErasurePhase
 	Next  int64     // position in the phase
-	Count []Counted // how many things of each kind were removed, by ascending kind
+	Count []Counted // how many objects of each kind were removed, by ascending kind
 }
 
-// Counted is a number of things of a kind.
+// Counted is a number of objects of a kind.
 type Counted struct {
 	Kind string
 	N    int
@@ -103,7 +103,7 @@ func (c EraseUser) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
-// countErasable counts the things of a person that an erasure removes at once.
+// countErasable counts the objects of a person that an erasure removes at once.
 func (t *Turn) countErasable(u *User) (count []Counted) {
 	note := func(kind string, n int) {
 		if n > 0 {
@@ -231,7 +231,7 @@ func (r *Realm) ErasureOf(u UserID) Erasure {
 	return *e
 }
 
-// stepErasure removes the next things of a person.
+// stepErasure removes the next objects of a person.
 func (t *Turn) stepErasure(u UserID) {
 	e := t.small.erasures.must(u)
 	f := &ErasureStepped{User: u, Phase: e.Phase, Next: e.Next}
@@ -327,12 +327,12 @@ func (t *Turn) eraseFiles(u UserID, f *ErasureStepped) (more bool) {
 	return false
 }
 
-// ErasureStepped says how far an erasure is. The things it names were removed by facts of the same turn.
+// ErasureStepped says how far an erasure is. The objects it names were removed by facts of the same turn.
 type ErasureStepped struct {
 	User  UserID
 	Phase ErasurePhase
 	Next  int64
-	Count []Counted // things removed in this step, by ascending kind
+	Count []Counted // objects removed in this step, by ascending kind
 	Done  int64     // when everything was removed; 0: not yet
 }
 
@@ -351,15 +351,15 @@ func (f *ErasureStepped) apply(r *Realm) {
 func (*ErasureStepped) notices(*Realm) []Notice { return nil }
 func (*ErasureStepped) keepsMarkdownConfig()    {}
 
-// KeptData counts what is left of a person after an erasure, by reason.
-type KeptData struct {
+// RemainingData counts the data of a person that an erasure does not remove, by reason.
+type RemainingData struct {
 	HeldMessages     int // in the archive, under a legal hold of a channel or of another user
 	RestoredMessages int // in an archive that is being restored
 	SharedFiles      int // archived files that deleted messages of others use, too
 }
 
-// KeptOf returns what is left of a person.
-func (v View) KeptOf(u UserID) (k KeptData) {
+// RemainingDataOf counts the data of a person that remain after an erasure.
+func (v View) RemainingDataOf(u UserID) (k RemainingData) {
 	held := v.heldPlaces()
 	for number, row := range v.small.archived.all() {
 		if row.SentBy(u) == 0 {

@@ -93,8 +93,9 @@ func TestEraseUser(t *testing.T) {
 			t.Errorf("a file is still there: %+v", x)
 		}
 	})
-	if kept := s.ViewAs(realmtest.System).KeptOf(s.ann); kept != (KeptData{}) || s.Realm.ArchivedCount() != 0 {
-		t.Errorf("kept %+v, %d messages in the archive", kept, s.Realm.ArchivedCount())
+	left := s.ViewAs(realmtest.System).RemainingDataOf(s.ann)
+	if left != (RemainingData{}) || s.Realm.ArchivedCount() != 0 {
+		t.Errorf("left %+v, %d messages in the archive", left, s.Realm.ArchivedCount())
 	}
 	do(s, realmtest.System, EraseUser{User: s.ann}) // again: nothing happens
 	if again := s.Realm.ErasureOf(s.ann); !slices.Equal(again.Count, e.Count) || again.Done != e.Done {
@@ -143,8 +144,9 @@ func TestEraseUserUnderHold(t *testing.T) {
 	do(s, realmtest.System, RemoveHold{ID: hold})
 	do(s, realmtest.System, AddHold{Channel: s.private, Reason: "case 2"})
 	e := s.erase(s.ann)
-	if kept := s.ViewAs(realmtest.System).KeptOf(s.ann); kept.HeldMessages != 1 || counted(e, "messages") != 2 ||
+	left := s.ViewAs(realmtest.System).RemainingDataOf(s.ann)
+	if left.HeldMessages != 1 || counted(e, "messages") != 2 ||
 		counted(e, purgedKind) != 1 {
-		t.Errorf("kept %+v, removed %v", kept, e.Count)
+		t.Errorf("left %+v, removed %v", left, e.Count)
 	}
 }

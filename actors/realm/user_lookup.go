@@ -359,7 +359,7 @@ type UserChanged struct {
 	Vanish   []ChannelID // with Role: channels that became invisible
 	WasFull  bool        // with Role: listed as a full member before
 	IsFull   bool        // with Role: listed as a full member afterwards
-	Deleted  bool        // the account is deleted for ever
+	Deleted  bool        // the account is deleted permanently
 }
 
 func (f *UserChanged) apply(r *Realm) {

@@ -7,7 +7,7 @@ import (
 )
 
 // Every user may see every other user, unless guests are limited. A limited guest sees only users that share a channel
-// or a direct conversation with the guest. This follows from the rows, but the guest's clients must be told when it
+// or a direct conversation with the guest. This follows from the rows, but the guest's clients must get events when it
 // changes. Facts that can change it are therefore recorded with recordWithVisibility.
 
 // UserAppeared is the event realm_user/add, for connected users that see the same fields of the account.

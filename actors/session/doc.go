@@ -1,5 +1,5 @@
-// Package session is the event queues of users, as one session actor keeps them, and what that actor needs of the
-// client protocol.
+// Package session has the event queues of users, as one session actor stores them, and the interface through which the
+// actor uses the client protocol.
 //
 //	Table: index of a user ──► Session ──► queue.Queue ──► queue.Queue ──► nil
 //

@@ -5,10 +5,10 @@ import (
 	"parley/actors/realm"
 )
 
-// Protocol is the client protocol as the session actors need it. Package wire implements it. Its methods may be called
-// by several session actors at once; the values that they return belong to the session actor that asked.
+// Protocol is the part of the client protocol that the session actors use. Package wire implements it. Its methods may
+// be called by several session actors at once; the values that they return belong to the session actor that asked.
 type Protocol interface {
-	// NewQueueOptions returns a function that a session actor keeps for as long as it runs. For a registration the
+	// NewQueueOptions returns a function that one session actor uses as long as it runs. For a registration the
 	// function returns its options: which events the queue gets, and how they are encoded. Equal registrations share
 	// one value.
 	NewQueueOptions() func(*realm.Queue) any
@@ -31,7 +31,7 @@ type NoticeRenderer interface {
 	EventsFor(u realm.UserID, q *realm.Queue, options any) []*queue.Event
 }
 
-// RenderContext is what rendering needs beside the event.
+// RenderContext has the data that rendering needs beside the event.
 type RenderContext struct {
 	Realm realm.ID
 	Site  realm.Site

@@ -127,7 +127,7 @@ func (b *bucketServer) requestWith(method, path, kind, content string) (status i
 func (b *bucketServer) checkStopped(named int) {
 	b.t.Helper()
 	out, code := runParley("files", "check", "--data", b.data)
-	if want := fmt.Sprintf("%d files are named, 0 of them are missing or damaged", named); code != 0 ||
+	if want := fmt.Sprintf("%d files are referenced, 0 of them are missing or damaged", named); code != 0 ||
 		!strings.Contains(out, want) {
 		b.t.Errorf("parley files check: code %d, %s, want %q", code, out, want)
 	}

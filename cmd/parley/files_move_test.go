@@ -67,7 +67,7 @@ func TestFilesMove(t *testing.T) {
 		t.Errorf("a start with another place: code %d, %s", code, out)
 	}
 	filesCommand(t, 0, []string{"move", "--to", to, "--data", data, "--remove"}, "Copied 1 files", "4 since an earlier",
-		"4 files are named, 0 of them are missing", "Removed 5 files from the data directory")
+		"4 files are referenced, 0 of them are missing", "Removed 5 files from the data directory")
 	filesCommand(t, exitError, []string{"move", "--to", to, "--data", data}, "already")
 	for _, kind := range []string{"content", "pictures"} {
 		if left := filesUnder(t, filepath.Join(data, "uploads", kind)); len(left) != 0 {
@@ -78,7 +78,7 @@ func TestFilesMove(t *testing.T) {
 	check()
 	upload("four")
 	p.stop()
-	filesCommand(t, 0, []string{"check", "--data", data}, "5 files are named, 0 of them are missing or damaged",
+	filesCommand(t, 0, []string{"check", "--data", data}, "5 files are referenced, 0 of them are missing or damaged",
 		"The files are in s3://")
 	filesCommand(t, 0, []string{"move", "--to", "local", "--data", data, "--remove"}, "Copied 6 files")
 	if left := bucket.Objects("moved"); len(left) != 1 || left[0] != "owner" {
@@ -87,7 +87,7 @@ func TestFilesMove(t *testing.T) {
 	restart()
 	check()
 	p.stop()
-	filesCommand(t, 0, []string{"check", "--data", data}, "5 files are named, 0 of them are missing or damaged",
+	filesCommand(t, 0, []string{"check", "--data", data}, "5 files are referenced, 0 of them are missing or damaged",
 		"The files are in the data directory")
 }
 

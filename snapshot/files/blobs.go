@@ -235,7 +235,7 @@ func (s *Store) fetch(key string) (f *os.File, err error) {
 		return nil, err
 	}
 	defer b.Close()
-	if err := s.roomFor(b.Size()); err != nil {
+	if err := s.checkSpace(b.Size()); err != nil {
 		return nil, fmt.Errorf("fetch file: %w", err)
 	}
 	r, err := b.Section(0, b.Size())

@@ -124,8 +124,8 @@ func (s *Store) IsRemote() bool { return s.remote }
 // returned.
 func (s *Store) LimitSpace(room func(bytes int64) error) { s.room = room }
 
-// roomFor returns an error if so many bytes must not be stored.
-func (s *Store) roomFor(bytes int64) error {
+// checkSpace returns an error if so many bytes must not be stored.
+func (s *Store) checkSpace(bytes int64) error {
 	if s.room == nil {
 		return nil
 	}
@@ -144,7 +144,7 @@ type limitedWriter struct {
 
 func (w *limitedWriter) Write(p []byte) (int, error) {
 	if w.left -= int64(len(p)); w.left <= 0 {
-		if err := w.s.roomFor(int64(len(p))); err != nil {
+		if err := w.s.checkSpace(int64(len(p))); err != nil {
 			return 0, err
 		}
 		w.left = roomStep

@@ -92,7 +92,7 @@ func (s *Store) BeginUpload(u PartialUpload) (PartialUpload, error) {
 	if u.ID == "" || strings.Trim(u.ID, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" {
 		return u, fmt.Errorf("begin upload: invalid id %q", u.ID)
 	}
-	if err := errors.Join(s.roomFor(u.Size), s.blobs.Ready()); err != nil {
+	if err := errors.Join(s.checkSpace(u.Size), s.blobs.Ready()); err != nil {
 		return u, fmt.Errorf("begin upload: %w", err)
 	}
 	u.Expires = time.Now().Add(partialUploadLifetime).Unix()

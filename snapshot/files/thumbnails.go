@@ -126,13 +126,13 @@ func (s *Store) makeThumbnail(f io.ReadSeeker, path string, shrink func(io.ReadS
 		}
 	}()
 	var b bytes.Buffer
-	if err := s.roomFor(0); err != nil {
+	if err := s.checkSpace(0); err != nil {
 		return fmt.Errorf("make thumbnail: %w", err)
 	}
 	if err := shrink(f, &b); err != nil {
 		return err
 	}
-	if err := s.roomFor(int64(b.Len())); err != nil {
+	if err := s.checkSpace(int64(b.Len())); err != nil {
 		return fmt.Errorf("make thumbnail: %w", err)
 	}
 	out, err := os.CreateTemp(filepath.Join(s.dir, "incoming"), "thumbnail-*")

@@ -45,7 +45,7 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("a node without space has fact %d, %v", last, err)
 	}
 	full.Store(false)
-	c.must(b.Disk().MakeRoom())
+	c.must(b.Disk().RestoreBallast())
 	c.expectEqual(45)
 
 	// Closing ends a write that waits.

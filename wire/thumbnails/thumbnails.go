@@ -19,7 +19,7 @@ const (
 )
 
 // Worker makes thumbnails, one at a time, and shows them in the messages that wait for them. It implements
-// wire.ThumbnailQueue. It is a duty: the owner of an organization makes its thumbnails.
+// wire.ThumbnailQueue. It is an owner task: the owner of an organization makes its thumbnails.
 type Worker struct {
 	server wire.Server
 	files  wire.Files

@@ -79,7 +79,7 @@ func openDirectory(dir, main string) (*Archive, error) {
 	return &Archive{FS: regularFiles{root.FS()}, Main: main, close: root.Close}, nil
 }
 
-// regularFiles refuses devices and pipes: reading them could wait for ever.
+// regularFiles refuses devices and pipes: reading them could block for ever.
 type regularFiles struct{ fs.FS }
 
 func (r regularFiles) Open(name string) (fs.File, error) {

@@ -309,7 +309,7 @@ func (x *importer) addBatch(batch []*job) error {
 		if ok {
 			j.stored, j.out.Content, j.differs, j.compared = true, r.Content, r.Rendered, r.Compared
 		}
-		x.noteTopics(j)
+		x.recordTopics(j)
 	}
 	var all sync.WaitGroup
 	workers := min(runtime.GOMAXPROCS(0), len(batch))
@@ -383,8 +383,8 @@ func (x *importer) viewOf(author realm.UserID) realm.View {
 	return v
 }
 
-// noteTopics notes the newest messages of the topics that the texts of a message refer to, then its own topic.
-func (x *importer) noteTopics(j *job) {
+// recordTopics notes the newest messages of the topics that the texts of a message refer to, then its own topic.
+func (x *importer) recordTopics(j *job) {
 	if !j.stored {
 		for _, text := range append(j.edits, j.in.Text) {
 			if !strings.Contains(text, "#**") {

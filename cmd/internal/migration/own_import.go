@@ -48,9 +48,9 @@ type OwnTarget struct {
 	Reserve func(subdomain string, wanted realm.ID) (realm.ID, error)
 	// KeyOwner returns the organization that has an API key with a hash; 0: none has.
 	KeyOwner func(hash [32]byte) realm.ID
-	// NoteKeys gets the hashes of all API keys before the organization becomes visible. nil: KeyOwner is enough,
-	// because no other import runs.
-	NoteKeys func(id realm.ID, hashes [][32]byte)
+	// StoreKeys is called with the hashes of all API keys before the organization becomes visible. nil: KeyOwner is
+	// enough, because no other import runs.
+	StoreKeys func(id realm.ID, hashes [][32]byte)
 	// Verify returns the digest of the stored rows. nil: they are verified elsewhere.
 	Verify func(id realm.ID) (snapshot.Digest, error)
 	// Serve makes the organization visible to users. nil: it is visible, or no server runs.
@@ -138,10 +138,10 @@ func ImportOwn(ctx context.Context, f *os.File, o OwnOptions, to OwnTarget) (dig
 	if err := ctx.Err(); err != nil {
 		return digest, err
 	}
-	if to.NoteKeys != nil {
+	if to.StoreKeys != nil {
 		var keys [][32]byte
 		x.Realm.EachUser(func(u *realm.User) { keys = append(keys, KeyHashes(u)...) })
-		to.NoteKeys(i.id, keys)
+		to.StoreKeys(i.id, keys)
 	}
 	if err := x.Install(to.Disk, i.id, claimed.Epoch); err != nil {
 		return digest, err

@@ -15,7 +15,7 @@ import (
 	"parley/snapshot/files"
 )
 
-// PersonCounts are the numbers of things in the export of one person's data.
+// PersonCounts count the objects in the export of one person's data.
 type PersonCounts struct {
 	User           realm.UserID `json:"user_id"`
 	Messages       int          `json:"messages"`        // sent by the person

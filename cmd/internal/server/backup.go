@@ -24,13 +24,13 @@ type backupRequest struct {
 	WithFiles bool // refuse the backup at a core that has only a part of the files
 }
 
-// backupNote is the header of an answer that names the missing parts of the backup.
-const backupNote = "Parley-Note"
+// backupWarningHeader is the header of an answer that names the missing parts of the backup.
+const backupWarningHeader = "Parley-Note"
 
-// WriteBackup writes a backup of a data directory to w. It asks the server that runs there, which serves meanwhile, or
-// reads the directory itself if no server runs. note names missing parts of the backup; withFiles refuses a backup that
-// may lack files.
-func WriteBackup(data string, w io.Writer, withFiles bool) (note string, err error) {
+// WriteBackup writes a backup of a data directory to w. The server that runs there writes it while it serves; if no
+// server runs, WriteBackup reads the directory itself. warning names missing parts of the backup; withFiles refuses a
+// backup that may lack files.
+func WriteBackup(data string, w io.Writer, withFiles bool) (warning string, err error) {
 	body, err := json.Marshal(backupRequest{withFiles})
 	if err != nil {
 		return "", err
@@ -45,21 +45,21 @@ func WriteBackup(data string, w io.Writer, withFiles bool) (note string, err err
 		if _, err := io.Copy(w, r.Body); err != nil {
 			return "", fmt.Errorf("backup: %w (if the server stopped the backup, its log has the reason)", err)
 		}
-		return r.Header.Get(backupNote), nil
+		return r.Header.Get(backupWarningHeader), nil
 	}
-	if note, err = CheckStoppedData(data); err != nil {
+	if warning, err = CheckStoppedData(data); err != nil {
 		return "", err
 	}
 	store, err := snapshot.Open(data, snapshot.Options{})
 	if err != nil {
 		return "", StartError(data, err)
 	}
-	return note, errors.Join(store.Backup(w, backupFolders...), store.Close())
+	return warning, errors.Join(store.Backup(w, backupFolders...), store.Close())
 }
 
 // CheckStoppedData returns an error if a data directory, in which no server runs, has no organizations that could be
-// read. note is a warning that newer changes may be missing.
-func CheckStoppedData(data string) (note string, err error) {
+// read. warning says that newer changes may be missing.
+func CheckStoppedData(data string) (warning string, err error) {
 	if err := CheckDataVersion(data); err != nil {
 		return "", err
 	}
@@ -72,17 +72,17 @@ func CheckStoppedData(data string) (note string, err error) {
 			return "", fmt.Errorf("no server is running in %s, and an edge stores nothing: run the command at a core",
 				data)
 		}
-		note = "this core is not running, so it may lack the newest changes of the cluster: run the command at a " +
+		warning = "this core is not running, so it may lack the newest changes of the cluster: run the command at a " +
 			"running core, if there is one"
 	}
 	if !snapshot.Exists(data) {
 		return "", fmt.Errorf("%s is not the data directory of a server", data)
 	}
-	return note, nil
+	return warning, nil
 }
 
-// backupRefusal returns the reason why this node writes no backup, and a note about missing parts of a backup.
-func (o *operator) backupRefusal(r *http.Request) (note string, refusal error) {
+// backupRefusal returns the reason why this node writes no backup, or a warning about missing parts of a backup.
+func (o *operator) backupRefusal(r *http.Request) (warning string, refusal error) {
 	var in backupRequest
 	if err := json.NewDecoder(io.LimitReader(r.Body, maxCommandBytes)).Decode(&in); err != nil {
 		return "", err
@@ -93,25 +93,25 @@ func (o *operator) backupRefusal(r *http.Request) (note string, refusal error) {
 	case o.core == nil || o.files.IsRemote() || o.core.IsLeader():
 		return "", nil
 	}
-	note = "this core has only the files that were uploaded while it was the leader, because the cluster has no " +
+	warning = "this core has only the files that were uploaded while it was the leader, because the cluster has no " +
 		"bucket for them; the leader is " + o.edge.Leader()
 	if in.WithFiles {
-		return "", errors.New(note + ": run the command there")
+		return "", errors.New(warning + ": run the command there")
 	}
-	return note, nil
+	return warning, nil
 }
 
 // handleBackup streams a backup. If it fails in the middle, it cuts the connection, so that the client does not mistake
 // half a backup for a whole one; the reason is only in this server's log.
 func handleBackup(o *operator, log *slog.Logger) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		note, err := o.backupRefusal(r)
+		warning, err := o.backupRefusal(r)
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusConflict)
 			return
 		}
-		// A backup keeps the tables that Pebble replaces meanwhile.
-		if err := o.roomFor(0); err != nil {
+		// Tables that Pebble replaces during a backup stay on the disk until its end.
+		if err := o.checkSpace(0); err != nil {
 			http.Error(
 				w,
 				"the disk of the data directory is almost full (disk-min-free): make space first, or stop the "+
@@ -122,7 +122,7 @@ func handleBackup(o *operator, log *slog.Logger) http.HandlerFunc {
 		}
 		defer o.files.PauseRemoval()()
 		w.Header().Set("Content-Type", "application/x-tar")
-		w.Header().Set(backupNote, note)
+		w.Header().Set(backupWarningHeader, warning)
 		if err := o.store.Backup(w, backupFolders...); err != nil {
 			log.Error("backup failed", "err", err)
 			panic(http.ErrAbortHandler)

@@ -22,7 +22,7 @@ import (
 // Bound is the limit of something that could grow: a mailbox, a queue, a cache, a part of a request.
 type Bound struct {
 	Name     string // also the value of the label "of" in the metrics
-	Of       string // the things counted, with their unit
+	Of       string // the objects counted, with their unit
 	Overflow string // the effect of reaching the limit
 	Reason   string // the reason for the value, or for having a limit
 
@@ -222,7 +222,7 @@ var AllBounds = append([]Bound{
 	{
 		Name:     "waiting_answers",
 		Of:       "requests that wait until their large answers can be built: one for two processors at a time",
-		Overflow: "the newest one of the account with the most gets 503: ANSWER_MEMORY_FULL",
+		Overflow: "the newest request of the account with the most gets 503: ANSWER_MEMORY_FULL",
 		Reason:   "each holds a connection, and up to 100 kB",
 		limit:    constant(httpd.MaxWaitingBuilds),
 		used:     func(r *metricReading) int64 { return waitingBuilds(r) },
@@ -346,8 +346,8 @@ var AllBounds = append([]Bound{
 	},
 	{
 		Name:     "waiting_commands",
-		Of:       "commands of the organization with the most that wait because events are delivered late",
-		Overflow: "the newest one of the account with the most gets 503, a bot's first",
+		Of:       "commands that wait because events are delivered late, in the organization with the most",
+		Overflow: "the newest command of the account with the most gets 503, a bot's first",
 		Reason:   "each holds a connection, and up to 20 kB",
 		limit:    constant(actors.MaxWaitingCommands),
 		used:     func(r *metricReading) int64 { return largest(r.realm.Waiting) },
@@ -434,7 +434,7 @@ var AllBounds = append([]Bound{
 		Name: "registration_bytes",
 		Of: "bytes of a registration that all users of an organization share: channels with their subscribers, " +
 			"accounts, groups and the lists of administrators",
-		Overflow: "400 for what would make it larger",
+		Overflow: "400 for requests that would make it larger",
 		Reason:   "every client downloads it at its start",
 		limit:    func(r *metricReading) int64 { return int64(r.limits.RegistrationSize) },
 	},
@@ -588,14 +588,13 @@ var AllBounds = append([]Bound{
 		used:     func(r *metricReading) int64 { return r.server.orgs.DamagedTexts() },
 	},
 	{
-		Name: "journal_bytes",
-		Of:   "bytes of the longest journal since its snapshot",
-		Overflow: "a snapshot is written while the journal grows on; in the first seconds after a start only " +
-			"at four times the limit",
-		Reason: "about 45,000 messages, which a start after a crash replays in an eighth of a second",
-		limit:  constant(actors.SnapshotBytes),
-		used:   func(r *metricReading) int64 { return largest(r.store.Journal) },
-		hits:   func(r *metricReading) int64 { return r.orgs.Snapshots.Load() },
+		Name:     "journal_bytes",
+		Of:       "bytes of the longest journal since its snapshot",
+		Overflow: "a snapshot is written; in the first seconds after a start only at four times the limit",
+		Reason:   "about 45,000 messages, which a start after a crash replays in an eighth of a second",
+		limit:    constant(actors.SnapshotBytes),
+		used:     func(r *metricReading) int64 { return largest(r.store.Journal) },
+		hits:     func(r *metricReading) int64 { return r.orgs.Snapshots.Load() },
 	},
 	{
 		Name:     "store_cache_bytes",

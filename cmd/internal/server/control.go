@@ -48,9 +48,9 @@ type operator struct {
 	log       *slog.Logger
 
 	// Nil on a stopped server.
-	handover *handover
-	files    *files.Store
-	roomFor  func(bytes int64) error // see diskSpace
+	handover   *handover
+	files      *files.Store
+	checkSpace func(bytes int64) error // see diskSpace
 
 	node       *cluster.Directory // nil: a single node
 	core       *cluster.Core      // of a running core
@@ -95,7 +95,7 @@ func (o *operator) handleCommand(w http.ResponseWriter, r *http.Request) {
 	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxCommandBytes)).Decode(&args)
 	var answer any
 	if err == nil {
-		answer, err = o.runAgain(r.PathValue("command"), args)
+		answer, err = o.runWithRetry(r.PathValue("command"), args)
 	}
 	if err != nil {
 		w.WriteHeader(http.StatusBadRequest)
@@ -156,9 +156,9 @@ func Command(dir, name string, args map[string]string) (map[string]any, error) {
 	return toMap(answer)
 }
 
-// openStoppedNode returns the node of a cluster whose directory it is; nil: a single node. It returns an error if
-// nothing may be changed there: the log of a core that does not run may lack changes, and changes that are not in it
-// would be lost. A core that has never run has no log.
+// openStoppedNode returns the node of a cluster to which a data directory belongs; nil: a single node. It returns an
+// error if the directory must not be changed: the log of a core that does not run may lack changes, and changes that
+// are not in it would be lost. A core that has never run has no log.
 func openStoppedNode(dir string) (*cluster.Directory, error) {
 	if !cluster.Exists(dir) {
 		return nil, nil
@@ -170,11 +170,11 @@ func openStoppedNode(dir string) (*cluster.Directory, error) {
 	if node.Role == peer.Edge {
 		return nil, fmt.Errorf("no server is running in %s; an edge stores nothing", dir)
 	}
-	has, err := replicated.HasLog(dir)
+	hasLog, err := replicated.HasLog(dir)
 	if err != nil {
 		return nil, err
 	}
-	if has {
+	if hasLog {
 		return nil, fmt.Errorf("no server is running in %s, which is a core of a cluster: start it, or run the "+
 			"command at a running node", dir)
 	}

@@ -16,17 +16,17 @@ import (
 
 const (
 	// catchUpTimeout is how long a core that starts waits until it has the facts of the other cores. After that it
-	// starts all the same: with two of three cores gone there is no leader.
+	// starts without them: with two of three cores gone there is no leader.
 	catchUpTimeout = 10 * time.Second
-	// ownPoll is how often a new leader looks whether it owns all organizations.
-	ownPoll = 5 * time.Millisecond
-	// moveAgainAfter is how long a leader with a full disk waits before it tries again to hand over. It hands over only
-	// to a core that has space: if all disks are full, reads go on at the leader.
-	moveAgainAfter = 10 * time.Second
+	// ownershipPollInterval is how often a new leader checks whether it owns all organizations.
+	ownershipPollInterval = 5 * time.Millisecond
+	// moveRetryInterval is how long a leader with a full disk waits before it tries again to move the leadership. It
+	// moves only to a core that has space: if all disks are full, the leader continues to serve reads.
+	moveRetryInterval = 10 * time.Second
 )
 
-// openCopy opens a core's copy of the organizations.
-func (s *Server) openCopy(o snapshot.Options) (*snapshot.Store, error) {
+// openCoreNode opens the store and the replicated log of a core.
+func (s *Server) openCoreNode(o snapshot.Options) (*snapshot.Store, error) {
 	open := func() (*cluster.CoreNode, error) {
 		return cluster.OpenCoreNode(s.node, s.Data, o, s.ElectionTimeout, s.log)
 	}
@@ -37,7 +37,7 @@ func (s *Server) openCopy(o snapshot.Options) (*snapshot.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.copy = n
+	s.coreNode = n
 	ctx, cancel := context.WithTimeout(context.Background(), catchUpTimeout)
 	defer cancel()
 	if err := n.WaitUntilCaughtUp(ctx); errors.Is(err, context.DeadlineExceeded) {
@@ -50,39 +50,39 @@ func (s *Server) openCopy(o snapshot.Options) (*snapshot.Store, error) {
 
 // level returns the rule level at which facts are recorded.
 func (s *Server) level() uint16 {
-	if s.copy == nil {
+	if s.coreNode == nil {
 		return realm.Level
 	}
-	return s.copy.Level()
+	return s.coreNode.Level()
 }
 
-// closeStore closes the store, and a core's copy with its log.
+// closeStore closes the store, and with it the replicated log of a core.
 func (s *Server) closeStore() error {
-	if s.copy != nil {
-		return s.copy.Close()
+	if s.coreNode != nil {
+		return s.coreNode.Close()
 	}
 	return s.store.Close()
 }
 
-// watchCopy calls Fatal when the copy has failed, and when a backup of another core was installed, because parts of the
-// server have the old store open: the process starts again with the new one.
-func (s *Server) watchCopy() {
-	installs, level := s.copy.Status().Installs, s.copy.Level()
+// watchCoreNode calls Fatal when the store or the log has failed, and when a backup of another core was installed,
+// because parts of the server have the old store open: the process starts again with the new one.
+func (s *Server) watchCoreNode() {
+	installs, level := s.coreNode.Status().Installs, s.coreNode.Level()
 	t := time.NewTicker(time.Second)
 	defer t.Stop()
 	for {
 		select {
-		case <-s.copy.Failed():
-			s.fatal(s.copy.Err())
+		case <-s.coreNode.Failed():
+			s.fatal(s.coreNode.Err())
 			return
 		case <-t.C:
-			if s.copy.Status().Installs != installs {
+			if s.coreNode.Status().Installs != installs {
 				s.fatal(errors.New("a backup of the leader was installed: restart this core"))
 				return
 			}
-			if now := s.copy.Level(); now != level {
+			if now := s.coreNode.Level(); now != level {
 				level = now
-				s.noteDataVersion()
+				s.recordDataVersion()
 			}
 		case <-s.stopped:
 			return
@@ -90,8 +90,8 @@ func (s *Server) watchCopy() {
 	}
 }
 
-// handOverWhenFull lets a core that has space lead while the disk of this one is full.
-func (s *Server) handOverWhenFull() {
+// moveLeaderWhenFull lets a core that has space lead while the disk of this one is full.
+func (s *Server) moveLeaderWhenFull() {
 	t := time.NewTicker(spaceInterval)
 	defer t.Stop()
 	var moved time.Time
@@ -101,7 +101,7 @@ func (s *Server) handOverWhenFull() {
 		case <-s.stopped:
 			return
 		}
-		if !s.space.isReadOnly() || !s.core.IsLeader() || time.Since(moved) < moveAgainAfter {
+		if !s.space.isReadOnly() || !s.core.IsLeader() || time.Since(moved) < moveRetryInterval {
 			continue
 		}
 		// The disks of all cores fill up about at the same time.
@@ -116,38 +116,38 @@ func (s *Server) handOverWhenFull() {
 		}
 		moved = time.Now()
 		s.log.Warn("the disk of the leader is full; moving the leadership to another core", "node", to)
-		if err := s.copy.MoveLeader(to); err != nil {
+		if err := s.coreNode.MoveLeader(to); err != nil {
 			s.log.Error("moving the leadership failed", "err", err)
 		}
 	}
 }
 
-// noteDataVersion writes the version of the data into the data directory.
-func (s *Server) noteDataVersion() {
-	if err := noteDataVersion(s.Data, s.level()); err != nil {
+// recordDataVersion writes the version of the data into the data directory.
+func (s *Server) recordDataVersion() {
+	if err := recordDataVersion(s.Data, s.level()); err != nil {
 		s.log.Warn("writing the version of the data directory failed", "err", err)
 	}
 }
 
-// isFounder reports whether this node may create the demo organization: a single node, or the only core. The only core
-// becomes the leader first.
-func (s *Server) isFounder() bool {
-	if s.copy == nil {
+// mayCreateDemo reports whether this node may create the demo organization: a single node, or the only core. The only
+// core becomes the leader first.
+func (s *Server) mayCreateDemo() bool {
+	if s.coreNode == nil {
 		return true
 	}
 	if len(s.node.ListMembers()) != 1 {
 		return false
 	}
 	for end := time.Now().Add(catchUpTimeout); !s.orgs.IsLeader() && time.Now().Before(end); {
-		time.Sleep(ownPoll)
+		time.Sleep(ownershipPollInterval)
 	}
 	return s.orgs.IsLeader() && len(s.orgs.Realms()) == 0
 }
 
 // followLeadership makes this core the owner of the organizations while it is the leader.
 func (s *Server) followLeadership() {
-	if s.copy != nil {
-		s.copy.OnLeadership(s.orgs.SetLeader)
+	if s.coreNode != nil {
+		s.coreNode.OnLeadership(s.orgs.SetLeader)
 	}
 }
 
@@ -155,7 +155,7 @@ func (s *Server) followLeadership() {
 // none.
 func (s *Server) startLeadership() {
 	changes := make(chan bool, 16)
-	s.copy.OnLeadership(func(on bool) {
+	s.coreNode.OnLeadership(func(on bool) {
 		if !on {
 			s.core.SetLeader(false)
 		}
@@ -169,7 +169,7 @@ func (s *Server) startLeadership() {
 		for {
 			wait := time.Hour
 			if leads && !s.core.IsLeader() {
-				wait = ownPoll
+				wait = ownershipPollInterval
 				if s.orgs.OwnsAll() {
 					s.core.SetLeader(true)
 				}
@@ -182,7 +182,7 @@ func (s *Server) startLeadership() {
 			}
 		}
 	}()
-	go s.handOverWhenFull()
+	go s.moveLeaderWhenFull()
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
 		<-s.stopped
@@ -192,8 +192,7 @@ func (s *Server) startLeadership() {
 }
 
 const (
-	// drainTimeout is how long requests wait at most, when the organizations move to another core, for those that have
-	// begun.
+	// drainTimeout limits how long a move of the leadership waits for requests in progress. New requests wait, too.
 	drainTimeout = 500 * time.Millisecond
 	// newLeaderTimeout is how long a core that has given up the leadership waits for the new leader before it stops.
 	newLeaderTimeout = 3 * time.Second
@@ -216,16 +215,16 @@ func (s *Server) moveLeader() error {
 	defer cancel()
 	defer s.http.Pause(ctx)()
 	s.orgs.FinishTurns(ctx)
-	time.Sleep(ownPoll) // for sends that a loop had read before the pause
+	time.Sleep(ownershipPollInterval) // for sends that a loop had read before the pause
 	s.orgs.FinishTurns(ctx)
-	if err := s.copy.MoveLeader(""); err != nil {
+	if err := s.coreNode.MoveLeader(""); err != nil {
 		return fmt.Errorf("move the leadership: %w", err)
 	}
 	s.log.Info("the leadership was moved to another core", "took", time.Since(began).Round(time.Millisecond).String())
-	// The requests that wait must find that another core leads: an organization that this core still owned for a moment
-	// would refuse them.
+	// The waiting requests must not continue before this core has lost all organizations: one that it still owns would
+	// refuse them.
 	for (s.core.IsLeader() || !s.orgs.OwnsNone()) && ctx.Err() == nil {
-		time.Sleep(ownPoll)
+		time.Sleep(ownershipPollInterval)
 	}
 	return nil
 }
@@ -252,7 +251,7 @@ func (s *Server) yieldLeadership() {
 
 // hasVote reports whether this core has a vote in the cluster.
 func (s *Server) hasVote() bool {
-	for _, m := range s.copy.Status().Members {
+	for _, m := range s.coreNode.Status().Members {
 		if m.ID == s.node.Node {
 			return m.Voter
 		}
@@ -260,8 +259,8 @@ func (s *Server) hasVote() bool {
 	return false
 }
 
-// clusterState returns the function that tells why this core cannot serve clients: it neither leads nor has a link to
-// the leader. A single node has none.
+// clusterState returns a function with the reason why this core cannot serve clients: it neither leads nor has a link
+// to the leader. The function is nil at a single node.
 func (s *Server) clusterState() func() string {
 	if s.node == nil {
 		return nil
@@ -274,8 +273,8 @@ func (s *Server) clusterState() func() string {
 	}
 }
 
-// coreCluster is the cluster as a core's HTTP server sees it. While the core is not the leader, it keeps event queues
-// if the leader allows it, and forwards everything else.
+// coreCluster gives a core's HTTP server access to the cluster. While the core is not the leader, it hosts event queues
+// if the leader allows it, and forwards all other requests.
 type coreCluster struct {
 	*actors.Server
 	s *Server
@@ -285,7 +284,7 @@ func (c coreCluster) IsReady() bool {
 	return c.s.core != nil && (c.s.core.IsLeader() || c.s.link != nil && c.s.link.HostsAnyQueues())
 }
 
-// Prepare does not wait: what this node cannot answer is forwarded.
+// Prepare does not wait: requests that this node cannot answer are forwarded.
 func (c coreCluster) Prepare(host string) error {
 	if c.s.link != nil && !c.s.core.IsLeader() {
 		c.s.link.StartHosting(host)

@@ -51,9 +51,9 @@ func readDataVersion(data string) (int, error) {
 	return version, nil
 }
 
-// noteDataVersion writes the version of the data at a rule level, if the directory does not have it yet. Below the
-// program's own level, an older program can go on with the directory.
-func noteDataVersion(data string, level uint16) error {
+// recordDataVersion writes the version of the data at a rule level, if the directory does not have it yet. Below the
+// program's own level, an older program can continue with the directory.
+func recordDataVersion(data string, level uint16) error {
 	now := int(realm.NewestNumberAt(level))
 	if version, err := readDataVersion(data); err != nil || version >= now {
 		return err

@@ -174,8 +174,8 @@ func (d *demoRealm) sendMessages() error {
 	return nil
 }
 
-// createWebPublicChannel creates a web-public channel. Whether visitors have access is left to the person who tries the
-// demo.
+// createWebPublicChannel creates a web-public channel. Visitors have access to it when
+// an owner allows that in the settings of the organization.
 func (d *demoRealm) createWebPublicChannel() error {
 	var all []string
 	for _, u := range demoUsers {

@@ -164,9 +164,9 @@ func createCrowdChannel(orgs *actors.Server, id realm.ID, owner realm.UserID, na
 	return channel, nil
 }
 
-// runConcurrently calls f for 0 to n-1, crowdWorkers calls at a time, and returns the first error. After an error it
+// runConcurrently calls run for 0 to n-1, crowdWorkers calls at a time, and returns the first error. After an error it
 // starts no more calls.
-func runConcurrently(n int, f func(i int) error) error {
+func runConcurrently(n int, run func(i int) error) error {
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	var first error
@@ -184,7 +184,7 @@ func runConcurrently(n int, f func(i int) error) error {
 				if over {
 					return
 				}
-				if err := f(i); err != nil {
+				if err := run(i); err != nil {
 					mu.Lock()
 					if first == nil {
 						first = err

@@ -22,9 +22,8 @@ import (
 //	almost full no files are stored: uploads, pictures, thumbnails, exports, new search indexes, copies for backups.
 //	            Messages are. It begins below disk-min-free or disk-min-free-percent.
 //	read-only   nothing is stored: every change is refused with status 507, or 503 by a core of several, because
-//	            another one can take over. Polls and reads go on. It begins below
-//	            disk-read-only, or when a write of the store has found no space; the store's ballast lets the writes in
-//	            progress finish.
+//	            another one can take over. Polls and reads continue. It begins below disk-read-only, or when a write
+//	            of the store has found no space; the store's ballast lets the writes in progress finish.
 //
 // Each state ends by itself when there is space again.
 type diskSpace struct {
@@ -48,8 +47,8 @@ type diskSpace struct {
 }
 
 const (
-	// spaceInterval is the time between two looks at the free space. A fast disk is filled by some 1 GB in that time,
-	// so the store's ballast is needed all the same.
+	// spaceInterval is the time between two checks of the free space. A fast disk is filled by some 1 GB in that time,
+	// so the store also needs its ballast.
 	spaceInterval = time.Second
 	// spaceMargin is the part of disk-read-only that must be free in addition before changes are allowed again, so that
 	// the state does not change all the time.
@@ -87,7 +86,7 @@ func (d *diskSpace) full() {
 	}
 }
 
-// start looks at the space once, and then until close.
+// start checks the space once, and then every spaceInterval until close.
 func (d *diskSpace) start(store *snapshot.Store, orgs *actors.Server) {
 	d.store = store
 	d.orgs.Store(orgs)
@@ -95,7 +94,7 @@ func (d *diskSpace) start(store *snapshot.Store, orgs *actors.Server) {
 	go d.run()
 }
 
-// close ends the watch.
+// close ends the checks.
 func (d *diskSpace) close() {
 	if d.store == nil { // not started
 		return
@@ -142,7 +141,7 @@ func (d *diskSpace) check() {
 	case d.readOnly.Load() && free < d.readOnlyFree+d.readOnlyFree/spaceMargin+missing:
 		d.orgs.Load().SetReadOnly(true)
 	case d.readOnly.Load():
-		if err := d.store.MakeRoom(); err != nil {
+		if err := d.store.RestoreBallast(); err != nil {
 			d.log.Warn("there is space again, but not for the ballast", "err", err)
 			return
 		}
@@ -150,24 +149,24 @@ func (d *diskSpace) check() {
 		d.orgs.Load().SetReadOnly(false)
 		d.log.Info("there is space again: changes are allowed", "dir", d.dir, "free_bytes", free)
 	case missing > 0 && free >= d.readOnlyFree+missing: // at the first start
-		if err := d.store.MakeRoom(); err != nil {
+		if err := d.store.RestoreBallast(); err != nil {
 			d.log.Warn("making the ballast failed", "err", err)
 		}
 	}
 }
 
-// lowMark returns the free bytes below which no files are stored.
-func (d *diskSpace) lowMark(total int64) int64 {
+// minFreeBytes returns the free bytes below which no files are stored.
+func (d *diskSpace) minFreeBytes(total int64) int64 {
 	return max(d.minFree, total/100*d.minPercent, d.readOnlyFree)
 }
 
-// roomFor returns wire.ErrNoSpace if a file of so many bytes must not be stored.
-func (d *diskSpace) roomFor(bytes int64) error {
+// checkSpace returns wire.ErrNoSpace if a file of so many bytes must not be stored.
+func (d *diskSpace) checkSpace(bytes int64) error {
 	free, total, err := d.measure(d.dir)
 	if err != nil {
-		return nil // the write itself will tell
+		return nil // the write itself returns the error
 	}
-	if d.readOnly.Load() || free-bytes < d.lowMark(total) {
+	if d.readOnly.Load() || free-bytes < d.minFreeBytes(total) {
 		d.refusedFiles.Add(1)
 		return wire.ErrNoSpace
 	}
@@ -175,7 +174,9 @@ func (d *diskSpace) roomFor(bytes int64) error {
 }
 
 // isLow reports whether no files are stored now.
-func (d *diskSpace) isLow() bool { return d.isReadOnly() || d.free.Load() < d.lowMark(d.total.Load()) }
+func (d *diskSpace) isLow() bool {
+	return d.isReadOnly() || d.free.Load() < d.minFreeBytes(d.total.Load())
+}
 
 func (d *diskSpace) isReadOnly() bool { return d.readOnly.Load() }
 
@@ -190,5 +191,5 @@ func (d *diskSpace) state() string {
 	return ""
 }
 
-// isFull reports whether an error of the operating system says that the disk, or a quota of it, is full.
+// isFull reports whether an error of the operating system means that the disk or a quota is full.
 func isFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }

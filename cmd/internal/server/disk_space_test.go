@@ -73,11 +73,12 @@ func TestDiskSpaceStates(t *testing.T) {
 		if d.state() != c.state || d.isReadOnly() != c.readOnly {
 			t.Errorf("%d MiB free: state %q, read-only %t", c.free, d.state(), d.isReadOnly())
 		}
-		if err := d.roomFor(10 * mebibyte); (err == nil) != c.file || err != nil && !errors.Is(err, wire.ErrNoSpace) {
+		err := d.checkSpace(10 * mebibyte)
+		if (err == nil) != c.file || err != nil && !errors.Is(err, wire.ErrNoSpace) {
 			t.Errorf("%d MiB free: a file of 10 MiB: %v", c.free, err)
 		}
 		var refusal *realm.Refusal
-		err := change()
+		err = change()
 		if no := errors.As(err, &refusal) && refusal.Kind == realm.NoSpace; no != c.readOnly || !no && err != nil {
 			t.Errorf("%d MiB free: change: %v", c.free, err)
 		}

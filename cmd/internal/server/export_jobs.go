@@ -40,7 +40,7 @@ type exportJob struct {
 	export realm.Export
 }
 
-// newExporter starts an exporter. It is a duty: the owner of an organization writes its exports.
+// newExporter starts an exporter. It is an owner task: the owner of an organization writes its exports.
 func newExporter(orgs *actors.Server, sites *siteTable, f *files.Store, log *slog.Logger) *exporter {
 	e := &exporter{
 		orgs:   orgs,

@@ -18,7 +18,7 @@ import (
 
 // MoveFiles copies the files of a data directory to another place. While a server runs there, it copies the files
 // so far and changes nothing else. On a stopped server it copies the rest, checks that the new place has every file
-// that rows name, and records the place. With remove it then removes the files from the old place.
+// to which rows refer, and records the place. With remove it then removes the files from the old place.
 func MoveFiles(data, to, credentials string, remove bool, out io.Writer) (err error) {
 	old, err := ReadFilePlace(data)
 	if err != nil {
@@ -42,16 +42,16 @@ func MoveFiles(data, to, credentials string, remove bool, out io.Writer) (err er
 		}
 		defer func() { err = errors.Join(err, store.Close()) }()
 	}
-	from, endFrom, err := openPlace(data, old)
+	from, closeFrom, err := openPlace(data, old)
 	if err != nil {
 		return err
 	}
-	defer endFrom()
-	dest, endTo, err := openPlace(data, wanted)
+	defer closeFrom()
+	dest, closeTo, err := openPlace(data, wanted)
 	if err != nil {
 		return err
 	}
-	defer endTo()
+	defer closeTo()
 	if err := copyFiles(data, from, dest, wanted, out); err != nil {
 		return err
 	}
@@ -133,11 +133,11 @@ func copyFiles(data string, from, to files.Blobs, place FilePlace, out io.Writer
 	return err
 }
 
-// shownFiles is how many missing or damaged files CheckFiles prints.
-const shownFiles = 20
+// maxShownFiles is how many missing or damaged files CheckFiles prints.
+const maxShownFiles = 20
 
-// CheckFiles checks that the files which rows name exist, and with content that uploads have the hash of their name. It
-// prints the bad ones and returns their number.
+// CheckFiles checks that the files to which rows refer exist. With content, it also compares the hash of each upload
+// with its name. It prints the missing and damaged ones and returns their number.
 func CheckFiles(disk snapshot.Disk, store *files.Store, content bool, out io.Writer) (bad int, err error) {
 	ids, err := disk.Realms()
 	if err != nil {
@@ -177,15 +177,15 @@ func CheckFiles(disk snapshot.Disk, store *files.Store, content bool, out io.Wri
 			if ok {
 				continue
 			}
-			if bad++; bad <= shownFiles {
+			if bad++; bad <= maxShownFiles {
 				fmt.Fprintf(out, "%s: %s (organization %d)\n", problem, key, id)
 			}
 		}
 	}
-	if bad > shownFiles {
-		fmt.Fprintf(out, "and %d more\n", bad-shownFiles)
+	if bad > maxShownFiles {
+		fmt.Fprintf(out, "and %d more\n", bad-maxShownFiles)
 	}
-	_, err = fmt.Fprintf(out, "%d files are named, %d of them are missing or damaged\n", len(checked), bad)
+	_, err = fmt.Fprintf(out, "%d files are referenced, %d of them are missing or damaged\n", len(checked), bad)
 	return bad, err
 }
 

@@ -15,8 +15,8 @@ import (
 	"parley/snapshot/files"
 )
 
-// A sweep removes the files that no row names. Two data directories with the same folder of a bucket, such as a server
-// and a copy restored for a test, would remove each other's files. So a data directory has a random name, in
+// A sweep removes the files to which no row refers. Two data directories with the same folder of a bucket, such as a
+// server and a copy restored for a test, would remove each other's files. So a data directory has a random name, in
 // fileOwnerFile, and the folder has the name of the only directory that removes files, in fileOwnerKey. A backup does
 // not contain the name, so a restored directory removes nothing until parley files claim.
 //
@@ -44,9 +44,9 @@ func fileOwnerName(data string) (string, error) {
 	return d.ClusterName()
 }
 
-// keepFileOwner gives a data directory that leaves its cluster the name of the cluster, so that it goes on removing
-// files.
-func keepFileOwner(data string) error {
+// inheritFileOwner gives a data directory that leaves its cluster the name of the cluster, so that it continues to
+// remove files.
+func inheritFileOwner(data string) error {
 	place, err := ReadFilePlace(data)
 	if err != nil || place.Files == "" {
 		return err
@@ -75,8 +75,8 @@ func directoryName(data string) (string, error) {
 	return name, nil
 }
 
-// checkFileOwner returns an error if the files of a bucket belong to another data directory. Files without an owner
-// become this one's.
+// checkFileOwner returns an error if the files of a bucket belong to another data directory. This data directory
+// becomes the owner of files without one.
 func checkFileOwner(data string, b files.Blobs) error {
 	name, err := fileOwnerName(data)
 	if err != nil {

@@ -14,14 +14,14 @@ import (
 	"parley/snapshot/files/s3"
 )
 
-// A data directory remembers where its files are, in FilePlaceFile: commands on a stopped server find them, a restored
-// backup says where to look, and a start with another place is refused instead of answering that every file is missing.
+// A data directory records the place of its files in FilePlaceFile. So commands on a stopped server and a server with a
+// restored backup find them, and a start with another place is refused, which would answer that every file is missing.
 // Without that file they are in the data directory.
 
 // FilePlaceFile is the name of that file in a data directory. It has no secrets; a backup contains it.
 const FilePlaceFile = "uploads/place"
 
-// FilePlace says where the files of a data directory are.
+// FilePlace is the place of the files of a data directory.
 type FilePlace struct {
 	Files       string `json:"files"`       // in the form of s3.Place.String; "": in the data directory
 	Credentials string `json:"credentials"` // path of the file with the keys; "": from the environment
@@ -35,7 +35,7 @@ func (p FilePlace) String() string {
 	return p.Files
 }
 
-// LocalFiles is the word for files in the data directory, where a place is required.
+// LocalFiles is the value for files in the data directory, where a place is required.
 const LocalFiles = "local"
 
 // NewFilePlace parses the settings files and files-credentials.
@@ -125,11 +125,11 @@ func chooseFilePlace(data, place, credentials string) (FilePlace, error) {
 		return wanted, nil
 	}
 	if recorded.Files == "" {
-		has, err := hasLocalFiles(data)
+		hasFiles, err := hasLocalFiles(data)
 		if err != nil {
 			return wanted, err
 		}
-		if !has {
+		if !hasFiles {
 			return wanted, nil
 		}
 	}
@@ -197,7 +197,7 @@ func OpenFiles(data string, readOnly bool) (store *files.Store, close func(), er
 	return store, close, nil
 }
 
-// openFiles opens the files where the settings say.
+// openFiles opens the files at the place of the settings.
 func (s *Server) openFiles() error {
 	p, err := chooseFilePlace(s.Data, s.Settings.Files, s.FilesCredentials)
 	if err != nil {
@@ -219,13 +219,13 @@ func (s *Server) openFiles() error {
 	if err := WriteFilePlace(s.Data, p); err != nil {
 		return err
 	}
-	s.files.LimitSpace(s.space.roomFor)
+	s.files.LimitSpace(s.space.checkSpace)
 	if s.bucket == nil && s.node != nil {
 		s.log.Warn("files: uploaded files are stored only on the core that is the leader at that time, and cannot be " +
 			"downloaded while another core is the leader; store them in a bucket (parley files move)")
 	}
 	if s.bucket != nil && s.node != nil {
-		s.files.UseTerms(func() uint64 { return s.copy.Term() })
+		s.files.UseTerms(func() uint64 { return s.coreNode.Term() })
 	}
 	if s.bucket != nil {
 		s.files.SetForeign(errOwnerUnknown)
@@ -241,7 +241,8 @@ func (s *Server) openFiles() error {
 	return nil
 }
 
-// checkFileOwner lets files be removed if they belong to this data directory. It reports whether it could find out.
+// checkFileOwner lets files be removed if they belong to this data directory. It reports false while the bucket cannot
+// be reached.
 func (s *Server) checkFileOwner() bool {
 	err := checkFileOwner(s.Data, s.bucket)
 	if errors.Is(err, files.ErrUnavailable) {

@@ -55,9 +55,9 @@ func (f fileStore) Append(name string, offset int64, r io.Reader) (wire.Unfinish
 	return unfinished(x), wireError(err)
 }
 
-func (f fileStore) Finish(name string, note func(wire.SavedFile) (string, error)) (wire.UnfinishedUpload, error) {
+func (f fileStore) Finish(name string, record func(wire.SavedFile) (string, error)) (wire.UnfinishedUpload, error) {
 	x, err := f.s.FinishUpload(name, func(_ files.PartialUpload, s files.Saved) (string, error) {
-		return note(wire.SavedFile(s))
+		return record(wire.SavedFile(s))
 	})
 	return unfinished(x), wireError(err)
 }

@@ -13,11 +13,11 @@ import (
 // Timing of the sweep.
 const (
 	// sweepAge is how old an unreferenced file must be before it is removed. Clients that do not know a new picture yet
-	// may still request the old one, and an operator who wonders about a file has a day to look at it.
+	// may still request the old one, and an operator has a day to examine a file.
 	sweepAge = 24 * time.Hour
 	// sweepInterval is the time between two sweeps; the first one begins when the server starts.
 	sweepInterval = 24 * time.Hour
-	// sweepOwnerPoll is how often a core that does not lead looks whether it has become the leader, which sweeps.
+	// sweepOwnerPoll is how often a core that does not lead checks whether it has become the leader, which sweeps.
 	sweepOwnerPoll = time.Minute
 	// sweepRetry is the time until the next sweep after one that could not reach the bucket of the files.
 	sweepRetry = time.Minute
@@ -32,30 +32,30 @@ type sweeper struct {
 	log   *slog.Logger
 	// leftovers removes unfinished uploads of a killed process from a bucket; nil: there is no bucket.
 	leftovers func() error
-	// known is closed when it is known whether this server may remove files; nil: it may.
-	known <-chan struct{}
-	// owner finds out whether this server may remove files; nil: it may.
-	owner func() bool
-	soon  chan struct{}
-	stop  chan struct{}
-	done  chan struct{}
+	// ownerKnown is closed when it is known whether this server may remove files; nil: it may.
+	ownerKnown <-chan struct{}
+	// checkOwner finds out whether this server may remove files; nil: it may.
+	checkOwner func() bool
+	early      chan struct{} // asks for a sweep before its time
+	stop       chan struct{}
+	done       chan struct{}
 }
 
-func newSweeper(orgs *actors.Server, f *files.Store, leftovers func() error, owner func() bool,
-	known <-chan struct{}, log *slog.Logger) *sweeper {
-	s := &sweeper{orgs: orgs, files: f, leftovers: leftovers, owner: owner, known: known, log: log,
-		soon: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
+func newSweeper(orgs *actors.Server, f *files.Store, leftovers func() error, checkOwner func() bool,
+	ownerKnown <-chan struct{}, log *slog.Logger) *sweeper {
+	s := &sweeper{orgs: orgs, files: f, leftovers: leftovers, checkOwner: checkOwner, ownerKnown: ownerKnown, log: log,
+		early: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
 	go s.run()
 	return s
 }
 
 func (s *sweeper) run() {
 	defer close(s.done)
-	if s.known != nil {
+	if s.ownerKnown != nil {
 		select {
 		case <-s.stop:
 			return
-		case <-s.known:
+		case <-s.ownerKnown:
 		}
 	}
 	for s.waitForNext(s.sweep()) {
@@ -69,7 +69,7 @@ func (s *sweeper) waitForNext(interval time.Duration) bool {
 	select {
 	case <-s.stop:
 		return false
-	case <-s.soon:
+	case <-s.early:
 		return true
 	case <-t.C:
 		return true
@@ -79,7 +79,7 @@ func (s *sweeper) waitForNext(interval time.Duration) bool {
 // sweepSoon begins the next sweep without waiting for its time, because files of purged messages may be left.
 func (s *sweeper) sweepSoon() {
 	select {
-	case s.soon <- struct{}{}:
+	case s.early <- struct{}{}:
 	default:
 	}
 }
@@ -104,8 +104,8 @@ func (s *sweeper) sweep() (next time.Duration) {
 			return sweepOwnerPoll
 		}
 	}
-	if s.files.Foreign() != nil && s.owner != nil {
-		s.owner() // another core may have changed it
+	if s.files.Foreign() != nil && s.checkOwner != nil {
+		s.checkOwner() // another core may have changed it
 	}
 	if s.leftovers != nil {
 		if err := s.leftovers(); err != nil && !errors.Is(err, files.ErrUnavailable) {
@@ -116,7 +116,7 @@ func (s *sweeper) sweep() (next time.Duration) {
 	if removed > 0 {
 		s.log.Info("removed unreferenced files", "count", removed)
 	}
-	if errors.Is(err, files.ErrUnavailable) { // which is logged elsewhere
+	if errors.Is(err, files.ErrUnavailable) { // which the bucket has logged
 		return sweepRetry
 	}
 	if err != nil {

@@ -37,8 +37,8 @@ import (
 //	                                         opens the store, applies the facts since the copy, serves
 //
 // The predecessor continues if the successor ends before it asks to take over. It ends a successor that hangs: see
-// firstTimeout and successorLoadTimeout. From the copy on, the predecessor writes
-// no rows, so that the journal contains everything that the copy lacks. If the copy fails, or rows were written after
+// firstRequestTimeout and successorLoadTimeout. After the copy, the predecessor writes no rows, so that the journal
+// contains everything that the copy lacks. If the copy fails, or rows were written after
 // it, the successor loads the organizations after the predecessor has stopped, and requests wait longer. Event queues
 // are in the data directory, so no client has to register again.
 
@@ -52,9 +52,9 @@ const (
 	successorTimeout = 5 * shutdownTimeout
 	// longRequestTimeout is how long a server waits for long request bodies to arrive before it hands over.
 	longRequestTimeout = 30 * time.Second
-	// downloadTimeout is how long a process that has given way stays for clients that are still receiving responses.
+	// downloadTimeout is how long a process that has handed over waits for clients that are still receiving responses.
 	downloadTimeout = 10 * time.Minute
-	// closingDelay is how long a server that gives way answers each request with "Connection: close", if it has
+	// closingDelay is how long a server that hands over answers each request with "Connection: close", if it has
 	// connections that cannot be handed over (TLS). Connections in use are then gone before idle ones are closed.
 	closingDelay = 300 * time.Millisecond
 	// snapshotTimeout is how long a successor waits for a snapshot before the predecessor stops. A longer snapshot
@@ -63,8 +63,8 @@ const (
 	// storeCopyTimeout is how long a successor waits for the copy of the store: for a snapshot, and for data in memory
 	// to be written.
 	storeCopyTimeout = snapshotTimeout + shutdownTimeout
-	// preloadTimeout is how long a successor may read the copy before the predecessor writes rows again. The successor
-	// then has read in vain, but the predecessor's journal stays short enough for a fast start after a crash.
+	// preloadTimeout is how long a successor may read the copy before the predecessor writes rows again. The work of
+	// the successor is lost then, but the predecessor's journal stays short enough for a fast start after a crash.
 	preloadTimeout = 5 * time.Minute
 	// successorLoadTimeout is how long a successor may take from its first request until it asks to take over: it loads
 	// every organization meanwhile. A successor that takes longer hangs, and is ended.
@@ -102,10 +102,11 @@ func InheritHandover() (*Handover, []net.Listener, error) {
 
 // handover is the state of a server's handover.
 type handover struct {
-	config       *Handover // nil: the server cannot be upgraded while it runs
-	log          *slog.Logger
-	listeners    []net.Listener
-	firstTimeout time.Duration // how long a successor may take until its first request; see the setting upgrade-timeout
+	config    *Handover // nil: the server cannot be upgraded while it runs
+	log       *slog.Logger
+	listeners []net.Listener
+	// firstRequestTimeout is how long a successor may take until its first request; see the setting upgrade-timeout
+	firstRequestTimeout time.Duration
 
 	// Set by connect, before the control socket accepts a request for a handover.
 	orgs            *actors.Server
@@ -116,28 +117,31 @@ type handover struct {
 	yieldLeadership func()       // lets another core lead
 
 	ready   chan struct{} // receives one value when the successor is ready to take over
-	yielded bool          // this process has given way; used by the goroutine that stops the server
+	yielded bool          // this process has handed over; used by the goroutine that stops the server
 
 	mu         sync.Mutex
 	copyExpiry *time.Timer // ends the validity of the copy of the store; nil if there is no copy
 	successor  *os.Process // nil if no successor runs
-	ended      bool        // the successor hung, and this process is ending it
+	killed     bool        // the successor hung, and this process is killing it
 	deadline   *time.Timer // ends a successor that hangs; nil once the successor has asked to take over
 	// connections is where this process sends its connections; nil if the successor takes none. It is decided when the
 	// successor asks to take over.
 	connections *park.Handoff
 }
 
-func newHandover(config *Handover, log *slog.Logger, listeners []net.Listener, firstTimeout time.Duration) *handover {
+func newHandover(
+	config *Handover, log *slog.Logger, listeners []net.Listener, firstRequestTimeout time.Duration,
+) *handover {
 	return &handover{
-		config: config, log: log, listeners: listeners, firstTimeout: firstTimeout, ready: make(chan struct{}, 1),
+		config: config, log: log, listeners: listeners, firstRequestTimeout: firstRequestTimeout,
+		ready: make(chan struct{}, 1),
 	}
 }
 
 // isSuccessor reports whether this process replaces another one.
 func (h *handover) isSuccessor() bool { return h.config != nil && h.config.Predecessor != "" }
 
-// connect makes the handover possible: the server is open.
+// connect sets the parts that a handover uses. The server has opened them.
 func (h *handover) connect(s *Server) {
 	h.orgs, h.store, h.ticketKeys, h.yieldLeadership = s.orgs, s.store, s.ticketKeys, s.yieldLeadership
 	h.longRequests = func() int { return s.http.Stats().LongRequests }
@@ -172,8 +176,8 @@ func (h *handover) startSuccessor() (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	h.successor, h.ended, h.connections = p, false, connections
-	h.setDeadline(h.firstTimeout, "it has asked for nothing")
+	h.successor, h.killed, h.connections = p, false, connections
+	h.setDeadline(h.firstRequestTimeout, "it has sent no request")
 	h.log.Info("successor started", "pid", p.Pid)
 	go h.watchSuccessor(p, connections)
 	return p.Pid, nil
@@ -192,9 +196,9 @@ func (h *handover) setDeadline(after time.Duration, why string) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		if h.deadline != timer {
-			return // it has asked, or it has ended
+			return // it has sent a request, or it has ended
 		}
-		h.deadline, h.ended = nil, true
+		h.deadline, h.killed = nil, true
 		h.log.Error("the successor hangs; killing it", "pid", p.Pid, "why", why, "after", after.String())
 		if err := p.Kill(); err != nil {
 			h.log.Error("killing the successor failed", "pid", p.Pid, "err", err)
@@ -203,7 +207,7 @@ func (h *handover) setDeadline(after time.Duration, why string) {
 	h.deadline = timer
 }
 
-// stopDeadline lets the successor take its time. h.mu is held.
+// stopDeadline stops the timer of setDeadline. h.mu is held.
 func (h *handover) stopDeadline() {
 	if h.deadline != nil {
 		h.deadline.Stop()
@@ -239,11 +243,11 @@ func (h *handover) resumeSnapshots() { h.orgs.Unfreeze() }
 func (h *handover) handleCopyStore(w http.ResponseWriter, r *http.Request) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.successor == nil || h.ended || h.orgs == nil || h.copyExpiry != nil {
-		http.Error(w, "no successor was started, or it has asked before", http.StatusConflict)
+	if h.successor == nil || h.killed || h.orgs == nil || h.copyExpiry != nil {
+		http.Error(w, "no successor was started, or it has sent this request before", http.StatusConflict)
 		return
 	}
-	h.setDeadline(successorLoadTimeout, "it has loaded the organizations for so long")
+	h.setDeadline(successorLoadTimeout, "it has not finished loading the organizations")
 	ctx, cancel := context.WithTimeout(r.Context(), snapshotTimeout)
 	defer cancel()
 	err := h.orgs.Save(ctx) // so that the rows are new and the journal after them is short
@@ -268,7 +272,7 @@ func (h *handover) handleCopyStore(w http.ResponseWriter, r *http.Request) {
 func (h *handover) handleYield(w http.ResponseWriter, r *http.Request) {
 	h.mu.Lock()
 	successor := h.successor
-	if h.ended {
+	if h.killed {
 		successor = nil
 	}
 	h.stopDeadline()
@@ -299,7 +303,7 @@ func (h *handover) handleYield(w http.ResponseWriter, r *http.Request) {
 	}
 	select {
 	case h.ready <- struct{}{}:
-	default: // it has asked before
+	default: // it has sent this request before
 	}
 }
 
@@ -397,10 +401,10 @@ func (s *Server) takeOver() (*park.Backlog, error) {
 		return nil, fmt.Errorf("process %s refused to hand over: %s", c.Predecessor, r.Status)
 	}
 	switch {
-	case err != nil: // it gives way all the same
+	case err != nil: // the predecessor hands over anyway
 		s.log.Warn("reading the answer of the predecessor failed", "err", err)
 	case s.ticketKeys != nil:
-		s.ticketKeys.adopt(answer.TicketKeys)
+		s.ticketKeys.replace(answer.TicketKeys)
 	}
 	backlog, err := park.CollectBacklog(s.MaxConnections, s.listeners...)
 	if err != nil {
@@ -419,7 +423,7 @@ func (s *Server) openStore() (*snapshot.Store, error) {
 	}
 	if s.node != nil {
 		o.Kept = snapshot.FollowedKept
-		return s.openCopy(o)
+		return s.openCoreNode(o)
 	}
 	if !s.handover.isSuccessor() {
 		return snapshot.Open(s.Data, o)

@@ -70,13 +70,14 @@ func Import(dir string, o migration.Options) (reports []*migration.Report, err e
 	}
 	defer end()
 	disk := snapshot.Disk{Store: store}
-	return migration.Run(context.Background(), importDefaults(o, dir, secret), migration.Target{Disk: disk, Files: uploads,
+	return migration.Run(context.Background(), importDefaults(o, dir, secret), migration.Target{
+		Disk: disk, Files: uploads,
 		Reserve: func(subdomain string, wanted realm.ID) (realm.ID, error) {
 			return reserveStopped(disk, subdomain, wanted)
 		}})
 }
 
-// importDefaults fills in the options that the server knows.
+// importDefaults returns the options with the values that only the server has.
 func importDefaults(o migration.Options, dir string, secret []byte) migration.Options {
 	o.Dir, o.Secret, o.Now = dir, secret, time.Now
 	if o.Site == nil {
@@ -172,11 +173,11 @@ func (o *operator) importTarget(ctx context.Context) migration.Target {
 		Serve: o.orgs.ServeImported}
 }
 
-// oneImport lets one import run at a time: each has a memory limit of its own.
-var oneImport sync.Mutex
+// importLock is held during an import: each has a memory limit of its own, so they run one after the other.
+var importLock sync.Mutex
 
 // handleImport runs an import while the server serves its other organizations. It streams the progress, then the
-// reports. If the client goes away, the import stops; that of another chat server can be continued.
+// reports. If the client disconnects, the import stops. An import from another chat server can be continued.
 func (o *operator) handleImport(dir string, log *slog.Logger) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var in importRequest
@@ -189,11 +190,11 @@ func (o *operator) handleImport(dir string, log *slog.Logger) http.HandlerFunc {
 			answer.Encode(importLine{Error: errAtEdge(o.edge).Error()})
 			return
 		}
-		if !oneImport.TryLock() {
+		if !importLock.TryLock() {
 			answer.Encode(importLine{Error: "another import is running"})
 			return
 		}
-		defer oneImport.Unlock()
+		defer importLock.Unlock()
 		secret, err := LoadSecret(dir)
 		if err != nil {
 			answer.Encode(importLine{Error: err.Error()})

@@ -45,8 +45,8 @@ func (d clusterDisk) reserveNumber(subdomain string, wanted realm.ID, free bool)
 	return id, err
 }
 
-// noteKeys notes the hashes of the API keys for the last step, in which the leader compares them with its accounts.
-func (d clusterDisk) noteKeys(id realm.ID, hashes [][32]byte) { d.keys[id] = hashes }
+// storeKeys stores the hashes of the API keys for the last step, in which the leader compares them with its accounts.
+func (d clusterDisk) storeKeys(id realm.ID, hashes [][32]byte) { d.keys[id] = hashes }
 
 // Bounds returns the last fact of a complete organization.
 func (d clusterDisk) Bounds(id realm.ID) (rows, last realm.Seq, err error) {

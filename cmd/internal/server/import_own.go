@@ -66,14 +66,15 @@ func ImportOwn(x OwnImport) (digest string, err error) {
 	}
 	defer end()
 	disk := snapshot.Disk{Store: store}
-	have, err := FindOrganizations(disk)
+	organizations, err := FindOrganizations(disk)
 	if err != nil {
 		return "", err
 	}
 	o := migration.OwnOptions{Subdomain: x.Subdomain, NewKeys: x.NewKeys, Secret: secret, Progress: x.Progress}
 	d, err := migration.ImportOwn(context.Background(), f, o, migration.OwnTarget{Disk: disk, Files: uploads,
-		Find: have.find, Reserve: have.reserve, KeyOwner: func(hash [32]byte) realm.ID { return have.byKeyHash[hash] },
-		Verify: func(id realm.ID) (snapshot.Digest, error) { return storedDigest(disk, id) }})
+		Find: organizations.find, Reserve: organizations.reserve,
+		KeyOwner: func(hash [32]byte) realm.ID { return organizations.byKeyHash[hash] },
+		Verify:   func(id realm.ID) (snapshot.Digest, error) { return storedDigest(disk, id) }})
 	return d.String(), err
 }
 
@@ -157,16 +158,16 @@ func (o *operator) importOwn(ctx context.Context, in importRequest, secret []byt
 		}}
 	reserve, reserveFree := o.orgs.ReserveRealm, o.orgs.ReserveFreeRealm
 	if o.core != nil {
-		// An import whose client has gone away still removes its texts and rows.
+		// An import whose client has disconnected still removes its texts and rows.
 		d := newClusterDisk(&cluster.Importer{Ctx: context.WithoutCancel(ctx), Core: o.core, Edge: o.edge})
 		to.Disk, to.Files, to.Verify, to.Serve = d, o.importFiles(), nil, nil
-		to.NoteKeys = d.noteKeys
+		to.StoreKeys = d.storeKeys
 		reserve, reserveFree = d.reserve, d.reserveFree
 	}
-	note := ""
+	claimFile := "" // has the number that this import has reserved
 	to.Reserve = func(subdomain string, wanted realm.ID) (id realm.ID, err error) {
-		note = filepath.Join(o.data, "imports", "own-"+subdomain)
-		if claimed := o.claimedBy(note); claimed != 0 {
+		claimFile = filepath.Join(o.data, "imports", "own-"+subdomain)
+		if claimed := o.readClaim(claimFile); claimed != 0 {
 			id, err = reserve(subdomain, claimed)
 		} else {
 			id, err = reserveFree(subdomain, wanted)
@@ -174,11 +175,12 @@ func (o *operator) importOwn(ctx context.Context, in importRequest, secret []byt
 		if err != nil {
 			return 0, err
 		}
-		return id, errors.Join(os.MkdirAll(filepath.Dir(note), 0o700), writeAndSync(note, fmt.Append(nil, id)))
+		err = os.MkdirAll(filepath.Dir(claimFile), 0o700)
+		return id, errors.Join(err, writeAndSync(claimFile, fmt.Append(nil, id)))
 	}
 	defer func() {
-		if note != "" {
-			os.Remove(note) // nothing is left of a failed import
+		if claimFile != "" {
+			os.Remove(claimFile) // nothing is left of a failed import
 		}
 	}()
 	d, err := migration.ImportOwn(ctx, f, migration.OwnOptions{Subdomain: in.Realm, NewKeys: in.NewKeys, Secret: secret,
@@ -186,10 +188,10 @@ func (o *operator) importOwn(ctx context.Context, in importRequest, secret []byt
 	return d.String(), err
 }
 
-// claimedBy returns the number that the same import has claimed before, if the process was killed meanwhile, so that
-// its texts and rows are removed; 0: there is none.
-func (o *operator) claimedBy(note string) realm.ID {
-	text, err := os.ReadFile(note)
+// readClaim returns the number that an earlier attempt of the same import has reserved before the process was killed,
+// so that its texts and rows are removed; 0: there is none.
+func (o *operator) readClaim(file string) realm.ID {
+	text, err := os.ReadFile(file)
 	if err != nil {
 		return 0
 	}

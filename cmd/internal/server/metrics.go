@@ -80,7 +80,7 @@ type metricReading struct {
 	http   park.Stats
 	realm  actors.RealmMetrics
 	store  snapshot.Metrics
-	copy   replicated.Status // zero unless this is a core of a cluster
+	raft   replicated.Status // zero unless this is a core of a cluster
 	bucket s3.Stats          // zero if the files are in the data directory
 }
 
@@ -102,13 +102,13 @@ func (s *Server) readMetrics() *metricReading {
 	if s.store != nil {
 		r.store = s.store.Metrics()
 	}
-	if s.copy != nil {
-		r.copy = s.copy.Status()
+	if s.coreNode != nil {
+		r.raft = s.coreNode.Status()
 	}
 	return r
 }
 
-// metric is a number without labels that the server counts anyway.
+// metric is a number without labels.
 type metric struct {
 	name    string
 	kind    prometheus.ValueType
@@ -130,46 +130,46 @@ var allMetrics = describe(append([]metric{
 	{
 		name: "parley_cluster_leader", kind: prometheus.GaugeValue,
 		meaning: "1 while this core is the leader of its cluster.",
-		read:    func(r *metricReading) int64 { return oneIf(r.copy.Leading) },
+		read:    func(r *metricReading) int64 { return oneIf(r.raft.Leading) },
 	},
 	{
 		name: "parley_cluster_term", kind: prometheus.GaugeValue,
 		meaning: "Raft term that this core knows; it rises with every election.",
-		read:    func(r *metricReading) int64 { return int64(r.copy.Term) },
+		read:    func(r *metricReading) int64 { return int64(r.raft.Term) },
 	},
 	{
 		name: "parley_cluster_applied_index", kind: prometheus.GaugeValue,
 		meaning: "Index of the last entry of the replicated log that the store of this core contains.",
-		read:    func(r *metricReading) int64 { return int64(r.copy.Applied) },
+		read:    func(r *metricReading) int64 { return int64(r.raft.Applied) },
 	},
 	{
 		name: "parley_cluster_unapplied_entries", kind: prometheus.GaugeValue,
 		meaning: "Committed entries of the replicated log that this core has not applied.",
 		read: func(r *metricReading) int64 {
-			return int64(r.copy.Commit - min(r.copy.Commit, r.copy.Applied))
+			return int64(r.raft.Commit - min(r.raft.Commit, r.raft.Applied))
 		},
 	},
 	{
 		name: "parley_cluster_log_entries", kind: prometheus.GaugeValue,
 		meaning: "Entries of the replicated log after the last Raft snapshot; a start of this core reads them again.",
 		read: func(r *metricReading) int64 {
-			return int64(r.copy.Last - min(r.copy.Last, r.copy.SnapshotIndex))
+			return int64(r.raft.Last - min(r.raft.Last, r.raft.SnapshotIndex))
 		},
 	},
 	{
 		name: "parley_cluster_leader_silence_seconds", kind: prometheus.GaugeValue, scale: 1e-3,
 		meaning: "Time since the last message of the leader; 0 at the leader.",
-		read:    func(r *metricReading) int64 { return r.copy.Contact.Milliseconds() },
+		read:    func(r *metricReading) int64 { return r.raft.Contact.Milliseconds() },
 	},
 	{
 		name: "parley_cluster_backups_installed_total", kind: prometheus.CounterValue,
 		meaning: "Backups of the leader that this core has installed because it was too far behind.",
-		read:    func(r *metricReading) int64 { return r.copy.Installs },
+		read:    func(r *metricReading) int64 { return r.raft.Installs },
 	},
 	{
 		name: "parley_cluster_logs_compared_total", kind: prometheus.CounterValue,
 		meaning: "Comparisons of the logs of all cores without a difference. A difference stops the core.",
-		read:    func(r *metricReading) int64 { return r.copy.Verified },
+		read:    func(r *metricReading) int64 { return r.raft.Verified },
 	},
 	{
 		name: "parley_turns_total", kind: prometheus.CounterValue,
@@ -234,7 +234,7 @@ var allMetrics = describe(append([]metric{
 	},
 	{
 		name: "parley_messages_archived_total", kind: prometheus.CounterValue,
-		meaning: "Messages that users or retention policies deleted; they go to the archive.",
+		meaning: "Messages that users or retention policies deleted; they are moved to the archive.",
 		read:    func(r *metricReading) int64 { return r.orgs.MessagesArchived.Load() },
 	},
 	{

@@ -21,18 +21,18 @@ import (
 	"parley/wire/peer"
 )
 
-// joinTimeout is how long an edge that starts tries to reach a core before it gives up.
+// joinTimeout is how long an edge that starts tries to reach a core before it returns an error.
 const joinTimeout = time.Minute
 
-// sharedSettings are the settings that an edge takes over from its core, unless it has its own. Clients must not
-// notice which node they talk to.
+// sharedSettings are the settings that an edge gets from its core, unless an operator has set them at the edge. Clients
+// must not notice which node they use.
 var sharedSettings = []string{
 	"url", "rate-limit", "anonymous-rate-limit", "login-limit", "max-body", "upload-quota", "jwt-keys",
 	"open-organizations", "archive-days", "mail-domain", "max-channels", "daily-channels", "request-channels",
 	"request-subscriptions", "max-groups", "daily-groups", "max-bots", "registration-size", "daily-invites",
 }
 
-// filesSetting is the name of the setting for the place of files. Edges, which have none, do not take it over.
+// filesSetting is the name of the setting for the place of files. Edges have no files and ignore it.
 const filesSetting = "files"
 
 // Text returns the value of the setting in s as an operator writes it.
@@ -62,8 +62,8 @@ func (s *Settings) shared() map[string]string {
 	return values
 }
 
-// takeOver replaces the shared settings that no operator has set at this node.
-func (c *Config) takeOver(values map[string]string) error {
+// applyShared sets the shared settings that no operator has set at this node.
+func (c *Config) applyShared(values map[string]string) error {
 	for i := range AllSettings {
 		x := &AllSettings[i]
 		text, ok := values[x.Name]
@@ -78,7 +78,7 @@ func (c *Config) takeOver(values map[string]string) error {
 }
 
 // openNode reads which node of a cluster this server is, or joins a cluster. It returns nil for a single node. An edge
-// connects to its core and takes over its settings.
+// connects to its core and gets its settings.
 func openNode(c *Config) (*cluster.Directory, *edgeNode, error) {
 	var d *cluster.Directory
 	var err error
@@ -148,13 +148,13 @@ func join(c *Config) (*cluster.Directory, error) {
 	return d, err
 }
 
-// edgeNode is what makes a server an edge.
+// edgeNode is the part of a server that makes it an edge.
 type edgeNode struct {
 	*cluster.Edge
 	greeted *cluster.Greeted
 }
 
-// connectEdge connects an edge to its core and takes over its settings.
+// connectEdge connects an edge to its core and applies its settings.
 func connectEdge(c *Config, d *cluster.Directory) (*edgeNode, error) {
 	e, err := cluster.NewEdge(cluster.EdgeOptions{Directory: d, Program: c.Program, Log: c.Log,
 		MaxReplicas: c.MaxReplicas, MaxReplicaBytes: int64(c.replicaMemory())})
@@ -165,7 +165,7 @@ func connectEdge(c *Config, d *cluster.Directory) (*edgeNode, error) {
 	defer cancel()
 	g, err := e.Greet(ctx)
 	if err == nil {
-		err = c.takeOver(g.Settings)
+		err = c.applyShared(g.Settings)
 	}
 	if err != nil {
 		e.Close()
@@ -174,7 +174,7 @@ func connectEdge(c *Config, d *cluster.Directory) (*edgeNode, error) {
 	return &edgeNode{e, g}, nil
 }
 
-// openEdge opens an edge: everything is in memory, and organizations are loaded when they are asked for.
+// openEdge opens an edge: everything is in memory, and organizations are loaded at their first request.
 func (s *Server) openEdge() (err error) {
 	g := s.edge.greeted
 	s.sites, s.secret = newSiteTable(s.URL), g.Secret
@@ -267,13 +267,13 @@ func (s *Server) openEdgeEndpoints() (err error) {
 	return err
 }
 
-// edgeCluster is the cluster as an edge's HTTP server sees it.
+// edgeCluster gives an edge's HTTP server access to the cluster.
 type edgeCluster struct {
 	*actors.Server
 	*cluster.Edge
 }
 
-// Tick and CloseQueue are methods of both; the owner has to be asked.
+// Tick and CloseQueue are methods of both; these send the requests to the owner.
 func (c edgeCluster) Tick(id realm.ID)                        { c.Edge.Tick(id) }
 func (c edgeCluster) CloseQueue(id realm.ID, q realm.QueueID) { c.Edge.CloseQueue(id, q) }
 func (c edgeCluster) Close()                                  {}
@@ -293,7 +293,7 @@ func (s *Server) startCore(o *operator) (err error) {
 	}
 	settings[filesSetting] = place
 	s.core, err = cluster.StartCore(cluster.CoreOptions{
-		Directory: s.node, Node: s.copy, Orgs: s.orgs, Disk: s.copy.Disk, HTTP: s.http, Log: s.log, Now: now,
+		Directory: s.node, Node: s.coreNode, Orgs: s.orgs, Disk: s.coreNode.Disk, HTTP: s.http, Log: s.log, Now: now,
 		Program: s.config.Program, Files: place, Settings: settings, Secret: s.secret, Generation: s.tools.Generation,
 		Pushes:  s.tools.Push != nil,
 		Bouncer: s.tools.PushBouncer, DevelopmentLogin: s.tools.Dev, Command: o.run,
@@ -307,7 +307,7 @@ func (s *Server) startCore(o *operator) (err error) {
 		Digest: func(id realm.ID) (realm.Seq, string, error) { return stateDigest(o, id) }}, s.orgs, s.sites.subdomain)
 	o.edge = s.link
 	if err == nil {
-		s.link.FollowLeader(s.copy)
+		s.link.FollowLeader(s.coreNode)
 		s.startLeadership()
 	}
 	return err

@@ -43,7 +43,7 @@ func ClusterDissolve(data string, acceptLoss bool) (applied uint64, err error) {
 	if err := CheckDataVersion(data); err != nil {
 		return 0, err
 	}
-	if err := keepFileOwner(data); err != nil {
+	if err := inheritFileOwner(data); err != nil {
 		return 0, err
 	}
 	return cluster.Dissolve(data, acceptLoss)
@@ -96,17 +96,17 @@ func clusterRemove(o *operator, args map[string]string) (any, error) {
 		}
 	}
 	if o.core != nil {
-		// The answer leaves first: the command may have been given at that node.
-		time.AfterFunc(moveLeaderAfter, func() { o.core.CutOff(args["node"]) })
+		// The answer is sent first: the command may have been given at that node.
+		time.AfterFunc(moveLeaderDelay, func() { o.core.CutOff(args["node"]) })
 	}
 	return map[string]any{"removed": args["node"]}, nil
 }
 
 // errLeaderLeaves is the answer of a leader that has to be removed. It lets another core lead first, which removes it:
-// without that, an election would follow, and nobody could send for about a second.
+// without that, an election would follow, and no user could send for about a second.
 var errLeaderLeaves = errors.New("the core is the leader; another core will become the leader and remove it")
 
-// leaveLeadership moves the leadership after the answer to a command, which is errLeaderLeaves, has left.
+// leaveLeadership returns errLeaderLeaves, and moves the leadership after this answer has been sent.
 func (o *operator) leaveLeadership() error {
 	if o.core.Voters() < 2 {
 		return errors.New("this is the only core with a vote: to end the cluster, stop it and use " +
@@ -115,7 +115,7 @@ func (o *operator) leaveLeadership() error {
 	if o.leaving.CompareAndSwap(false, true) {
 		go func() {
 			defer o.leaving.Store(false)
-			time.Sleep(moveLeaderAfter)
+			time.Sleep(moveLeaderDelay)
 			if err := o.moveLeader(); err != nil {
 				o.log.Error("moving the leadership failed, so the core is not removed", "err", err)
 			}
@@ -127,16 +127,15 @@ func (o *operator) leaveLeadership() error {
 const (
 	// leaveTimeout is how long a leader may take to find a core that takes over and removes it.
 	leaveTimeout = 10 * time.Second
-	// leavePoll is how often the command is given again meanwhile.
-	leavePoll = 20 * time.Millisecond
+	// leaveRetryInterval is the time between two attempts meanwhile.
+	leaveRetryInterval = 20 * time.Millisecond
 )
 
-// runAgain executes a command until its answer is not errLeaderLeaves, which may be that of another node. After this
-// answer the links to the old leader end, perhaps in the middle of the next one, so every error is followed by another
-// try.
-func (o *operator) runAgain(name string, args map[string]string) (answer any, err error) {
+// runWithRetry executes a command again while its error is errLeaderLeaves, of this or another node. After this error
+// the links to the old leader end, perhaps during the next attempt, so it then retries after every error.
+func (o *operator) runWithRetry(name string, args map[string]string) (answer any, err error) {
 	leaves := false
-	for end := time.Now().Add(leaveTimeout); ; time.Sleep(leavePoll) {
+	for end := time.Now().Add(leaveTimeout); ; time.Sleep(leaveRetryInterval) {
 		answer, err = o.run(name, args)
 		if err == nil || time.Now().After(end) {
 			return answer, err
@@ -204,10 +203,10 @@ func clusterLevel(o *operator, _ map[string]string) (any, error) {
 	return map[string]any{"level": int(o.core.Node.Level()), "raised": raised}, nil
 }
 
-// moveLeaderAfter is how long the answer to a command has to leave before the leader moves.
-const moveLeaderAfter = 50 * time.Millisecond
+// moveLeaderDelay is the time for sending the answer to a command before the leadership moves.
+const moveLeaderDelay = 50 * time.Millisecond
 
-// clusterMoveLeader moves the organizations to another core.
+// clusterMoveLeader moves the leadership to another core.
 func clusterMoveLeader(o *operator, _ map[string]string) (any, error) {
 	if o.node == nil {
 		return nil, errSingleNode
@@ -218,9 +217,9 @@ func clusterMoveLeader(o *operator, _ map[string]string) (any, error) {
 	if o.core.Voters() < 2 {
 		return nil, errOnlyCore
 	}
-	// The answer leaves first: the links of a leader end with its leadership.
+	// The answer is sent first: the links of a leader end with its leadership.
 	go func() {
-		time.Sleep(moveLeaderAfter)
+		time.Sleep(moveLeaderDelay)
 		if err := o.moveLeader(); err != nil {
 			o.log.Error("moving the leadership failed", "err", err)
 		}

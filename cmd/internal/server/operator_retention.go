@@ -11,19 +11,19 @@ import (
 
 // Timing of retention restore.
 const (
-	// restoreWait is how long the command waits until everything is restored. The client gives up after a minute. The
-	// server goes on in any case, also after a restart.
+	// restoreWait is how long the command waits until everything is restored. The client has a timeout of a minute. The
+	// server continues in any case, also after a restart.
 	restoreWait = 50 * time.Second
 	restorePoll = 50 * time.Millisecond
 )
 
-// view calls fn with a view of the organization that the arguments name.
-func (o *operator) view(args map[string]string, fn func(realm.View) (any, error)) (any, error) {
+// view calls read with a view of the organization that the arguments name.
+func (o *operator) view(args map[string]string, read func(realm.View) (any, error)) (any, error) {
 	id, err := o.realm(args)
 	if err != nil {
 		return nil, err
 	}
-	return o.orgs.View(id, systemCaller, fn)
+	return o.orgs.View(id, systemCaller, read)
 }
 
 // retentionList lists the archives of deleted messages, oldest first.

@@ -10,7 +10,7 @@ import (
 	"parley/wire"
 )
 
-// organizations is a wire.Organizations.
+// organizations implements wire.Organizations.
 type organizations struct {
 	sites *siteTable
 	orgs  *actors.Server

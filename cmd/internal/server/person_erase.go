@@ -14,34 +14,34 @@ import (
 	"parley/snapshot"
 )
 
-// erasureTurn is how long one call of user-erase works. The client of the control socket waits a minute, and repeats
-// the call until everything is removed.
-const erasureTurn = 20 * time.Second
+// erasureCallTime is how long one call of user-erase works. The client of the control socket waits a minute, and
+// repeats the call until everything is removed.
+const erasureCallTime = 20 * time.Second
 
-// Kept is data of a person that an erasure leaves, with the reason.
-type Kept struct {
+// RemainingData is data of a person that an erasure does not remove, with the reason.
+type RemainingData struct {
 	Kind   string `json:"kind"`
 	Count  int    `json:"count,omitempty"`
 	Reason string `json:"reason"`
 }
 
 // Certificate says which data of a person were removed. Signature is by the server's secret; Digest is the SHA-256 of
-// what the certificate says without the two.
+// the certificate without these two fields.
 type Certificate struct {
-	Organization     string         `json:"organization"`
-	OrganizationUUID string         `json:"organization_uuid"`
-	User             realm.UserID   `json:"user_id"`
-	Began            string         `json:"began"`
-	Finished         string         `json:"finished"`
-	Removed          map[string]int `json:"removed"`
-	Kept             []Kept         `json:"kept"`
-	Digest           string         `json:"digest"`
-	Signature        string         `json:"signature"`
+	Organization     string          `json:"organization"`
+	OrganizationUUID string          `json:"organization_uuid"`
+	User             realm.UserID    `json:"user_id"`
+	Began            string          `json:"began"`
+	Finished         string          `json:"finished"`
+	Removed          map[string]int  `json:"removed"`
+	Kept             []RemainingData `json:"kept"`
+	Digest           string          `json:"digest"`
+	Signature        string          `json:"signature"`
 }
 
-// userErase deletes the data of a person for good, and then the bytes that the disk still has. It works for some time;
-// while the answer's done is false, the same command with the user's id continues. The answer of the last call has the
-// certificate.
+// userErase deletes the data of a person for good, and then the bytes that the disk still has. One call takes at most
+// erasureCallTime; while the answer's done is false, the same command with the user's id continues. The answer of the
+// last call has the certificate.
 func userErase(o *operator, args map[string]string) (any, error) {
 	id, u, err := o.userByID(args)
 	if err != nil {
@@ -50,7 +50,7 @@ func userErase(o *operator, args map[string]string) (any, error) {
 	if _, err := execute(o.orgs, id, systemCaller, realm.EraseUser{User: u}); err != nil {
 		return nil, err
 	}
-	until := time.Now().Add(erasureTurn)
+	until := time.Now().Add(erasureCallTime)
 	e, left := realm.Erasure{}, 0
 	for e.Done == 0 {
 		if e, err = execute(o.orgs, id, systemCaller, realm.StepErasure{User: u}); err != nil {
@@ -122,7 +122,7 @@ func (o *operator) eraseBytes(id realm.ID, e realm.Erasure) error {
 // certificate returns the certificate of a completed erasure.
 func (o *operator) certificate(id realm.ID, u realm.UserID, e realm.Erasure) (*Certificate, error) {
 	c := &Certificate{User: u, Began: showTime(e.At), Finished: showTime(e.Done), Removed: map[string]int{},
-		Kept: []Kept{
+		Kept: []RemainingData{
 			{"account", 1, "an empty account without name and address, which messages of others refer to"},
 			{"time of the last activity", 1, "nobody sees it"},
 			{"quotes", 0, "words of the person in messages of others belong to those messages"},
@@ -135,8 +135,8 @@ func (o *operator) certificate(id realm.ID, u realm.UserID, e realm.Erasure) (*C
 	}
 	_, err := o.orgs.View(id, systemCaller, func(v realm.View) (any, error) {
 		c.Organization, c.OrganizationUUID = v.Org().Name, v.Org().UUID
-		k := v.KeptOf(u)
-		for _, x := range []Kept{
+		k := v.RemainingDataOf(u)
+		for _, x := range []RemainingData{
 			{"deleted messages", k.HeldMessages, "under a legal hold of a channel or of another user"},
 			{"deleted messages", k.RestoredMessages, "in an archive that is being restored: repeat the command"},
 			{"deleted files", k.SharedFiles, "deleted messages of others use them; they go with these messages"},

@@ -66,7 +66,7 @@ type Config struct {
 	// Handover enables upgrades without downtime: a new process of the same program takes over from this one. nil: not
 	// possible.
 	Handover *Handover
-	// Program is the version of the program, by which the nodes of a cluster see that one runs another release.
+	// Program is the version of the program. The nodes of a cluster compare it with theirs.
 	Program string
 	// Now is the wall clock of the organizations; nil: the system's. It is for tests.
 	Now func() time.Time
@@ -104,7 +104,7 @@ type Server struct {
 	renderer   wire.Renderer // shared by realms and endpoints, so that each Markdown configuration is prepared once
 	files      *files.Store
 	bucket     *s3.Bucket    // where files are; nil: in the data directory
-	ownerKnown chan struct{} // closed when it is known whose the files in the bucket are; nil without a bucket
+	ownerKnown chan struct{} // closed when the owner of the files in the bucket is known; nil without a bucket
 	passwords  *httpd.Passwords
 	tools      *wire.Tools
 	dispatcher *dispatch.Dispatcher
@@ -120,9 +120,10 @@ type Server struct {
 
 	node *cluster.Directory // nil: a single node
 	core *cluster.Core      // nil unless this is a core of a cluster
-	copy *cluster.CoreNode  // of the organizations; nil unless this is a core
-	link *cluster.Edge      // to the leader; nil unless this is a core
-	edge *edgeNode          // nil unless this is an edge of a cluster
+	// coreNode has the store and the replicated log; nil unless this is a core
+	coreNode *cluster.CoreNode
+	link     *cluster.Edge // to the leader; nil unless this is a core
+	edge     *edgeNode     // nil unless this is an edge of a cluster
 
 	turnLatency *prometheus.HistogramVec // the actors report to it
 
@@ -182,8 +183,8 @@ func Start(c Config) (*Server, error) {
 	}
 	s.announceWebApp()
 	if s.edge == nil {
-		// A start that failed leaves no trace: the program of before can start again.
-		s.noteDataVersion()
+		// Not before the start has succeeded: after a failed one, the previous program can start again.
+		s.recordDataVersion()
 		s.startOutbox()
 	}
 	s.log.Info("serving", "url", s.URL, "listen", s.Listen, "data", s.Data, "version", wire.Version,
@@ -273,10 +274,10 @@ func (s *Server) open(preloaded *actors.Preloaded) (err error) {
 	if s.store, err = s.openStore(); err != nil {
 		return StartError(s.Data, err)
 	}
-	if s.copy == nil {
+	if s.coreNode == nil {
 		go s.watchStore()
 	} else {
-		go s.watchCopy()
+		go s.watchCoreNode()
 	}
 	s.sites = newSiteTable(s.URL)
 	if s.secret, err = LoadSecret(s.Data); err != nil {
@@ -289,8 +290,8 @@ func (s *Server) open(preloaded *actors.Preloaded) (err error) {
 	s.encodings = wire.NewEventEncodings()
 	var journal actors.Disk = disk
 	var others actors.Cluster
-	if s.copy != nil {
-		journal, others = s.copy.Journal(), s.copy.Journal()
+	if s.coreNode != nil {
+		journal, others = s.coreNode.Journal(), s.coreNode.Journal()
 	}
 	if s.orgs, err = actors.Open(journal, actors.Options{
 		Cluster:     others,
@@ -337,7 +338,7 @@ func (s *Server) fatal(err error) {
 	s.config.Fatal(err)
 }
 
-// buildTools makes what endpoints use, and starts the background work.
+// buildTools makes the tools of the endpoints, and starts the background work.
 func (s *Server) buildTools() error {
 	rootHost := s.sites.site("").Host
 	s.passwords = httpd.NewPasswords()
@@ -409,16 +410,16 @@ func (s *Server) buildTools() error {
 	s.exports = newExporter(s.orgs, s.sites, s.files, s.log)
 	s.orgs.AddOwnerTask(s.exports)
 	var leftovers func() error
-	var owner func() bool
+	var checkOwner func() bool
 	if s.bucket != nil {
-		leftovers, owner = s.bucket.RemoveLeftovers, s.checkFileOwner
+		leftovers, checkOwner = s.bucket.RemoveLeftovers, s.checkFileOwner
 	}
-	s.sweeper = newSweeper(s.orgs, s.files, leftovers, owner, s.ownerKnown, s.log)
+	s.sweeper = newSweeper(s.orgs, s.files, leftovers, checkOwner, s.ownerKnown, s.log)
 	s.eraser = newTextEraser(snapshot.Disk{Store: s.store}, s.orgs, s.sweeper.sweepSoon, s.log)
 	s.linkMarks = newLinkMarker(s.orgs, snapshot.Disk{Store: s.store}, s.log, linkMarkDelay)
 	s.setEmojiTable()
 	s.tools.StartExport = s.exports.add
-	s.tools.RoomFor = s.space.roomFor
+	s.tools.CheckSpace = s.space.checkSpace
 	s.tools.SubdomainTaken = func(name string) bool {
 		_, _, taken := s.orgs.RealmByName(name)
 		return taken
@@ -498,7 +499,7 @@ func (s *Server) newDispatcher(sender *mail.Sender, pusher *push.Pusher) *dispat
 // createDemo creates a demo organization or a crowd if the settings ask for one and the data directory is empty. At a
 // later start it only prints the accounts of the demo organization again.
 func (s *Server) createDemo() error {
-	if !s.Demo && s.DemoCrowd == "" || s.handover.isSuccessor() || !s.isFounder() {
+	if !s.Demo && s.DemoCrowd == "" || s.handover.isSuccessor() || !s.mayCreateDemo() {
 		return nil
 	}
 	out := s.config.Output
@@ -557,7 +558,7 @@ func (s *Server) openEndpoints() (err error) {
 	s.handover.connect(s)
 	o := &operator{
 		orgs: s.orgs, sites: s.sites, passwords: s.passwords, store: s.store, handover: s.handover, files: s.files,
-		push: s.push, roomFor: s.space.roomFor, data: s.Data, sign: newSigner(s.secret),
+		push: s.push, checkSpace: s.space.checkSpace, data: s.Data, sign: newSigner(s.secret),
 		log: s.log, node: s.node, moveLeader: s.moveLeader,
 	}
 	if err = s.startCore(o); err != nil {

@@ -190,15 +190,14 @@ var AllSettings = []Setting{
 
 	{
 		Name: "upgrade-timeout", Type: Duration, Default: "30s", Group: groupGeneral,
-		Meaning: "how long a new program that is to take over may take until it asks for the data; " +
-			"one that hangs is ended then, and the running server goes on",
+		Meaning: "how long a new program may take, during an upgrade, until it sends its first request to the " +
+			"running server; one that hangs is ended then, and the running server continues",
 		field: func(s *Settings) any { return &s.UpgradeTimeout },
 	},
 	{
 		Name: "accept-data-loss", Type: Switch, Default: "false", Group: groupGeneral,
-		Meaning: "start although stored messages are missing, which parley log check names, and go on without them; " +
-			"a backup may have them",
-		field: func(s *Settings) any { return &s.AcceptDataLoss },
+		Meaning: "start although stored messages are missing; parley log check lists them, and a backup may have them",
+		field:   func(s *Settings) any { return &s.AcceptDataLoss },
 	},
 	{
 		Name: "listen", Type: Text, Default: "127.0.0.1:9991", Group: groupNetwork,
@@ -310,7 +309,7 @@ var AllSettings = []Setting{
 	{
 		Name: "files", Type: Text, Group: groupGeneral,
 		Meaning: "where uploaded files, pictures and exports are: s3://BUCKET/FOLDER?endpoint=https://HOST&" +
-			"region=NAME&path-style=true (default: where they are already, at first the data directory)",
+			"region=NAME&path-style=true (default: the recorded place, at first the data directory)",
 		field: func(s *Settings) any { return &s.Files },
 	},
 	{
@@ -322,7 +321,7 @@ var AllSettings = []Setting{
 	{
 		Name: "disk-min-free", Type: Number, Default: "256", Group: groupLimits,
 		Meaning: "MiB of free disk space below which no files are stored (uploads, exports, thumbnails, backups); " +
-			"messages still are",
+			"messages are still stored",
 		field: func(s *Settings) any { return &s.DiskMinFree },
 	},
 	{
@@ -333,7 +332,7 @@ var AllSettings = []Setting{
 	{
 		Name: "disk-read-only", Type: Number, Default: "64", Group: groupLimits,
 		Meaning: "MiB of free disk space below which every change is refused with status 507, or 503 by a core of " +
-			"several; reads and polls go on, and changes too once there is space; 0: only when a write finds no space",
+			"several, until there is space; reads and polls continue; 0: only after a write has found no space",
 		field: func(s *Settings) any { return &s.DiskReadOnly },
 	},
 	{
@@ -408,7 +407,7 @@ var AllSettings = []Setting{
 		Name: "registration-size", Type: Number, Default: strconv.Itoa(realm.DefaultLimits.RegistrationSize >> 20),
 		Group: groupLimits,
 		Meaning: "MiB of a registration that all users of an organization share: channels, accounts, groups and " +
-			"smaller lists; what would exceed it cannot be created; 0: no limit",
+			"smaller lists; requests that would exceed it are refused; 0: no limit",
 		field: func(s *Settings) any { return &s.RegistrationSize },
 	},
 
@@ -670,7 +669,7 @@ func (s *Settings) Check(given func(name string) bool) error {
 	if s.SMTPHost != "" && (s.SMTPPort < 1 || s.SMTPPort > 65535) {
 		return fmt.Errorf("smtp-port must be between 1 and 65535, not %d", s.SMTPPort)
 	}
-	if s.Demo || s.DemoCrowd != "" { // for trying things out and for load tests: no limits unless they are set
+	if s.Demo || s.DemoCrowd != "" { // for trials and load tests: no limits unless they are set
 		if !given("rate-limit") {
 			s.RateLimit = 0
 		}
@@ -698,7 +697,7 @@ func (s *Settings) Check(given func(name string) bool) error {
 	return nil
 }
 
-// realmLimits returns the limits of the things that users of an organization create.
+// realmLimits returns the limits of the objects that users of an organization create.
 func (s *Settings) realmLimits() realm.Limits {
 	limit := func(n int) int {
 		if n == 0 {

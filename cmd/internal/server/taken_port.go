@@ -19,16 +19,16 @@ func takenPortError(address string, err error) error {
 	}
 	_, port, _ := net.SplitHostPort(address)
 	n, _ := strconv.Atoi(port)
-	who := "another process"
+	process := "another process"
 	if pid, name := listeningProcess(n); pid != 0 {
-		who = fmt.Sprintf("process %d (%s)", pid, name)
+		process = fmt.Sprintf("process %d (%s)", pid, name)
 	}
 	return fmt.Errorf("%s listens on port %d already: stop it, or choose another port with --listen 127.0.0.1:%d "+
-		"(make run PORT=%d): %w", who, n, n+1, n+1, err)
+		"(make run PORT=%d): %w", process, n, n+1, n+1, err)
 }
 
 // listeningProcess returns the number and the name of the process that listens on a local TCP port. The number is 0 if
-// it belongs to another user or the system does not say.
+// it belongs to another user or cannot be found.
 func listeningProcess(port int) (pid int, name string) {
 	sockets := map[string]bool{}
 	for _, f := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {

@@ -12,7 +12,7 @@ import (
 	"parley/snapshot"
 )
 
-// eraserInterval is the time between two looks for erased texts. Compacting rewrites the rows of an organization, so
+// eraserInterval is the time between two searches for erased texts. Compacting rewrites the rows of an organization, so
 // it happens at most that often.
 const eraserInterval = time.Hour
 
@@ -93,7 +93,7 @@ func (e *textEraser) eraseRow(id realm.ID, p realm.ErasedTexts) error {
 	e.log.Info("bytes of erased texts removed", "realm", id, "messages", p.Messages,
 		"took", time.Since(began).Round(time.Millisecond).String())
 	e.sweepSoon()
-	_, err = execute(e.orgs, id, systemCaller, realm.NoteTextsCompacted{Row: p.Row, Upto: p.Seq})
+	_, err = execute(e.orgs, id, systemCaller, realm.RecordTextsCompacted{Row: p.Row, Upto: p.Seq})
 	return err
 }
 

@@ -9,14 +9,14 @@ import (
 )
 
 // ticketKeys are the keys with which the server encrypts TLS session tickets: clients that connect again then need no
-// full handshake. They exist in the memory of the process only. A successor gets them in the answer in which its
-// predecessor gives way, over the control socket, which only users with access to the data directory can open. They are
-// never on disk and not in backups: with a key an attacker can read recorded sessions of TLS 1.2 whose tickets it
+// full handshake. They exist in the memory of the process only. A successor gets them in the answer with which its
+// predecessor hands over, over the control socket, which only users with access to the data directory can open. They
+// are never on disk and not in backups: with a key an attacker can read recorded sessions of TLS 1.2 whose tickets it
 // encrypts. So after a crash or a restart clients make full handshakes. Its methods may be called by any goroutine.
 type ticketKeys struct {
 	mu     sync.Mutex
 	keys   []ticketKey // newest first; never empty
-	passed bool        // a successor has them: this process makes no further ones
+	shared bool        // a successor has them: this process makes no further ones
 }
 
 // ticketKey is one key. The JSON is for successors.
@@ -29,7 +29,7 @@ type ticketKey struct {
 const (
 	// ticketKeyPeriod is how long new tickets are encrypted with one key.
 	ticketKeyPeriod = 24 * time.Hour
-	// ticketKeyLife is how long tickets of a key are accepted: RFC 8446 lets clients keep a ticket for seven days.
+	// ticketKeyLife is how long tickets of a key are accepted: RFC 8446 lets clients use a ticket for seven days.
 	ticketKeyLife = 7 * 24 * time.Hour
 	// maxTicketKeys is the number of keys that are valid at a time.
 	maxTicketKeys = int(ticketKeyLife/ticketKeyPeriod) + 1
@@ -49,14 +49,14 @@ func (t *ticketKeys) add(now time.Time) {
 	t.keys = append([]ticketKey{k}, t.keys[:min(len(t.keys), maxTicketKeys-1)]...)
 }
 
-// rotate makes a new key if the newest one is too old, or from the future because the clock was set back, and forgets
+// rotate makes a new key if the newest one is too old, or from the future because the clock was set back, and drops
 // keys whose tickets are not valid any more. It returns the valid keys with the newest first, and the time until it
 // must be called again.
 func (t *ticketKeys) rotate(now time.Time) (keys [][32]byte, next time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	age := func(k ticketKey) time.Duration { return now.Sub(time.Unix(k.Made, 0)) }
-	if newest := age(t.keys[0]); !t.passed && (newest >= ticketKeyPeriod || newest < -ticketKeyPeriod) {
+	if newest := age(t.keys[0]); !t.shared && (newest >= ticketKeyPeriod || newest < -ticketKeyPeriod) {
 		t.add(now)
 	}
 	t.keys = append(t.keys[:1], slices.DeleteFunc(t.keys[1:], func(k ticketKey) bool {
@@ -68,16 +68,16 @@ func (t *ticketKeys) rotate(now time.Time) (keys [][32]byte, next time.Duration)
 	return keys, max(ticketKeyPeriod-age(t.keys[0]), time.Minute)
 }
 
-// pass returns the keys for a successor.
-func (t *ticketKeys) pass() []ticketKey {
+// share returns the keys for a successor.
+func (t *ticketKeys) share() []ticketKey {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.passed = true
+	t.shared = true
 	return slices.Clone(t.keys)
 }
 
-// adopt replaces the keys by those of a predecessor, if it sent any.
-func (t *ticketKeys) adopt(keys []ticketKey) {
+// replace replaces the keys by those of a predecessor, if it sent any.
+func (t *ticketKeys) replace(keys []ticketKey) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(keys) > 0 {
@@ -85,7 +85,7 @@ func (t *ticketKeys) adopt(keys []ticketKey) {
 	}
 }
 
-// yieldAnswer is the answer to a successor that asks to take over. Programs of before sent an empty one.
+// yieldAnswer is the answer to a successor that asks to take over. Older programs send an empty one.
 type yieldAnswer struct {
 	TicketKeys []ticketKey `json:"tls_ticket_keys,omitempty"`
 }
@@ -94,7 +94,7 @@ type yieldAnswer struct {
 func encodeYieldAnswer(t *ticketKeys) []byte {
 	var a yieldAnswer
 	if t != nil {
-		a.TicketKeys = t.pass()
+		a.TicketKeys = t.share()
 	}
 	b, err := json.Marshal(a)
 	if err != nil {

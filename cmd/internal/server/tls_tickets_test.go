@@ -36,13 +36,13 @@ func TestTicketKeysRotate(t *testing.T) {
 		t.Fatal(err)
 	}
 	successor := newTicketKeys(at(24 * 9))
-	successor.adopt(answer.TicketKeys)
+	successor.replace(answer.TicketKeys)
 	before, _ := k.rotate(at(24*9 + 1))
 	if after, _ := successor.rotate(at(24*9 + 1)); !slices.Equal(before, after) {
 		t.Error("the successor has other keys")
 	}
 	if late, _ := k.rotate(at(24 * 10)); late[0] != before[0] {
-		t.Error("a server that has passed its keys makes one that its successor does not have")
+		t.Error("a server that has shared its keys makes one that its successor does not have")
 	}
 	if late, _ := successor.rotate(at(24 * 10)); late[0] == before[0] {
 		t.Error("the successor makes no further keys")
@@ -51,7 +51,7 @@ func TestTicketKeysRotate(t *testing.T) {
 		t.Errorf("%d keys after the clock was set back", len(keys))
 	}
 	old, _ := newTicketKeys(start).rotate(start)
-	successor.adopt(nil) // of a predecessor that sends none
+	successor.replace(nil) // of a predecessor that sends none
 	if keys, _ := successor.rotate(at(-48)); len(keys) != 1 || keys[0] == old[0] {
 		t.Error("without keys of the predecessor there are none")
 	}

@@ -63,7 +63,8 @@ func (s *Server) announceWebApp() {
 	}
 }
 
-// askToReload sends the event to the web clients of every organization. It reports whether it got to the end.
+// askToReload sends the event to the web clients of every organization. It reports whether it
+// has reached all of them.
 func (s *Server) askToReload() bool {
 	caller := realm.Caller{System: true, Client: "Internal", Operation: "announce the web app"}
 	for _, id := range s.orgs.Realms() {

@@ -142,7 +142,7 @@ func open(p Place, credentialsFile string, log *slog.Logger, stall time.Duration
 	return b, nil
 }
 
-// Close ends the probe. Requests in progress go on.
+// Close ends the probe. Requests in progress continue.
 func (b *Bucket) Close() {
 	b.mu.Lock()
 	b.close()

@@ -30,7 +30,7 @@ type holdPoint struct {
 // Held is a request that the proxy has stopped.
 type Held struct {
 	Path string
-	// Release lets the request go on. It may be called several times.
+	// Release lets the request continue. It may be called several times.
 	Release func()
 }
 
