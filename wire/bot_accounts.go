@@ -196,10 +196,10 @@ func createBot(c *Call, f createBotForm) (Answer, error) {
 	})
 }
 
-// withBotAvatar calls do with the stored avatar of the request, or with "" if the request has none. It checks the
+// withBotAvatar calls change with the stored avatar of the request, or with "" if the request has none. It checks the
 // permission first, because decoding a picture is expensive.
 func withBotAvatar[A any](
-	c *Call, permitted func(realm.View) error, do func(file string) (A, error),
+	c *Call, permitted func(realm.View) error, change func(file string) (A, error),
 ) (a A, err error) {
 	if err := checkPermission(c, permitted); err != nil {
 		return a, err
@@ -209,9 +209,9 @@ func withBotAvatar[A any](
 		return a, err
 	}
 	if len(files) == 0 {
-		return do("")
+		return change("")
 	}
-	return withSavedAvatar(c, missingFile, tooManyFiles, do)
+	return withSavedAvatar(c, missingFile, tooManyFiles, change)
 }
 
 // botEmail returns the email address of a bot: its short name at the organization's host.

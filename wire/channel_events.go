@@ -30,7 +30,7 @@ func channelVanished(e *realm.ChannelVanished, to *Recipient) any {
 	return channelsDeleted(visible...)
 }
 
-// withoutHiddenArchived returns channels without the archived ones, if this kind of client is not told of archived
+// withoutHiddenArchived returns channels without the archived ones, if this kind of client gets no events of archived
 // channels.
 func withoutHiddenArchived(channels, archived []realm.ChannelID, to *Recipient) []realm.ChannelID {
 	if len(archived) == 0 || to.Has(realm.CapArchivedChannels) {

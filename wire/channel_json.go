@@ -50,7 +50,7 @@ func subscriberListJSON(
 func subscribersJSON(ids []realm.UserID) []byte { return userIDsField("subscribers", ids) }
 
 // encodeChannelsAhead encodes the channels that a registration needs and that are not in the cache. It encodes some
-// channels per view, so that other requests run in between. subscribers also encodes the lists of subscribers.
+// channels per view, so that other requests run in between. With members, it also encodes the lists of subscribers.
 func encodeChannelsAhead(c *Call, members bool) error {
 	list := subscribersJSON
 	if !members {

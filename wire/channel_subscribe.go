@@ -74,8 +74,8 @@ func recentUsers(v realm.View, server presenceReader) func(realm.UserID) bool {
 	return func(u realm.UserID) bool { return v.HasQueue(u) || v.Find(u).IsBot() || seen(u) }
 }
 
-// partialSubscribers returns the partial list of a channel's members in an event. here is the members that are
-// connected; all of them are in the list.
+// partialSubscribers returns the partial list of a channel's members in an event. connected is the members with an
+// event queue; all of them are in the list.
 func partialSubscribers(members, connected ids.Set, to *Recipient) []realm.UserID {
 	out := []realm.UserID{}
 	next := ids.IDs[realm.UserID](connected)

@@ -15,8 +15,8 @@
 //     errorCodes. Tests compare real traffic with the declarations, and [OpenAPI] is made from them.
 //
 // A file has the name of its rule in package realm: channel_edit.go is the protocol of actors/realm/channel_edit.go. It
-// begins with the endpoints and the events; forms and functions follow. A function named ...Object returns the JSON
-// object of a thing, one named ...Section adds a part to the answer of a registration.
+// begins with the endpoints and the events; forms and functions follow. A function named ...Object returns a JSON
+// object, one named ...Section adds a part to the answer of a registration.
 //
 // # One endpoint, end to end
 //

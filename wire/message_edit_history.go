@@ -41,15 +41,15 @@ func getMessageHistory(c *Call, f messageHistoryForm) (Answer, error) {
 			}
 		}
 		p := historyPage{messageHistory: past, call: c, form: f, diffTokens: maxHistoryDiffTokens}
-		if err := p.build(); !errors.Is(err, errTextForgotten) {
+		if err := p.build(); !errors.Is(err, errTextErased) {
 			return p.answer, err
 		}
 	}
 	return nil, realm.BadRequest("Invalid message(s)")
 }
 
-// errTextForgotten means that a text was erased after the history was read: by a deletion or by an edit.
-var errTextForgotten = errors.New("a text of the history was erased in the meantime")
+// errTextErased means that a text was erased after the history was read: by a deletion or by an edit.
+var errTextErased = errors.New("a text of the history was erased in the meantime")
 
 // historyPage is one answer to a request for the edit history.
 type historyPage struct {
@@ -79,7 +79,7 @@ func (p *historyPage) text(version uint16) (realm.Body, error) {
 		return b, err
 	}
 	if !ok {
-		return b, errTextForgotten
+		return b, errTextErased
 	}
 	p.body, p.bodyVersion = b, int(version)+1
 	return b, nil

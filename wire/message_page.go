@@ -23,23 +23,23 @@ const (
 
 // answerMemory counts the memory of an answer while it is collected.
 type answerMemory struct {
-	call       *Call
-	used, held int
+	call           *Call
+	used, reserved int
 }
 
 // add counts n more bytes. It refuses if answers take too much memory.
 func (m *answerMemory) add(n int) error {
-	if m.used += n; m.used <= m.held {
+	if m.used += n; m.used <= m.reserved {
 		return nil
 	}
-	more := m.used - m.held
-	if m.held > 0 || more >= memoryStep { // a small answer takes no more than it needs
+	more := m.used - m.reserved
+	if m.reserved > 0 || more >= memoryStep { // a small answer takes no more than it needs
 		more = max(more, memoryStep)
 	}
 	if err := m.call.reserveMemory(more); err != nil {
 		return err
 	}
-	m.held += more
+	m.reserved += more
 	return nil
 }
 

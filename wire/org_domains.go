@@ -39,7 +39,7 @@ type addDomainForm struct {
 	Subdomains form.Opt[bool]   `form:"allow_subdomains"`
 }
 
-// addDomain adds a domain. Only owners are told about missing parameters.
+// addDomain adds a domain. Only owners learn which parameters are missing.
 func addDomain(c *Call, f addDomainForm) (Answer, error) {
 	err := checkPermission(c, func(v realm.View) error {
 		_, err := v.RequireOwner()

@@ -82,7 +82,7 @@ func PushOriginOf(v realm.View, u realm.UserID, s Site) PushOrigin {
 type PushAnswer struct {
 	Tokens  []realm.PushToken
 	Devices []realm.Device
-	Rights  *realm.SetPushRights // nil: the answer does not tell
+	Rights  *realm.SetPushRights // nil: the answer does not say
 }
 
 // PushRegistration is the registration of a device with the bouncer.

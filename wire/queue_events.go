@@ -212,7 +212,7 @@ func (r *NoticeRenderer) EventsFor(u realm.UserID, q *realm.Queue, queueOptions 
 	if event, render := r.notice.Event, r.eventKind.render; r.eventKind.lazy {
 		to.renderer = nil // it has the audience, and the event can stay in queues for long
 		return r.cached(v, func() []*queue.Event {
-			return []*queue.Event{r.encodedAgain(v, "", func() []byte {
+			return []*queue.Event{r.reencodableEvent(v, "", func() []byte {
 				for _, x := range render(event, to) {
 					return withoutClosingBrace(encode(x))
 				}
@@ -279,14 +279,14 @@ func (r *NoticeRenderer) messageEvent(v variant, local string) *queue.Event {
 	e, ctx := r.message, r.ctx
 	encode := func() []byte { return encodeMessageEvent(e, v, ctx, local) }
 	if e.Message.Body == nil {
-		return r.encodedAgain(v, local, encode)
+		return r.reencodableEvent(v, local, encode)
 	}
 	return &queue.Event{Make: func() ([]byte, bool) { return encode(), true }}
 }
 
-// encodedAgain returns an event that holds its bytes only if there are few of them. Many bytes are shared by the queues
-// of all session actors for a time, and encoded again after it.
-func (r *NoticeRenderer) encodedAgain(v variant, local string, encode func() []byte) *queue.Event {
+// reencodableEvent returns an event that holds its bytes only if they are few. Larger encodings are in a cache that all
+// session actors share, and are made again after they have left it.
+func (r *NoticeRenderer) reencodableEvent(v variant, local string, encode func() []byte) *queue.Event {
 	key, encodings := eventEncoding{r.notice.Event, v, local}, r.encodings
 	return &queue.Event{Make: func() ([]byte, bool) {
 		json := encodings.find(key)

@@ -10,10 +10,10 @@ import (
 
 // WebPageForm is a request for the page of the web app.
 type WebPageForm struct {
-	// Language is the language of the address or of a visitor's browser. Asked says that the address has it: it counts
-	// even if the user prefers another one.
-	Language string
-	Asked    bool
+	// Language is the language of the address or of a visitor's browser. LanguageInPath says that it is from the
+	// address: then it counts even if the user prefers another one.
+	Language       string
+	LanguageInPath bool
 	// Channel and Topic limit the page to a channel, or a topic of it; "" for all.
 	Channel, Topic string
 	// Deferred leaves the state out: the page registers on its own.
@@ -111,7 +111,7 @@ func webPageOf(v realm.View, f WebPageForm) WebPage {
 		Spectators: hasSpectators(v), descriptionHTML: o.DescriptionHTML}
 	if me := v.Me(); me != nil {
 		p.ColorScheme = int(me.IntSetting("color_scheme"))
-		if !f.Asked {
+		if !f.LanguageInPath {
 			p.Language = me.TextSetting("default_language")
 		}
 	} else if p.Language == "" {

@@ -216,9 +216,9 @@ func tusOptionsOfOne(*Call, tusOptionsForm) (RawAnswer, error) {
 
 // beginUploadForm bounds the metadata of a file, its name and type, in bytes.
 type beginUploadForm struct {
-	Tus  string `header:"Tus-Resumable,required,in=1.0.0"`
-	Size int64  `header:"Upload-Length,required,min=0"`
-	Note string `header:"Upload-Metadata,maxlen=4096"`
+	Tus      string `header:"Tus-Resumable,required,in=1.0.0"`
+	Size     int64  `header:"Upload-Length,required,min=0"`
+	Metadata string `header:"Upload-Metadata,maxlen=4096"`
 	// Part is set for files that are joined from several uploads, which this server does not support.
 	Part string `header:"Upload-Concat"`
 }
@@ -226,7 +226,7 @@ type beginUploadForm struct {
 // beginUpload creates a resumable upload after checking the size and the organization's quota. The request can
 // contain the first piece.
 func beginUpload(c *Call, f beginUploadForm) (RawAnswer, error) {
-	name, ok := fileNameFromMetadata(f.Note)
+	name, ok := fileNameFromMetadata(f.Metadata)
 	switch {
 	case f.Part != "":
 		return RawAnswer{}, realm.BadRequest("Uploads are not put together here: Upload-Concat is not supported")
@@ -246,7 +246,7 @@ func beginUpload(c *Call, f beginUploadForm) (RawAnswer, error) {
 		return RawAnswer{}, err
 	}
 	u, err := c.Tools.Files.Begin(c.Realm, UnfinishedUpload{ID: c.Tools.Token(32), Owner: c.Caller.User, Name: name,
-		Metadata: f.Note, Size: f.Size})
+		Metadata: f.Metadata, Size: f.Size})
 	if err != nil {
 		return RawAnswer{}, err
 	}
@@ -272,9 +272,9 @@ func beginUpload(c *Call, f beginUploadForm) (RawAnswer, error) {
 }
 
 // fileNameFromMetadata reads the file name from Upload-Metadata: comma-separated pairs of a key and a base64 value.
-func fileNameFromMetadata(note string) (name string, ok bool) {
+func fileNameFromMetadata(metadata string) (name string, ok bool) {
 	byKey := map[string]string{}
-	for _, pair := range strings.Split(note, ",") {
+	for _, pair := range strings.Split(metadata, ",") {
 		key, value, _ := strings.Cut(strings.TrimSpace(pair), " ")
 		if key == "" {
 			continue

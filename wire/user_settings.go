@@ -137,7 +137,7 @@ func changeSettings(c *Call, f settingsForm, values []realm.SettingValue) (Answe
 		return nil, err
 	}
 	answer := Answer{}
-	if a.Key != "" { // the caller's key is revoked, too: this is the one to go on with
+	if a.Key != "" { // the caller's key is revoked, too: the client continues with this one
 		answer["api_key"] = a.Key
 	}
 	c.NewSecret = a.Session

@@ -148,10 +148,10 @@ func webhookAnswer(c *Call, result integrations.Result) (Answer, error) {
 
 // sendWebhookMessage sends one message of a service.
 func sendWebhookMessage(c *Call, f incomingWebhookForm, m integrations.Message) error {
-	channel := unescapedAgain(f.Channel)
+	channel := unescapedTwice(f.Channel)
 	topic := m.Topic
 	if f.Topic.Set && f.Topic.Value != "" {
-		topic = unescapedAgain(f.Topic.Value)
+		topic = unescapedTwice(f.Topic.Value)
 	}
 	cmd := realm.SendMessage{ToChannel: channel != "", ChannelName: channel, Topic: topic}
 	if id, err := strconv.ParseInt(channel, 10, 64); err == nil {
@@ -182,8 +182,8 @@ func sendWebhookMessage(c *Call, f incomingWebhookForm, m integrations.Message) 
 	return err
 }
 
-// unescapedAgain undoes a second percent-encoding, which some services apply to the address that a user enters.
-func unescapedAgain(s string) string {
+// unescapedTwice undoes a second percent-encoding, which some services apply to the address that a user enters.
+func unescapedTwice(s string) string {
 	if plain, err := url.PathUnescape(s); err == nil {
 		return plain
 	}
@@ -212,8 +212,8 @@ func checkSignature(c *Call, s *integrations.Service, r integrations.Request) er
 }
 
 // webhookError returns the answer to a request that became no message. An event that the server has no text for is a
-// success, so that the service goes on sending others. The bot's owner is told of what does not fit, once a day for
-// each kind.
+// success, so that the service continues to send others. The bot's owner gets a warning, once a day for each
+// kind.
 func webhookError(c *Call, s *integrations.Service, err error) (Answer, error) {
 	var (
 		unsupported *integrations.Unsupported
@@ -222,8 +222,9 @@ func webhookError(c *Call, s *integrations.Service, err error) (Answer, error) {
 		header      *integrations.MissingHeader
 		refused     *integrations.Refused
 	)
-	warn := func(kind, what string) error {
-		_, err := Execute(c, realm.WarnBotOwnerOfPayload{Service: s.Name, Display: s.Display, Kind: kind, What: what})
+	warn := func(kind, request string) error {
+		_, err := Execute(c, realm.WarnBotOwnerOfPayload{
+			Service: s.Name, Display: s.Display, Kind: kind, What: request})
 		return err
 	}
 	switch {

@@ -136,7 +136,7 @@ func TestHostileClients(t *testing.T) {
 			}, bytes: 24 << 10, goroutines: 1, bound: "slow_clients (the others get 503); ReadTimeout", ends: true},
 			{name: "megabytes announced", conns: n, answer: 408, send: func(int) string {
 				return "POST /api/v1/messages HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\nx"
-			}, bytes: float64(512<<20) / float64(n), goroutines: 1, bound: "all_body_bytes (the others get 503)",
+			}, bytes: float64(512<<20) / float64(n), goroutines: 1, bound: "total_body_bytes (the others get 503)",
 				ends: true},
 			{name: "a byte a chunk", conns: small, answer: 400, send: func(int) string {
 				return "POST /api/v1/messages HTTP/1.1\r\nHost: x\r\nAuthorization: " + auth + "\r\nContent-Type: " +
@@ -151,7 +151,7 @@ func TestHostileClients(t *testing.T) {
 					"op=add&flag=read&messages=["+strings.Repeat("1,", 450_000)+"1]")
 			}, bytes: 12 << 20, goroutines: 1,
 				bound: "heavy_requests of json_values, some 60 MB each, four times that before it is collected, and " +
-					"a hundred bodies of 0.9 MB that wait for it, read and taken apart: all_body_bytes"},
+					"a hundred bodies of 0.9 MB that wait for it, read and taken apart: total_body_bytes"},
 			{name: "thousands of requests at once", conns: 10, answer: 200,
 				send:      func(int) string { return strings.Repeat("GET /health HTTP/1.1\r\nHost: x\r\n\r\n", 5000) },
 				readsLate: true, bytes: 1 << 20, goroutines: 1, bound: "one request at a time; WriteTimeout"},

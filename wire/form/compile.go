@@ -356,7 +356,7 @@ func (o *options) has(key string) bool {
 	return ok
 }
 
-// count returns the value of an option that is a number of things, -1 if it is absent.
+// count returns the value of an option that is a number, -1 if it is absent.
 func (o *options) count(key string) int {
 	text, ok := o.take(key)
 	if !ok {

@@ -53,6 +53,6 @@
 // # Text
 //
 // Names and values are valid UTF-8 in every Decode: Values.Add replaces ill-formed sequences by U+FFFD, like browsers
-// and the reference server. So no byte sequence is an error of its own, and none gets further. NUL is an ordinary
+// and the reference server. So ill-formed text is not an error, and never reaches an endpoint. NUL is an ordinary
 // character here; the endpoints that refuse it do so with their own messages.
 package form

@@ -83,7 +83,7 @@ func (s *Server) webAppPage(p *pageRequest, language string) (web.View, error) {
 	c.Caller.Operation = "load the web app"
 	c.ReserveMemory = func(n int) error { return s.reserveMemory(ctx, c, n) }
 	f := wire.WebPageForm{
-		Language: language, Asked: language != "", Channel: p.query("stream"), Topic: p.query("topic"),
+		Language: language, LanguageInPath: language != "", Channel: p.query("stream"), Topic: p.query("topic"),
 		Deferred: p.query("state_data") == "deferred" || ctx.IsHead(),
 		// over TLS, a script too can set a cookie of this prefix
 		LanguageCookie: s.languageCookieName(p), Languages: app.LanguageList(), Translations: s.translations,

@@ -23,7 +23,7 @@
 //     personal records, Message. Messages may come in any order: the engine sorts them by Message.Order, then by their
 //     arrival. Read may be called more than once, and returns the same records in the same order each time.
 //   - The engine checks references, names, lengths, times and duplicates, and drops and counts invalid records. A
-//     format drops the things that have no meaning in Parley, with Sink.Drop. Nothing is left out without a count.
+//     format drops data that has no meaning in Parley, with Sink.Drop. Nothing is left out without a count.
 //   - Texts are Markdown of Parley. The format converts mentions, emphasis and links; the engine renders. A text may
 //     contain the address of a file as File.Address; the engine replaces it with the address of the stored file.
 //   - An error of Read refuses the whole import. Archives are hostile: sizes, depths and cycles are bounded, paths are

@@ -18,7 +18,7 @@ type Source interface {
 type Sink interface {
 	// Put takes a record; the sink does not keep it after returning, so the source may use it again.
 	Put(Record) error
-	// Drop counts things that the format leaves out: n of a kind, such as "messages", with the reason.
+	// Drop counts objects that the format leaves out: n of a kind, such as "messages", with the reason.
 	Drop(kind, reason string, n int)
 	// Size tells the number of bytes that Read reads in total, and how many it has read, for the estimate of the time
 	// left.

@@ -21,5 +21,6 @@
 // The contract:
 //
 //   - An address is accepted only if a channel has its token.
-//   - Nothing of an incomplete mail is posted. If the server closes meanwhile, the sender is told to send it again.
+//   - Nothing of an incomplete mail is posted. If the server closes meanwhile, the sender gets a temporary
+//     error and sends it again.
 package mail

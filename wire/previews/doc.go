@@ -1,6 +1,6 @@
 // Package previews adds previews of linked pages to messages.
 //
-// A message is sent at once, without previews, together with an outbox job. The dispatcher hands the job to Fetcher:
+// A message is sent at once, without previews, together with an outbox job. The dispatcher gives the job to Fetcher:
 //
 //	outbox job ─▶ wire.PreviewLinks ─▶ fetch pages ─▶ wire.RenderPreviews ─▶ job finished
 //	              (render the text)    (at most 5)    (a turn: new HTML)
