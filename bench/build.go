@@ -124,8 +124,8 @@ func answerError(c *swarm.Call, a *swarm.Answer) error {
 	return nil
 }
 
-// callEach makes n calls, one for each connection of the pool at a time, and stops at the first error. got is called
-// with the body of each answer.
+// callEach makes n calls, one for each connection of the pool at a time, and stops at the first error. onAnswer gets
+// the body of each answer.
 func (r *run) callEach(n int, makeCall func(i int) *swarm.Call, onAnswer func(i int, body []byte) error) error {
 	var first error
 	next, pending := 0, 0
@@ -406,11 +406,11 @@ func (a adoptBuilder) Build(r *run, plan crowd.Plan) (*population, error) {
 			return nil, err
 		}
 	}
-	return pop, r.adoptChannels(pop)
+	return pop, r.fetchSubscriptions(pop)
 }
 
-// adoptChannels fetches the subscriptions of each user.
-func (r *run) adoptChannels(pop *population) error {
+// fetchSubscriptions fetches the subscriptions of each user.
+func (r *run) fetchSubscriptions(pop *population) error {
 	r.logf("fetching the subscriptions of %d users", len(pop.people))
 	at := map[[2]int64]int{}
 	return r.callEach(len(pop.people), func(i int) *swarm.Call {

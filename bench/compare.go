@@ -104,7 +104,7 @@ func judge(a, b Figure) (diff string, noise float64, word string) {
 	return diff, noise, "WORSE"
 }
 
-// halfRange returns halfRange the range of a figure, as a share of its value.
+// halfRange returns half the range of a figure, as a share of its value.
 func halfRange(f Figure) float64 {
 	if f.Value == 0 {
 		return 0

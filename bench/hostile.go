@@ -113,7 +113,7 @@ func (h *hostileRun) attackAll(only string) error {
 		members = members[hostileMembers:]
 		if x.prepare != nil {
 			h.until = time.Now().Add(attackLength)
-			h.each(attackers, x.prepare)
+			h.forEach(attackers, x.prepare)
 		}
 		if err := h.measureAttack(x, attackers, victims); err != nil {
 			return err
@@ -124,12 +124,12 @@ func (h *hostileRun) attackAll(only string) error {
 	return err
 }
 
-// each calls do for all members at the same time.
-func (h *hostileRun) each(members []person, do func(*hostileRun, *person)) {
+// forEach calls act for all members at the same time.
+func (h *hostileRun) forEach(members []person, act func(*hostileRun, *person)) {
 	var wg sync.WaitGroup
 	for i := range members {
 		wg.Add(1)
-		go func() { defer wg.Done(); do(h, &members[i]) }()
+		go func() { defer wg.Done(); act(h, &members[i]) }()
 	}
 	wg.Wait()
 }
@@ -143,7 +143,7 @@ func (h *hostileRun) measureAttack(x attack, members, victims []person) error {
 	l := openLoad(h.run, victims, h.channelA, h.watchA.sends)
 	done := make(chan error, 1)
 	go func() { done <- l.openLoop(h.run, victimRate, attackLength) }()
-	h.each(members, x.member)
+	h.forEach(members, x.member)
 	if err := <-done; err != nil {
 		return err
 	}
@@ -157,16 +157,16 @@ func (h *hostileRun) measureAttack(x attack, members, victims []person) error {
 	fmt.Fprintf(h.out, "  %-24s memory +%4d MB  others: answer p99 %6.1f, seen p99 %6.1f ms, %d of %d sent  "+
 		"hostile answers %v\n", x.name, memory, ms(answer), ms(seen), l.acked.Load(), l.offered.Load(), h.statuses)
 	h.mu.Unlock()
-	miss := func(bad bool, format string, args ...any) {
+	missIf := func(bad bool, format string, args ...any) {
 		if bad {
 			h.result.Missed = append(h.result.Missed, x.name+": "+fmt.Sprintf(format, args...))
 		}
 	}
 	limit := float64(hostileDelay.Milliseconds())
-	miss(memory > hostileMemory, "memory %d MB above idle", memory)
-	miss(ms(answer) > limit || ms(seen) > limit, "another member: answer p99 %.0f ms, seen p99 %.0f ms", ms(answer),
+	missIf(memory > hostileMemory, "memory %d MB above idle", memory)
+	missIf(ms(answer) > limit || ms(seen) > limit, "another member: answer p99 %.0f ms, seen p99 %.0f ms", ms(answer),
 		ms(seen))
-	miss(l.acked.Load() < l.offered.Load(), "%d of %d sends of other members acknowledged", l.acked.Load(),
+	missIf(l.acked.Load() < l.offered.Load(), "%d of %d sends of other members acknowledged", l.acked.Load(),
 		l.offered.Load())
 	return nil
 }

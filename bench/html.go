@@ -110,7 +110,7 @@ type series struct {
 type chart struct {
 	title, x, y string
 	logY        bool
-	ticks       []tick // runAgainst x; default: round numbers
+	ticks       []tick // along x; default: round numbers
 }
 
 var colours = []string{"#2563eb", "#dc2626", "#059669", "#d97706", "#7c3aed", "#0891b2", "#be185d", "#4d7c0f",
@@ -210,7 +210,7 @@ func (c chart) yTicks(lo, hi float64) []tick {
 	return out
 }
 
-// roundTicks returns about n roundTicks numbers between lo and hi.
+// roundTicks returns about n round numbers between lo and hi.
 func roundTicks(lo, hi float64, n int) []tick {
 	step := math.Pow(10, math.Floor(math.Log10((hi-lo)/float64(n))))
 	for _, m := range []float64{1, 2, 5, 10} {

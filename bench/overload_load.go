@@ -324,7 +324,7 @@ func (l *load) sendNext(then func()) {
 	}
 	no, err := l.sends.add()
 	if err != nil {
-		l.note(err.Error())
+		l.recordFailure(err.Error())
 		return
 	}
 	l.busy[user] = true
@@ -359,18 +359,18 @@ func (l *load) count(s *sentMessage, c *swarm.Call, a *swarm.Answer) {
 		s.state.Store(int32(sendRefused))
 		l.refused.Add(1)
 		if !bytes.Contains(a.Head, []byte("Retry-After: ")) || !bytes.Contains(a.Body, []byte(overloadCode)) {
-			l.note(fmt.Sprintf("a refusal without Retry-After and code %s: %s", overloadCode, a.Body))
+			l.recordFailure(fmt.Sprintf("a refusal without Retry-After and code %s: %s", overloadCode, a.Body))
 		}
 	default:
 		s.state.Store(int32(sendUnknown))
 		l.failed.Add(1)
-		l.note(answerError(c, a).Error())
+		l.recordFailure(answerError(c, a).Error())
 	}
 }
 
-// raisePriority gives the thread of a loop a higher priority, if the process may do that. Clients of another organization
-// have machines of their own: they must not wait for the processors on which the overload is produced. Call reset in
-// the same goroutine, because other loops use the thread later.
+// raisePriority gives the thread of a loop a higher priority, if the process may do that. Clients of another
+// organization have machines of their own: they must not wait for the processors on which the overload is produced.
+// Call reset in the same goroutine, because other loops use the thread later.
 func raisePriority() (reset func()) {
 	unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), -15)
 	return func() { unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), 0) }
@@ -391,7 +391,7 @@ func rateLimitWait(a *swarm.Answer) time.Duration {
 	return seconds(v.Wait)
 }
 
-func (l *load) note(s string) { l.wrong.CompareAndSwap(nil, &s) }
+func (l *load) recordFailure(s string) { l.wrong.CompareAndSwap(nil, &s) }
 
 // overloadCode is the code of a refusal because of overload.
 const overloadCode = `"code":"SERVER_OVERLOADED"`

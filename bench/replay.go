@@ -71,9 +71,9 @@ func replayScenario(steps []Step, sc Scenario, speed float64) Scenario {
 	users, channels := 0, 0
 	polled := map[int]bool{}
 	for _, st := range steps {
-		users = max(users, st.Who+1)
+		users = max(users, st.User+1)
 		if strings.HasSuffix(st.Path, "/events") && st.Method == "GET" {
-			polled[st.Who] = true
+			polled[st.User] = true
 		}
 		for _, v := range st.Params {
 			if n, err := strconv.Atoi(strings.TrimPrefix(v, "c")); err == nil && strings.HasPrefix(v, "c") {
@@ -124,8 +124,8 @@ func (r *run) replayStep(st *Step, due time.Duration) {
 		return // pollers poll on their own; logins and files cannot be replayed
 	}
 	var user *person
-	if st.Who >= 0 {
-		user = &r.population.people[st.Who%len(r.population.people)]
+	if st.User >= 0 {
+		user = &r.population.people[st.User%len(r.population.people)]
 	}
 	if path == "messages" && st.Method == "POST" && st.Params["type"] != "direct" && st.Params["type"] != "private" {
 		to, _ := strconv.Atoi(strings.TrimPrefix(st.Params["to"], "c"))

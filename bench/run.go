@@ -18,7 +18,7 @@ const agent = "ParleyBench/1"
 const (
 	// drainLimit is the time after a phase in which everything sent must be seen; later it counts as lost.
 	drainLimit = 20 * time.Second
-	// roundLimit ends a run if some poller never sees the message of a roundTicks.
+	// roundLimit ends a run if some poller never sees the message of a round.
 	roundLimit = 30 * time.Second
 	// burstLimit ends a burst that is never answered; the Seconds of a phase override it.
 	burstLimit = 5 * time.Minute
@@ -351,16 +351,16 @@ func (r *run) runPhase(p *Phase) error {
 
 // drain waits until all sends are answered and seen, at most drainLimit.
 func (r *run) drain(p *Phase) error {
-	patience := drainLimit
+	limit := drainLimit
 	if r.options.drainLimit > 0 {
-		patience = r.options.drainLimit
+		limit = r.options.drainLimit
 	}
-	end := r.loop.Now() + patience
+	end := r.loop.Now() + limit
 	err := r.loop.Run(func() bool {
 		return r.loop.Now() > end || r.pool.Pending() == 0 && r.ledger.allSeen() && r.pollersAway == 0
 	})
 	if err == nil && r.pollersAway > 0 && !p.Warm {
-		r.ledger.addViolation("away", "%d pollers had no answer within %v", r.pollersAway, patience)
+		r.ledger.addViolation("away", "%d pollers had no answer within %v", r.pollersAway, limit)
 	}
 	return err
 }

@@ -27,7 +27,7 @@ import (
 // channels, topics and messages are numbers in order of appearance, and of texts only the length is stored.
 type Step struct {
 	At     int64             `json:"at_us"` // since the start of the recording
-	Who    int               `json:"who"`   // -1: no credentials
+	User   int               `json:"who"`   // -1: no credentials
 	Method string            `json:"method"`
 	Path   string            `json:"path"` // numbers replace ids and names
 	Params map[string]string `json:"params,omitempty"`
@@ -38,14 +38,14 @@ type Step struct {
 
 // An anonymiser replaces names and ids by numbers. Its key is never stored, so a trace cannot be mapped back.
 type anonymiser struct {
-	mu     sync.Mutex
-	key    []byte
-	people map[string]int
-	things map[string]int
+	mu      sync.Mutex
+	key     []byte
+	people  map[string]int
+	numbers map[string]int
 }
 
 func newAnonymiser() *anonymiser {
-	a := &anonymiser{key: make([]byte, 32), people: map[string]int{}, things: map[string]int{}}
+	a := &anonymiser{key: make([]byte, 32), people: map[string]int{}, numbers: map[string]int{}}
 	rand.Read(a.key)
 	return a
 }
@@ -67,18 +67,18 @@ func (a *anonymiser) person(auth string) int {
 	return n
 }
 
-// thing returns the number of a value within a class: "c3" is the fourth channel of the trace.
-func (a *anonymiser) thing(class, value string) string {
+// number returns the number of a value within a class: "c3" is the fourth channel of the trace.
+func (a *anonymiser) number(class, value string) string {
 	mac := hmac.New(sha256.New, a.key)
 	mac.Write([]byte(class + "\x00" + strings.ToLower(value)))
 	k := class + string(mac.Sum(nil))
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	n, ok := a.things[k]
+	n, ok := a.numbers[k]
 	if !ok {
-		n = a.things["n"+class]
-		a.things[k] = n
-		a.things["n"+class]++
+		n = a.numbers["n"+class]
+		a.numbers[k] = n
+		a.numbers["n"+class]++
 	}
 	return class + strconv.Itoa(n)
 }
@@ -103,11 +103,11 @@ func (a *anonymiser) path(p string) string {
 		}
 		switch {
 		case strings.Contains(s, "@"):
-			parts[i] = a.thing("u", s)
+			parts[i] = a.number("u", s)
 		case digits.MatchString(s):
-			parts[i] = a.thing(idClass(before), s)
+			parts[i] = a.number(idClass(before), s)
 		case before == "user_uploads" || before == "avatar" || before == "emoji" || before == "domains":
-			parts[i] = a.thing("x", s)
+			parts[i] = a.number("x", s)
 		}
 	}
 	return strings.Join(parts, "/")
@@ -133,13 +133,13 @@ func (a *anonymiser) params(v url.Values) map[string]string {
 		case plainParams[k]:
 			out[k] = s
 		case k == "to" || k == "stream_id" || k == "stream":
-			out[k] = a.thing("c", s)
+			out[k] = a.number("c", s)
 		case k == "topic" || k == "subject" || k == "topic_name":
-			out[k] = a.thing("t", s)
+			out[k] = a.number("t", s)
 		case k == "anchor" && !digits.MatchString(s):
 			out[k] = s
 		case k == "message_id" || k == "anchor":
-			out[k] = a.thing("m", s)
+			out[k] = a.number("m", s)
 		case k == "messages":
 			out[k] = "n" + strconv.Itoa(strings.Count(s, ",")+1)
 		case k == "narrow":
@@ -175,7 +175,7 @@ func (a *anonymiser) narrow(s string) string {
 		if o.Operator == "is" || o.Operator == "has" {
 			word += ":" + fmt.Sprint(o.Operand)
 		} else if o.Operator == "channel" || o.Operator == "stream" {
-			word += ":" + a.thing("c", fmt.Sprint(o.Operand))
+			word += ":" + a.number("c", fmt.Sprint(o.Operand))
 		}
 		ops = append(ops, word)
 	}
@@ -223,7 +223,7 @@ func (rec *Recorder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	cw := &countingWriter{ResponseWriter: w, status: 200}
 	rec.proxy.ServeHTTP(cw, r)
-	s := Step{At: begin.Sub(rec.begin).Microseconds(), Who: rec.anon.person(r.Header.Get("Authorization")),
+	s := Step{At: begin.Sub(rec.begin).Microseconds(), User: rec.anon.person(r.Header.Get("Authorization")),
 		Method: r.Method, Path: rec.anon.path(r.URL.Path), Params: rec.anon.params(v), Status: cw.status,
 		Took: time.Since(begin).Microseconds(), Bytes: cw.n}
 	rec.mu.Lock()

@@ -64,7 +64,7 @@ func TestRecordAndReplay(t *testing.T) {
 		t.Fatalf("%d steps, %v", len(steps), err)
 	}
 	if s := steps[9]; s.Path != "/api/v1/messages/m0/reactions" || s.Params["emoji_name"] != "tada" ||
-		s.Who != steps[3].Who {
+		s.User != steps[3].User {
 		t.Errorf("the reaction became %+v", s)
 	}
 	if s := steps[10]; s.Params["narrow"] != "channel:c0 topic" {

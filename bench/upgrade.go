@@ -27,7 +27,7 @@ func (r *run) scheduleUpgrade(p *Phase) {
 			select {
 			case err := <-r.server.exited:
 				r.server.exited <- err
-				if err := r.server.adoptSuccessor(); err != nil {
+				if err := r.server.findSuccessor(); err != nil {
 					r.ledger.addViolation("upgrade", "%v: %s", err, r.server.logTail())
 					return false
 				}
@@ -66,8 +66,8 @@ func (r *run) upgradeFigures(p *Phase, m *meter) {
 			len(r.pollers))})
 }
 
-// adoptSuccessor finds the process that took over the listener.
-func (s *server) adoptSuccessor() error {
+// findSuccessor finds the process that took over the listener.
+func (s *server) findSuccessor() error {
 	pid := listeningPid(s.addr)
 	if pid == 0 {
 		return fmt.Errorf("the server exited without a successor")

@@ -75,11 +75,11 @@ func (m *Mirror) apply(e Object) error {
 	if ignoredEvents[kind] {
 		return nil
 	}
-	do := handlers[kind]
-	if do == nil {
+	handler := handlers[kind]
+	if handler == nil {
 		return errors.New("unknown event type")
 	}
-	return do(m, e)
+	return handler(m, e)
 }
 
 // NeedsRefetch reports whether an event asked the client to fetch part again, and clears the request.

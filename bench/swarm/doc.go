@@ -6,5 +6,5 @@
 // Conn; a delivery costs one read, one write and the scan of its bytes. A Pool shares connections between calls
 // that are not long polls.
 //
-// It supports plain HTTP to IPv4 addresses only: the harness measures servers, not TLS.
+// It supports HTTP and HTTPS to IPv4 addresses only.
 package swarm

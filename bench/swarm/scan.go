@@ -23,9 +23,9 @@ type Event struct {
 
 var errJSON = errors.New("not the JSON of an events answer")
 
-// ScanEvents scans an answer of GET /events and calls see for each event in order; see returns false to stop. The
+// ScanEvents scans an answer of GET /events and calls visit for each event in order; visit returns false to stop. The
 // Event is reused. It checks only the structure, not the whole JSON grammar: sampled clients decode everything.
-func ScanEvents(body []byte, e *Event, see func(*Event) bool) error {
+func ScanEvents(body []byte, e *Event, visit func(*Event) bool) error {
 	s := scanner{b: body}
 	found := false
 	err := s.object(func(key []byte) error {
@@ -40,7 +40,7 @@ func ScanEvents(body []byte, e *Event, see func(*Event) bool) error {
 				return err
 			}
 			e.Raw = s.b[start:s.i]
-			if !see(e) {
+			if !visit(e) {
 				return errStop
 			}
 			return nil
@@ -99,8 +99,8 @@ func (s *scanner) event(key []byte, e *Event) (err error) {
 	return err
 }
 
-// Fields scans one JSON object and calls see with the key and raw value of each member.
-func Fields(body []byte, see func(key, value []byte)) error {
+// Fields scans one JSON object and calls visit with the key and raw value of each member.
+func Fields(body []byte, visit func(key, value []byte)) error {
 	s := scanner{b: body}
 	return s.object(func(key []byte) error {
 		s.space()
@@ -108,7 +108,7 @@ func Fields(body []byte, see func(key, value []byte)) error {
 		if err := s.skip(); err != nil {
 			return err
 		}
-		see(key, s.b[start:s.i])
+		visit(key, s.b[start:s.i])
 		return nil
 	})
 }

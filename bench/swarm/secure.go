@@ -12,7 +12,7 @@ import (
 )
 
 // secureConn is the TLS layer of a Conn. crypto/tls reads and writes through it and never waits: the handshake runs in
-// a coroutine that gives way when the socket has nothing, and later reads return a temporary error.
+// a coroutine that yields when the socket has nothing, and later reads return a temporary error.
 type secureConn struct {
 	c       *Conn
 	tls     *tls.Conn
@@ -50,14 +50,14 @@ func (s *secureConn) seal(b []byte) []byte {
 	return b
 }
 
-// read decrypts what has arrived. It returns EAGAIN if that is nothing.
+// read decrypts what has arrived. It returns EAGAIN if nothing has arrived.
 func (s *secureConn) read(b []byte) (int, unix.Errno) {
 	s.drained = false
 	n, err := s.tls.Read(b)
 	switch {
 	case n > 0 || err == io.EOF:
 		return n, 0
-	case err == errNothingYet:
+	case err == errWouldBlock:
 		return 0, unix.EAGAIN
 	}
 	return 0, unix.EPROTO
@@ -67,7 +67,7 @@ func (s *secureConn) read(b []byte) (int, unix.Errno) {
 func (s *secureConn) Read(p []byte) (int, error) {
 	for {
 		if s.drained {
-			return 0, errNothingYet
+			return 0, errWouldBlock
 		}
 		n, _, e := unix.RawSyscall(unix.SYS_READ, uintptr(s.c.fd-1), uintptr(unsafe.Pointer(&p[0])), uintptr(len(p)))
 		switch {
@@ -80,7 +80,7 @@ func (s *secureConn) Read(p []byte) (int, error) {
 		case e != unix.EAGAIN:
 			return 0, e
 		case s.yield == nil:
-			return 0, errNothingYet
+			return 0, errWouldBlock
 		case !s.yield(struct{}{}):
 			return 0, net.ErrClosed
 		}
@@ -97,13 +97,13 @@ func (s *secureConn) Write(p []byte) (int, error) {
 	return max(n, 0), err
 }
 
-var errNothingYet net.Error = nothingYet{}
+var errWouldBlock net.Error = wouldBlockError{}
 
-type nothingYet struct{}
+type wouldBlockError struct{}
 
-func (nothingYet) Error() string   { return "no input yet" }
-func (nothingYet) Timeout() bool   { return true }
-func (nothingYet) Temporary() bool { return true }
+func (wouldBlockError) Error() string   { return "no input yet" }
+func (wouldBlockError) Timeout() bool   { return true }
+func (wouldBlockError) Temporary() bool { return true }
 
 // The rest of net.Conn, which crypto/tls does not need.
 func (s *secureConn) Close() error                     { return nil }
