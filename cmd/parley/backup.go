@@ -157,8 +157,8 @@ func restore(file string, in io.Reader, dir string, end restoreEnd, out io.Write
 	return nil
 }
 
-// checkRestoredFiles reports whether the bucket has the files of a restored backup. Whatever it finds, the rows are
-// restored.
+// checkRestoredFiles reports whether the bucket has the files of a restored backup. The rows are restored
+// in any case.
 func checkRestoredFiles(dir string, out io.Writer) {
 	place, err := server.ReadFilePlace(dir)
 	if err != nil || place.Files == "" {

@@ -76,7 +76,7 @@ func newClusterTokenCommand() *cobra.Command {
 func newClusterRemoveCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "remove NODE",
-		Short: "Remove a node from the cluster for ever",
+		Short: "Remove a node from the cluster permanently",
 		Args:  exactArgs(1, "NODE is the id of a node"),
 	}
 	data := dataFlag(c, "data directory of any node")

@@ -39,7 +39,7 @@ func readSettings(file string, flags map[string]string) (s server.Settings, give
 	return s, given, s.Check(func(name string) bool { return given[name] })
 }
 
-// readFile reads the settings of a TOML file into s and notes their names in given.
+// readFile reads the settings of a TOML file into s and records their names in given.
 func readFile(s *server.Settings, file string, given map[string]bool) error {
 	var values map[string]toml.Primitive
 	meta, err := toml.DecodeFile(file, &values)

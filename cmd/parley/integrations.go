@@ -50,8 +50,8 @@ func newIntegrationCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "test FILE PAYLOAD",
 		Short: "Print the messages that an integration makes of a request",
-		Long: "FILE is the file of an integration, or the name of an included one. PAYLOAD is a file with the body " +
-			"of a request; - is standard input.",
+		Long: "Print the messages that an integration makes of a request. FILE is the file of an integration, or " +
+			"the name of an included one. PAYLOAD is a file with the body of a request; - is standard input.",
 		Args: exactArgs(2, "PAYLOAD may be - for standard input"),
 	}
 	headers := c.Flags().StringArray("header", nil, "header of the request, NAME=VALUE; can be repeated")
@@ -70,7 +70,7 @@ func newIntegrationCommand() *cobra.Command {
 		}
 		return showIntegration(s, r, c.OutOrStdout())
 	}
-	return newGroupCommand("integration", "Try files of integrations", c)
+	return newGroupCommand("integration", "Test the files of integrations", c)
 }
 
 // testRequest returns a request with the headers and parameters of flags.

@@ -115,15 +115,15 @@ func checkJournal(r journalRange, out io.Writer) error {
 		return err // after damage, the state often cannot be rebuilt
 	}
 	if found > 0 {
-		return fmt.Errorf("%d damaged places in %s; restore a backup (parley restore), or go on "+
+		return fmt.Errorf("%d damaged places in %s; restore a backup (parley restore), or continue "+
 			"without lost messages (parley serve --accept-data-loss)", found, r.dir)
 	}
 	fmt.Fprintf(out, "%s: every checksum and the chain of facts are right\n", r.dir)
-	return printUnknown(r.dir, out)
+	return printUndetectable(r.dir, out)
 }
 
-// printUnknown prints which losses a check cannot detect.
-func printUnknown(dir string, out io.Writer) error {
+// printUndetectable prints which losses a check cannot detect.
+func printUndetectable(dir string, out io.Writer) error {
 	mark, err := snapshot.ReadLastMark(dir, snapshot.Options{})
 	switch {
 	case err != nil:
@@ -133,15 +133,15 @@ func printUnknown(dir string, out io.Writer) error {
 	case mark.At.IsZero():
 		_, err = fmt.Fprintln(out, "there is no time mark: a loss of the newest messages cannot be detected")
 	default:
-		_, err = fmt.Fprintf(out, "the server did not stop cleanly: everything acknowledged until %s is there; "+
+		_, err = fmt.Fprintf(out, "the server did not stop cleanly: nothing acknowledged until %s is missing; "+
 			"a loss of messages acknowledged later, at most %v before its end, cannot be detected\n",
 			mark.At.UTC().Format("2006-01-02T15:04:05.000Z"), snapshot.DefaultMarkInterval)
 	}
 	return err
 }
 
-// checkTexts reads the text of every message and names the messages whose texts are damaged or missing. The checksums
-// alone name places: a damaged block of the store does not say which texts were in it.
+// checkTexts reads the text of every message and prints the messages whose texts are damaged or missing. The checksums
+// alone identify only places: a damaged block of the store does not say which texts were in it.
 func checkTexts(r journalRange, out io.Writer) (found int, err error) {
 	err = r.each(func(d snapshot.Disk, id realm.ID) error {
 		state, _, err := rebuild(d, id, 0)
@@ -180,8 +180,8 @@ func replayJournal(r journalRange, out io.Writer) error {
 	})
 }
 
-// errEnough ends a replay before the last fact.
-var errEnough = errors.New("enough")
+// errStopReplay ends a replay before the last fact.
+var errStopReplay = errors.New("stop the replay")
 
 // rebuild returns an organization as it was after fact number upto (0: the newest), and how many facts were replayed.
 // It loads the rows of the last snapshot and applies the facts after it.
@@ -203,13 +203,13 @@ func rebuild(d snapshot.Disk, id realm.ID, upto realm.Seq) (r *realm.Realm, repl
 	r.SetSeq(rows, realm.RunSequentially)
 	err = d.Tail(id, rows, func(x realm.Record) error {
 		if x.Seq > upto {
-			return errEnough
+			return errStopReplay
 		}
 		replayed++
 		r.ReplayAt(x.Fact, x.Now, x.Level)
 		return nil
 	})
-	if err != nil && !errors.Is(err, errEnough) {
+	if err != nil && !errors.Is(err, errStopReplay) {
 		return nil, 0, fmt.Errorf("replay realm %d: %w", id, err)
 	}
 	return r, replayed, nil

@@ -169,13 +169,13 @@ func noArgs(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// exactArgs rejects a number of arguments other than the one of the command's usage line, which note explains.
-func exactArgs(n int, note string) cobra.PositionalArgs {
+// exactArgs rejects a number of arguments other than the one of the command's usage line. The error ends with the hint.
+func exactArgs(n int, hint string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) == n {
 			return nil
 		}
-		return errors.New("usage: " + strings.TrimSuffix(c.UseLine()+"; "+note, "; "))
+		return errors.New("usage: " + strings.TrimSuffix(c.UseLine()+"; "+hint, "; "))
 	}
 }
 

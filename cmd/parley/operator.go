@@ -128,7 +128,7 @@ func newOperatorGroup(group string) *cobra.Command {
 		}
 	}
 	short := map[string]string{
-		"push":           "Register at a push bouncer, and look whether notifications are delivered",
+		"push":           "Register at a push bouncer, and check whether notifications are delivered",
 		"realm":          "Create, list and close organizations",
 		"retention":      "Restore deleted messages, and manage legal holds",
 		"retention hold": "Add, list and end legal holds",

@@ -89,7 +89,7 @@ type exported struct {
 func (x exported) warnMissing(to io.Writer) {
 	if x.missing > 0 {
 		warn(to, fmt.Sprintf("files that are not in the export, because this server does not have them: %d. parley "+
-			"files check names them while the server is stopped.", x.missing))
+			"files check lists them while the server is stopped.", x.missing))
 	}
 }
 
@@ -261,7 +261,7 @@ func newImportCommand() *cobra.Command {
 		Args: exactArgs(1, "- is standard input"),
 	}
 	for _, format := range migration.Formats() {
-		c.AddCommand(newMoveInCommand(format))
+		c.AddCommand(newImportArchiveCommand(format))
 	}
 	data := dataFlag(c, anyServer+", or a new one")
 	subdomain := c.Flags().String("realm", "", "subdomain instead of the exported one; . is the root organization")
@@ -276,7 +276,7 @@ func newImportCommand() *cobra.Command {
 
 // importFile imports the organization of an export and prints its digest.
 func importFile(o server.OwnImport, file string, in io.Reader, out io.Writer) error {
-	f, done, err := seekable(file, in)
+	f, done, err := openSeekable(file, in)
 	if err != nil {
 		return err
 	}
@@ -292,8 +292,8 @@ func importFile(o server.OwnImport, file string, in io.Reader, out io.Writer) er
 	return err
 }
 
-// seekable opens a file that can be read twice. Standard input is copied to a temporary file, which done removes.
-func seekable(name string, in io.Reader) (f *os.File, done func(), err error) {
+// openSeekable opens a file that can be read twice. Standard input is copied to a temporary file, which done removes.
+func openSeekable(name string, in io.Reader) (f *os.File, done func(), err error) {
 	if name != "-" {
 		f, err = os.Open(name)
 		return f, func() { f.Close() }, err

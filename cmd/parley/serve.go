@@ -226,7 +226,7 @@ func notifySystemd(state string) {
 	}
 	c, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: path, Net: "unixgram"})
 	if err != nil {
-		return // the server can do without
+		return // the server also works without a service manager
 	}
 	defer c.Close()
 	c.Write([]byte(state))

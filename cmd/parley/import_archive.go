@@ -10,22 +10,22 @@ import (
 	"parley/cmd/internal/server"
 )
 
-// archivesOf describes the archive of each format.
-var archivesOf = map[string]string{
+// archiveDescriptions describes the archive of each format.
+var archiveDescriptions = map[string]string{
 	"zulip":      "a Zulip export: a tar.gz file or its folder",
 	"slack":      "a Slack export: a zip file or its folder",
 	"rocketchat": "a Rocket.Chat dump: a folder that mongodump has written, or a tar file of it",
 	"mattermost": "a Mattermost bulk export: a zip file, its folder or a JSONL file",
 }
 
-// newMoveInCommand returns the command that imports an organization of another chat server.
-func newMoveInCommand(format string) *cobra.Command {
+// newImportArchiveCommand returns the command that imports an organization of another chat server.
+func newImportArchiveCommand(format string) *cobra.Command {
 	c := &cobra.Command{
 		Use:   format + " FILE",
-		Short: "Import " + archivesOf[format],
-		Long: "Import " + archivesOf[format] + ".\nThe archive becomes a new organization of a running or a stopped " +
-			"server. It becomes visible only when everything is stored. To continue an interrupted import, run the " +
-			"same command again. Users get access to their accounts by resetting their passwords.",
+		Short: "Import " + archiveDescriptions[format],
+		Long: "Import " + archiveDescriptions[format] + ".\nThe archive becomes a new organization of a running or a " +
+			"stopped server. It becomes visible only when everything is stored. To continue an interrupted import, " +
+			"run the same command again. Users get access to their accounts by resetting their passwords.",
 		Args: exactArgs(1, ""),
 	}
 	o := migration.Options{Format: format}
