@@ -21,9 +21,9 @@ func (srv *Server) Turn(id realm.ID, c realm.Caller, decide func(*realm.Turn) (a
 	return srv.ask(id, &ask{caller: c, decide: decide})
 }
 
-// View runs look between turns of a realm. It returns when every fact that look could see is on disk.
-func (srv *Server) View(id realm.ID, c realm.Caller, look func(realm.View) (any, error)) (any, error) {
-	return srv.ask(id, &ask{caller: c, look: look})
+// View runs view between turns of a realm. It returns when every fact that view could see is on disk.
+func (srv *Server) View(id realm.ID, c realm.Caller, view func(realm.View) (any, error)) (any, error) {
+	return srv.ask(id, &ask{caller: c, view: view})
 }
 
 var errUnknownRealm = realm.Refuse(realm.NotFound, "NONEXISTENT_SUBDOMAIN", "Invalid subdomain")
@@ -34,7 +34,7 @@ func (srv *Server) ask(id realm.ID, a *ask) (any, error) {
 	if r == nil {
 		return nil, errUnknownRealm
 	}
-	if err := srv.count(r, a.look == nil); err != nil {
+	if err := srv.count(r, a.view == nil); err != nil {
 		return nil, err
 	}
 	a.reply = replies.Get().(chan answer)
@@ -50,7 +50,7 @@ func (srv *Server) ask(id realm.ID, a *ask) (any, error) {
 }
 
 // mayWait reports whether an ask waits when events are late: commands of users do.
-func (m *ask) mayWait() bool { return m.look == nil && !m.caller.System && m.caller.User != 0 }
+func (m *ask) mayWait() bool { return m.view == nil && !m.caller.System && m.caller.User != 0 }
 
 // count counts a command or view in, or rejects it as busy.
 func (srv *Server) count(r *realmHandle, command bool) error {

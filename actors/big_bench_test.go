@@ -117,10 +117,10 @@ type viewCounter struct {
 	views int
 }
 
-func (h *viewCounter) View(id realm.ID, c realm.Caller, look func(realm.View) (any, error)) (any, error) {
+func (h *viewCounter) View(id realm.ID, c realm.Caller, view func(realm.View) (any, error)) (any, error) {
 	h.views++
 	c.Operation = fmt.Sprint("view ", h.views)
-	return h.Server.View(id, c, look)
+	return h.Server.View(id, c, view)
 }
 
 // benchSelected reports whether the -asked flag selects a request.

@@ -132,7 +132,7 @@ func (srv *Server) openStandby(id realm.ID) error {
 	a.handle.setClosed(srv, a.realm.Closed())
 	srv.accounts.addRealm(a.realm)
 	srv.log.Info("following an organization", "realm", id, "name", a.handle.name, "facts", uint64(a.durable))
-	srv.runtime.send(a.handle.pid, followAgain{a.run}) // its actor changes the state from now on
+	srv.runtime.send(a.handle.pid, retryFollow{a.run}) // its actor changes the state from now on
 	if srv.isLeader.Load() {
 		srv.runtime.send(a.handle.pid, leadershipChanged{true})
 	}

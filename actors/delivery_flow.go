@@ -229,16 +229,16 @@ func (f *deliveryFlow) dispatch(d *delivery, parts *[SessionActors][]realm.Publi
 	}
 }
 
-// runInOrder calls do after all earlier released events have been sent to the session actors, and before later ones are
-// sent. do must not block and must not use the flow.
-func (f *deliveryFlow) runInOrder(do func()) {
+// runInOrder calls send after all earlier released events have been sent to the session actors, and before later ones
+// are sent. send must not block and must not use the flow.
+func (f *deliveryFlow) runInOrder(send func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.waiting) == 0 {
-		do()
+		send()
 		return
 	}
-	f.waiting = append(f.waiting, &delivery{flow: f, inOrder: do})
+	f.waiting = append(f.waiting, &delivery{flow: f, inOrder: send})
 }
 
 // dispatchWaiting sends waiting events to the session actors, as far as the window allows. It returns the deliveries

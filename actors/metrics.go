@@ -19,8 +19,8 @@ type Metrics struct {
 	// CommandsWaited counts the commands that had to wait because events were late, CommandsRefused those of them that
 	// were refused, CommandWaitNanos the time that the others waited. CommandsWaiting is how many wait now.
 	CommandsWaited, CommandsRefused, CommandWaitNanos, CommandsWaiting atomic.Int64
-	// QueuesEvictedForMemory counts the queues among QueuesEvicted that were closed because of MaxUnackedBytes or
-	// MaxUnackedTotal.
+	// QueuesEvictedForMemory counts the queues among QueuesEvicted that were closed because of
+	// Options.UnackedBytes.
 	QueuesEvictedForMemory atomic.Int64
 	// QueuesEvictedForAccount counts those that were closed because their account used more than its share.
 	QueuesEvictedForAccount atomic.Int64
@@ -30,7 +30,7 @@ type Metrics struct {
 	RequestsRepeated atomic.Int64
 	// QueuesAdopted counts the event queues that another node became the home of, because their clients poll it.
 	QueuesAdopted atomic.Int64
-	// Messages that went to the archive, came back from it, and were deleted for good.
+	// Messages that went to the archive, came back from it, and were deleted permanently.
 	MessagesArchived, MessagesRestored, MessagesPurged atomic.Int64
 }
 

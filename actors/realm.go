@@ -9,11 +9,11 @@ import (
 	"parley/actors/realm"
 )
 
-// ask is one command or view on its way to a realm actor. Exactly one of decide, look and async is set.
+// ask is one command or view on its way to a realm actor. Exactly one of decide, view and async is set.
 type ask struct {
 	caller realm.Caller
 	decide func(*realm.Turn) (any, error)
-	look   func(realm.View) (any, error)
+	view   func(realm.View) (any, error)
 	async  realm.CommandWithCallback // its caller does not wait
 	reply  chan answer               // nil with async
 	// admitted says that the command is counted by its organization's deliveryFlow.
@@ -181,12 +181,12 @@ func (a *realmActor) receive(message any) {
 		a.applyFollowed(m)
 	case followEnded:
 		a.handleStandbyFollowEnded(m)
-	case followAgain:
+	case retryFollow:
 		if m.run == a.run {
 			a.follow()
 			a.claim()
 		}
-	case loadReplicaAgain:
+	case retryLoad:
 		a.reloadStandby()
 	case leaderVerified:
 		a.handleLeaderVerified(m)
@@ -205,7 +205,7 @@ func (a *realmActor) receive(message any) {
 		}
 	case adoptQueue:
 		a.adoptQueue(m)
-	case expectRequest, waitForFact, batchReleased, ephemeralEvent, adoptAgain, *queueAdopted, sendAckReport,
+	case expectRequest, waitForFact, batchReleased, ephemeralEvent, retryAdoption, *queueAdopted, sendAckReport,
 		ownerConnected, hostedList, dropQueues, evictQueues, forgetLocalQueues:
 		a.receiveOfClients(m)
 	case *adoptRequest:
@@ -253,7 +253,7 @@ func (a *realmActor) ask(m *ask) {
 	var p pendingOutput
 	if a.standby && !a.reloading {
 		p = pendingOutput{reply: m.reply, async: m.async, admitted: m.admitted, answer: answer{err: realm.ErrNotOwner}}
-		if m.look != nil && (m.caller.System || !a.cannotServe()) { // the server compares the states of nodes
+		if m.view != nil && (m.caller.System || !a.cannotServe()) { // the server compares the states of nodes
 			p.answer = a.view(m)
 		}
 		a.handle.flow.release(&p)
@@ -263,7 +263,7 @@ func (a *realmActor) ask(m *ask) {
 		a.refusePending(&pendingOutput{reply: m.reply, async: m.async, admitted: m.admitted})
 		return
 	}
-	if m.look != nil {
+	if m.view != nil {
 		a.srv.Metrics.Views.Add(1)
 		p = pendingOutput{reply: m.reply, answer: a.view(m)}
 	} else {

@@ -148,15 +148,15 @@ func (srv *Server) ReserveFreeRealm(stringID string, wanted realm.ID) (realm.ID,
 	return srv.reserveRealm(stringID, wanted, false)
 }
 
-// reserveRealm claims a number. again says that the import may have claimed the wanted one before.
-func (srv *Server) reserveRealm(stringID string, wanted realm.ID, again bool) (realm.ID, error) {
+// reserveRealm claims a number. repeated says that the import may have claimed the wanted one before.
+func (srv *Server) reserveRealm(stringID string, wanted realm.ID, repeated bool) (realm.ID, error) {
 	srv.creating.Lock()
 	defer srv.creating.Unlock()
 	id, err := srv.nextRealm(stringID)
 	if err != nil {
 		return 0, err
 	}
-	if wanted != 0 && !again {
+	if wanted != 0 && !repeated {
 		claimed, err := srv.disk.Realms()
 		if err != nil {
 			return 0, err

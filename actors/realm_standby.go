@@ -197,7 +197,7 @@ func (a *realmActor) handleStandbyLoaded(m *standbyLoaded) {
 	}
 	if m.err != nil {
 		a.srv.log.Error("loading the organization again failed", "realm", a.realm.ID(), "err", m.err)
-		a.srv.runtime.after(reclaimInterval, func() { a.srv.runtime.send(a.handle.pid, loadReplicaAgain{}) })
+		a.srv.runtime.after(reclaimInterval, func() { a.srv.runtime.send(a.handle.pid, retryLoad{}) })
 		return
 	}
 	l, id := m.loaded, a.realm.ID()
@@ -350,8 +350,8 @@ func (a *realmActor) handleStandbyFollowEnded(m followEnded) {
 		a.reloadStandby()
 		return
 	}
-	again := followAgain{a.run}
-	a.srv.runtime.after(followRetryInterval, func() { a.srv.runtime.send(a.handle.pid, again) })
+	retry := retryFollow{a.run}
+	a.srv.runtime.after(followRetryInterval, func() { a.srv.runtime.send(a.handle.pid, retry) })
 }
 
 // followRetryInterval is the time after which a standby subscribes to its journal again: the installation of a backup

@@ -69,7 +69,7 @@ func (a *replica) view(m *ask) (x answer) {
 	var v any
 	err := a.realm.CheckCredentials(m.caller, now)
 	if err == nil {
-		v, err = m.look(a.realm.ViewAs(m.caller, now))
+		v, err = m.view(a.realm.ViewAs(m.caller, now))
 	}
 	if err != nil {
 		a.srv.countRefusal(err)

@@ -21,8 +21,8 @@ const (
 
 // Messages of a replica actor about its event queues.
 type (
-	adoptAgain   struct{ adoption *adoption }
-	queueAdopted struct { // the owner's answer
+	retryAdoption struct{ adoption *adoption }
+	queueAdopted  struct { // the owner's answer
 		adoption *adoption
 		asked    Adoption
 		answer   Adopted
@@ -130,7 +130,7 @@ func (a *replicaClients) handleAdopted(m *queueAdopted) {
 			"queue", string(x.queue.ID), "err", m.err)
 		a.finishAdoption(x, errCannotFollow)
 	case m.err != nil:
-		a.srv.runtime.after(adoptRetryInterval, func() { a.srv.runtime.send(a.handle.pid, adoptAgain{x}) })
+		a.srv.runtime.after(adoptRetryInterval, func() { a.srv.runtime.send(a.handle.pid, retryAdoption{x}) })
 	case !m.answer.Found:
 		a.finishAdoption(x, realm.ErrBadQueue(x.queue.ID))
 	case m.answer.Moved:

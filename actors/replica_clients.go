@@ -63,7 +63,7 @@ func (a *replicaClients) receive(message any) {
 		a.expectRequest(m)
 	case adoptQueue:
 		a.adoptQueue(m)
-	case adoptAgain:
+	case retryAdoption:
 		a.tryAdoption(m.adoption)
 	case *queueAdopted:
 		a.handleAdopted(m)
@@ -147,12 +147,12 @@ func (a *replicaClients) runExpected(request string, opened *realm.QueueOpened) 
 		return
 	}
 	delete(a.expected, request)
-	x.result <- a.view(&ask{caller: x.caller, look: func(v realm.View) (any, error) {
+	x.result <- a.view(&ask{caller: x.caller, view: func(v realm.View) (any, error) {
 		if opened == nil {
-			return x.look(v, nil)
+			return x.view(v, nil)
 		}
 		q := opened.Queue
-		return x.look(v, &q)
+		return x.view(v, &q)
 	}})
 }
 
@@ -222,7 +222,7 @@ func (srv *Server) WaitFor(ctx context.Context, id realm.ID, seq realm.Seq) erro
 type expectedRequest struct {
 	id     string
 	caller realm.Caller
-	look   func(v realm.View, opened *realm.Queue) (any, error)
+	view   func(v realm.View, opened *realm.Queue) (any, error)
 	result chan answer // has room for the result
 }
 
@@ -231,13 +231,13 @@ type expectedRequest struct {
 // is either part of the state or an event of the new queue. wait returns the result of the view, or an error if the
 // context ends first. The caller must call wait or cancel.
 func (srv *Server) ExpectRequest(
-	id realm.ID, c realm.Caller, request string, look func(v realm.View, opened *realm.Queue) (any, error),
+	id realm.ID, c realm.Caller, request string, view func(v realm.View, opened *realm.Queue) (any, error),
 ) (wait func(context.Context) (any, error), cancel func()) {
 	r := srv.find(id)
 	if r == nil || srv.ownerOf(r) == nil {
 		return func(context.Context) (any, error) { return nil, errUnknownRealm }, func() {}
 	}
-	x := &expectedRequest{id: request, caller: c, look: look, result: make(chan answer, 1)}
+	x := &expectedRequest{id: request, caller: c, view: view, result: make(chan answer, 1)}
 	srv.runtime.send(r.pid, expectRequest{x, false})
 	cancel = func() { srv.runtime.send(r.pid, expectRequest{x, true}) }
 	return func(ctx context.Context) (any, error) {

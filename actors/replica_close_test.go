@@ -32,7 +32,7 @@ func TestCloseReplica(t *testing.T) {
 	<-polled // whatever the answer: the poll does not wait for ever
 	reply := make(chan answer, 1)
 	edge.runtime.send(found.pid, &ask{caller: realm.Caller{System: true}, reply: reply,
-		look: func(realm.View) (any, error) { return nil, nil }})
+		view: func(realm.View) (any, error) { return nil, nil }})
 	if a := <-reply; a.err != errCannotFollow {
 		t.Errorf("a closed replica answers: %v", a.err)
 	}

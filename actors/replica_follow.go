@@ -72,7 +72,7 @@ type (
 		run int
 		err error
 	}
-	followAgain struct{ run int }
+	retryFollow struct{ run int }
 	// batchReleased says that the events of all facts up to seq have been sent to the session actors.
 	batchReleased struct{ seq realm.Seq }
 	replicaLoaded struct {
@@ -131,7 +131,7 @@ func (srv *Server) OpenReplica(id realm.ID, o ReplicaOptions) error {
 		srv.runtime.send(k, &restoreQueues{realm: a.handle, seq: a.durable})
 	}
 	srv.log.Info("replica open", "realm", id, "name", a.handle.name, "facts", uint64(a.durable))
-	srv.runtime.send(a.handle.pid, followAgain{a.run}) // its actor changes the state from now on
+	srv.runtime.send(a.handle.pid, retryFollow{a.run}) // its actor changes the state from now on
 	return nil
 }
 
@@ -199,13 +199,13 @@ func (a *replicaActor) Receive(c actor.Context) {
 		a.apply(m)
 	case followEnded:
 		a.handleFollowEnded(m)
-	case followAgain:
+	case retryFollow:
 		if m.run == a.run {
 			a.follow()
 		}
-	case loadReplicaAgain:
+	case retryLoad:
 		if !a.closed {
-			a.loadAgain()
+			a.reload()
 		}
 	case *replicaLoaded:
 		a.handleLoaded(m)
@@ -232,7 +232,7 @@ func (a *replicaActor) ask(m *ask) {
 	switch {
 	case a.cannotServe():
 		p.answer = answer{err: errCannotFollow}
-	case m.look == nil:
+	case m.view == nil:
 		p.answer = answer{err: realm.ErrNotOwner}
 	default:
 		a.srv.Metrics.Views.Add(1)
@@ -327,15 +327,15 @@ func (a *replicaActor) handleFollowEnded(m followEnded) {
 	a.run++ // the batches in the mailbox are sent again
 	a.srv.log.Warn("replica does not follow", "realm", a.realm.ID(), "seq", uint64(a.durable), "err", m.err)
 	if !errors.Is(m.err, realm.ErrBehind) {
-		again := followAgain{a.run}
-		a.srv.runtime.after(reclaimInterval, func() { a.srv.runtime.send(a.handle.pid, again) })
+		retry := retryFollow{a.run}
+		a.srv.runtime.after(reclaimInterval, func() { a.srv.runtime.send(a.handle.pid, retry) })
 		return
 	}
-	a.loadAgain()
+	a.reload()
 }
 
-// loadAgain loads the rows in the background. The result arrives as replicaLoaded.
-func (a *replicaActor) loadAgain() {
+// reload loads the rows in the background. The result arrives as replicaLoaded.
+func (a *replicaActor) reload() {
 	a.reloading = true
 	a.failAdoptions()
 	id := a.realm.ID()
@@ -356,7 +356,7 @@ func (a *replicaActor) handleLoaded(m *replicaLoaded) {
 	}
 	if m.err != nil {
 		a.srv.log.Error("replica is not loaded again", "realm", a.realm.ID(), "err", m.err)
-		a.srv.runtime.after(reclaimInterval, func() { a.srv.runtime.send(a.handle.pid, loadReplicaAgain{}) })
+		a.srv.runtime.after(reclaimInterval, func() { a.srv.runtime.send(a.handle.pid, retryLoad{}) })
 		return
 	}
 	a.reloading, a.failed = false, nil
@@ -380,8 +380,8 @@ func (a *replicaActor) handleLoaded(m *replicaLoaded) {
 	a.follow()
 }
 
-// loadReplicaAgain asks an actor whose rows could not be loaded to try again.
-type loadReplicaAgain struct{}
+// retryLoad asks an actor whose rows could not be loaded to try again.
+type retryLoad struct{}
 
 // DurableSeq returns the last fact of a realm that is on disk. On a replica it returns the last fact whose events have
 // been sent to the session actors.

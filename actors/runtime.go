@@ -60,8 +60,8 @@ func (r protoactorRuntime) sessionSpawner() func(actor.Actor) *actor.PID {
 
 func (r protoactorRuntime) send(to *actor.PID, message any) { r.system.Root.Send(to, message) }
 func (r protoactorRuntime) stop(pid *actor.PID)             { r.system.Root.Stop(pid) }
-func (protoactorRuntime) runInBackground(do func())         { go do() }
-func (protoactorRuntime) after(d time.Duration, do func())  { time.AfterFunc(d, do) }
+func (protoactorRuntime) runInBackground(run func())        { go run() }
+func (protoactorRuntime) after(d time.Duration, run func()) { time.AfterFunc(d, run) }
 func (r protoactorRuntime) shutdown() {
 	r.system.Shutdown()
 	close(r.stopped)

@@ -40,11 +40,12 @@ type Server struct {
 	archiveDays *int
 	site        func(stringID string) realm.Site
 
-	// MaxUnackedBytes, MaxUnackedTotal and MaxFrozenBytes. Tests lower them while realm actors read them.
+	// Limits of the unacknowledged events, see unacked.go and MaxUnackedRefs: bytes of one organization, of all and of
+	// one account, and events of one account. maxFrozenBytes is MaxFrozenBytes. Tests lower these limits while realm
+	// actors read them.
 	maxUnackedBytes, maxUnackedTotal, maxUnackedAccount, maxUnackedRefs atomic.Int64
-
-	maxFrozenBytes atomic.Int64
-	limits         realm.Limits
+	maxFrozenBytes                                                      atomic.Int64
+	limits                                                              realm.Limits
 
 	mu             sync.RWMutex // guards realms and byName; only CloseReplica removes from them
 	realms         map[realm.ID]*realmHandle

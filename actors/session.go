@@ -234,9 +234,9 @@ func (s *sessionActor) openQueue(r *sessionRealm, q realm.Queue, restored bool) 
 	if r.handle.withoutQueues[s.index].Swap(false) {
 		s.now = s.srv.elapsed() // it was not swept
 	}
-	mine := queue.New(&q, s.now, restored)
-	mine.Options = s.queueOptions(&q)
-	if r.sessions.GetOrCreate(sessionIndex(q.User)).Add(mine) {
+	opened := queue.New(&q, s.now, restored)
+	opened.Options = s.queueOptions(&q)
+	if r.sessions.GetOrCreate(sessionIndex(q.User)).Add(opened) {
 		s.srv.Metrics.OpenQueues.Add(1)
 		if restored {
 			r.unconfirmed++

@@ -176,8 +176,8 @@ func (s *sessionActor) finishAdoption(m *finishAdoption) {
 			s.unconfirm(r, q)
 			x := r.setAdopting(m.queue)
 			x.poll, x.asked = p, true
-			again, pid := adoptQueue{m.queue, p.Last}, r.handle.pid
-			s.srv.runtime.after(adoptRetryInterval, func() { s.srv.runtime.send(pid, again) })
+			retry, pid := adoptQueue{m.queue, p.Last}, r.handle.pid
+			s.srv.runtime.after(adoptRetryInterval, func() { s.srv.runtime.send(pid, retry) })
 		default:
 			s.answerOrPark(r, q, p)
 		}

@@ -10,11 +10,11 @@ func splitBySessionActor(publications []realm.Publication) (
 	parts [SessionActors][]realm.Publication, sizes [SessionActors]int64,
 ) {
 	for _, t := range publications {
-		var mine [SessionActors][]realm.Notice
+		var byActor [SessionActors][]realm.Notice
 		for _, n := range t.Notices {
 			if len(n.To) == 1 {
 				k := sessionActorOf(n.To[0])
-				mine[k] = append(mine[k], n)
+				byActor[k] = append(byActor[k], n)
 				sizes[k]++
 				continue
 			}
@@ -29,11 +29,11 @@ func splitBySessionActor(publications []realm.Publication) (
 			for k, list := range to {
 				if list != nil {
 					sizes[k] += int64(len(list))
-					mine[k] = append(mine[k], realm.Notice{To: list, Event: n.Event, PublicOnly: n.PublicOnly})
+					byActor[k] = append(byActor[k], realm.Notice{To: list, Event: n.Event, PublicOnly: n.PublicOnly})
 				}
 			}
 		}
-		for k, notices := range mine {
+		for k, notices := range byActor {
 			if notices != nil {
 				parts[k] = append(parts[k], realm.Publication{Seq: t.Seq, Ephemeral: t.Ephemeral, Notices: notices})
 			}

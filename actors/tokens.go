@@ -26,9 +26,9 @@ func LinkToken(secret []byte, id realm.ID, link int64) string {
 }
 
 // deriveToken returns 32 characters that follow from the server's secret and from the purpose.
-func deriveToken(secret []byte, what string) string {
+func deriveToken(secret []byte, purpose string) string {
 	mac := hmac.New(sha256.New, secret)
-	mac.Write([]byte(what))
+	mac.Write([]byte(purpose))
 	n := new(big.Int).SetBytes(mac.Sum(nil))
 	b, base, digit := make([]byte, 32), big.NewInt(int64(len(tokenAlphabet))), new(big.Int)
 	for i := range b {

@@ -127,8 +127,8 @@ func (m *ask) kind() string {
 		return m.caller.Operation
 	}
 	var f any = m.decide
-	if m.look != nil {
-		f = m.look
+	if m.view != nil {
+		f = m.view
 	}
 	name := runtime.FuncForPC(reflect.ValueOf(f).Pointer()).Name()
 	return name[strings.LastIndexByte(name, '/')+1:]

@@ -11,9 +11,9 @@ type workerPool struct{ tasks chan func() }
 // messagesPerRun is after how many messages of one mailbox other mailboxes get their turn; protoactor's default.
 const messagesPerRun = 300
 
-// newWorkerPool makes a dispatcher of n goroutines. room is how many mailboxes may wait for one of them.
-func newWorkerPool(n, room int, stop <-chan struct{}) actor.Dispatcher {
-	p := workerPool{make(chan func(), room)}
+// newWorkerPool makes a dispatcher of n goroutines. maxWaiting is how many mailboxes may wait for one of them.
+func newWorkerPool(n, maxWaiting int, stop <-chan struct{}) actor.Dispatcher {
+	p := workerPool{make(chan func(), maxWaiting)}
 	for range n {
 		go func() {
 			for {
@@ -37,7 +37,7 @@ func newGeneralDispatcher(stop <-chan struct{}) actor.Dispatcher {
 	return newWorkerPool(generalWorkers, 0, stop)
 }
 
-// Schedule never waits: if no goroutine is idle and there is no room to wait, it starts a new one.
+// Schedule never waits: if no goroutine is idle and maxWaiting mailboxes wait, it starts a new one.
 func (p workerPool) Schedule(fn func()) {
 	select {
 	case p.tasks <- fn:

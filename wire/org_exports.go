@@ -63,7 +63,7 @@ type startExportForm struct {
 func startExport(c *Call, f startExportForm) (Answer, error) {
 	command := realm.StartExport{Kind: f.Kind}
 	if c.Tools.CheckSpace != nil {
-		command.NoRoom = c.Tools.CheckSpace(0)
+		command.FileRefusal = c.Tools.CheckSpace(0)
 	}
 	e, err := Execute(c, command)
 	if err != nil {
@@ -204,7 +204,7 @@ func exportParts(v realm.View, s Site, kind string) []func(realm.View) []obj {
 	return append(parts, exportSmallTables)
 }
 
-// exportInChunks returns functions that make the rows of at most perView items each. A nil row is left out.
+// exportInChunks returns functions that make the rows of at most atOnce items each. A nil row is left out.
 func exportInChunks[T any](all []T, atOnce int, row func(realm.View, T) obj) (parts []func(realm.View) []obj) {
 	for some := range slices.Chunk(all, atOnce) {
 		parts = append(parts, func(v realm.View) (rows []obj) {

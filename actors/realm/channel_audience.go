@@ -41,7 +41,7 @@ func (r *Realm) connectedUsers() *connectedUsers {
 	return cache
 }
 
-// membersExcept returns the members that are not in some, which ascends. It remembers the last result, because bulk
+// membersExcept returns the members that are not in except, which ascends. It remembers the last result, because bulk
 // changes ask for the same one many times.
 func (c *connectedUsers) membersExcept(except []UserID) []UserID {
 	if c.lastExcept == nil || !slices.Equal(c.lastExcept, except) {

@@ -63,7 +63,7 @@ func (r *Realm) refreshSubscribersJSON(c *Channel, encode func([]UserID) []byte)
 
 // Bounds of one step of WarmChannelJSON: together about 1 ms.
 const (
-	warmChannelsPerStep = 400       // channels looked at; most of them are up to date
+	warmChannelsPerStep = 400       // channels checked; most of them are up to date
 	warmBytesPerStep    = 64 * 1024 // the step ends after it has encoded this much
 )
 

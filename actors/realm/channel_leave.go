@@ -376,11 +376,11 @@ func (f *LeftBehind) apply(r *Realm) {
 	}
 }
 
-// dropBacklogs removes those of a user's references to backlogs for which some returns true, and backlogs without
+// dropBacklogs removes those of a user's references to backlogs for which drop returns true, and backlogs without
 // users.
-func (r *Realm) dropBacklogs(rd *MessageMarks, some func(*Backlog) bool) {
+func (r *Realm) dropBacklogs(rd *MessageMarks, drop func(*Backlog) bool) {
 	rd.Behind = slices.DeleteFunc(rd.Behind, func(id int64) bool {
-		if !some(r.small.backlogs.must(id)) {
+		if !drop(r.small.backlogs.must(id)) {
 			return false
 		}
 		b := r.small.backlogs.change(id)

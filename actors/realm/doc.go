@@ -39,5 +39,5 @@
 //     permission settings and groups that name the account.
 //
 // The terms used here (realm, turn, view, command, fact, notice, form, refusal, journal, row, seq, caps) are defined in
-// the glossary of package actors.
+// .github/docs/glossary.md.
 package realm

@@ -9,7 +9,7 @@ import (
 
 // Messages that are deleted, by users or by the retention policy, go to the archive first. For a time that the operator
 // sets, the operator can restore them with everything that belongs to them. Then message_archive_purge.go deletes them
-// for good, with their texts.
+// permanently, with their texts.
 //
 // An archived message has no effect on anything that users see. It is not in the blocks of messages and not in any
 // index, and its marks are kept with it. Only its text stays where it was. The search index still has the text; hits
@@ -276,7 +276,7 @@ func (f *MessagesArchived) apply(r *Realm) {
 	r.putArchived(f, row)
 }
 
-// recordShownDeletion notes that notifications of deleted messages may be shown on users' devices.
+// recordShownDeletion records that notifications of deleted messages may be shown on users' devices.
 func (r *Realm) recordShownDeletion(gone ids.Set) {
 	for u, s := range r.small.shownNotifications.all() {
 		if s.Messages.Intersects(gone) {
@@ -297,8 +297,8 @@ func (r *Realm) takeMarks(gone ids.Set, stars *removedStars, audiences [][]UserI
 	}
 	slices.Sort(users)
 	for _, u := range users {
-		told := slices.ContainsFunc(audiences, func(to []UserID) bool { return containsSorted(to, u) })
-		if !told {
+		notified := slices.ContainsFunc(audiences, func(to []UserID) bool { return containsSorted(to, u) })
+		if !notified {
 			stars.add(r, u, gone, nil)
 		}
 		x, rd := ArchivedMarks{User: u}, r.marks.change(u)

@@ -6,10 +6,10 @@ import (
 	"parley/actors/realm/ids"
 )
 
-// Messages whose time in the archive is over are purged: their rows, texts and files are deleted for good, except those
-// under a legal hold. The disk still has the bytes until the store has compacted the range of the purged texts. The
-// rows of PurgedTexts have that range, so that a restart forgets none. The same is true of old texts that a full edit
-// history has lost.
+// Messages whose time in the archive is over are purged: their rows, texts and files are deleted permanently, except
+// those under a legal hold. The disk still has the bytes until the store has compacted the range of the purged texts.
+// The rows of PurgedTexts have that range, so that a restart forgets none. The same is true of old texts that a full
+// edit history has lost.
 
 // Limits of purging.
 const (
@@ -26,9 +26,9 @@ const (
 	purgeInterval = 3600
 )
 
-// purgeProgress is how far the purge has looked at the archive. It is not stored: after a restart it begins again.
+// purgeProgress is how far the purge has checked the archive. It is not stored: after a restart it begins again.
 type purgeProgress struct {
-	last int64 // row looked at last
+	last int64 // row checked last
 	next int64 // time before which nothing is due
 	pace pace
 }
@@ -127,7 +127,7 @@ func (t *Turn) purgeArchived(number int64, messages ids.Set) {
 	t.Record(f)
 }
 
-// MessagesPurged says that archived messages are deleted for good, with all versions of their texts.
+// MessagesPurged says that archived messages are deleted permanently, with all versions of their texts.
 type MessagesPurged struct {
 	Row      int64
 	IDs      []MessageID // ascending

@@ -128,7 +128,7 @@ func (t *Turn) deleteMessages(messages []MessageID, reason ArchiveReason, by Use
 	t.recordFirstMessages(first)
 }
 
-// MessagesDeleted deletes messages of one conversation for good, with all versions of their texts. It is only in
+// MessagesDeleted deletes messages of one conversation permanently, with all versions of their texts. It is only in
 // journals from before there was an archive.
 type MessagesDeleted struct {
 	IDs      []MessageID // ascending, at most 100

@@ -308,7 +308,7 @@ func (move *MessageMove) moveRows(r *Realm, f *MessageUpdated) {
 		if move.From != move.To {
 			revision.ChannelBefore, revision.ChannelAfter = move.From, move.To
 		}
-		extra.History = append(withRoomForMove(extra.History, move.KeepMoves), revision)
+		extra.History = append(withSpaceForMove(extra.History, move.KeepMoves), revision)
 		move.markMoved(extra, f)
 	}
 	writer := moveWriter{Realm: r, pageNumber: -1, addMove: addMove, shared: map[sharedRowKey]*MessageExtra{}}

@@ -54,10 +54,10 @@ func withoutTexts(history []Revision, forgotten []uint16) []Revision {
 // isMove reports whether the entry changed the topic or the channel.
 func (r Revision) isMove() bool { return r.TopicBefore != nil || r.ChannelBefore != 0 }
 
-// withRoomForMove returns a history to which a move can be added so that it has at most keep moves; 0 means no limit.
+// withSpaceForMove returns a history to which a move can be added so that it has at most keep moves; 0 means no limit.
 // Moves that came with an edit of the text belong to the limit of edits. Snapshots share the given list, so it does not
 // change.
-func withRoomForMove(history []Revision, keep int) []Revision {
+func withSpaceForMove(history []Revision, keep int) []Revision {
 	moves := 0
 	for _, r := range history {
 		if !r.Content {

@@ -36,9 +36,9 @@ const (
 
 // retentionProgress is how far the search for due messages is. It is not stored.
 type retentionProgress struct {
-	channel      ChannelID            // looked at last
-	conversation DirectConversationID // looked at last, after all channels
-	next         int64                // time of the next look at all conversations
+	channel      ChannelID            // checked last
+	conversation DirectConversationID // checked last, after all channels
+	next         int64                // time of the next check of all conversations
 	pace         pace
 	deliveries   int   // of events about deletions in this tick
 	lag          int64 // how long the message found last has been due, in seconds; 0: none is due
@@ -94,7 +94,7 @@ func retentionDue(r *Realm, now int64) func(*Turn) (any, error) {
 }
 
 // step returns the turn unless there were enough in this tick.
-func (x *retentionProgress) step(now int64, do func(*Turn)) func(*Turn) (any, error) {
+func (x *retentionProgress) step(now int64, run func(*Turn)) func(*Turn) (any, error) {
 	if x.pace.tick == now && x.deliveries >= maxRetentionDeliveries || !x.pace.allows(now, maxRetentionSteps) {
 		return nil
 	}
@@ -102,7 +102,7 @@ func (x *retentionProgress) step(now int64, do func(*Turn)) func(*Turn) (any, er
 		x.deliveries = 0
 	}
 	return func(t *Turn) (any, error) {
-		do(t)
+		run(t)
 		for _, p := range t.publications {
 			for _, n := range p.Notices {
 				x.deliveries += len(n.To)

@@ -374,12 +374,12 @@ const ownerWarningInterval = 60
 const ownerWarningKind = "bot warning"
 
 // warnBotOwner sends a warning to the bot's owner, at most one per ownerWarningInterval.
-func (t *Turn) warnBotOwner(bot *User, what string) {
-	t.warnBotOwnerOnce(bot, what, ownerWarningKind, ownerWarningInterval)
+func (t *Turn) warnBotOwner(bot *User, problem string) {
+	t.warnBotOwnerOnce(bot, problem, ownerWarningKind, ownerWarningInterval)
 }
 
 // warnBotOwnerOnce sends a warning to the bot's owner unless one of the same kind is younger than interval, in seconds.
-func (t *Turn) warnBotOwnerOnce(bot *User, what, kind string, interval int64) {
+func (t *Turn) warnBotOwnerOnce(bot *User, problem, kind string, interval int64) {
 	owner := t.Find(bot.BotOwner)
 	if owner == nil || !owner.Active || bot.System {
 		return
@@ -397,6 +397,6 @@ func (t *Turn) warnBotOwnerOnce(bot *User, what, kind string, interval int64) {
 			return
 		}
 	}
-	text := "Your bot " + t.SilentMention(bot.ID) + " " + what
+	text := "Your bot " + t.SilentMention(bot.ID) + " " + problem
 	t.SendBotMessage(BotMessage{People: []UserID{owner.ID}, Text: text, Kind: kind})
 }

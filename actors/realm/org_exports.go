@@ -39,8 +39,8 @@ const (
 
 // StartExport asks for a file with the organization's data. It is written outside the realm.
 type StartExport struct {
-	Kind   string
-	NoRoom error // the refusal if the file cannot be stored now; nil if it can
+	Kind        string
+	FileRefusal error // the refusal if the file cannot be stored now; nil if it can
 }
 
 func (c StartExport) Decide(t *Turn) (Export, error) {
@@ -60,8 +60,8 @@ func (c StartExport) Decide(t *Turn) (Export, error) {
 	if recent >= maxNewExports {
 		return Export{}, BadRequest("Exceeded rate limit.")
 	}
-	if c.NoRoom != nil {
-		return Export{}, c.NoRoom
+	if c.FileRefusal != nil {
+		return Export{}, c.FileRefusal
 	}
 	forgotten, ok := t.surplusExports()
 	if !ok {

@@ -138,8 +138,8 @@ func (j *OutboxJob) countKeys() []outboxKey {
 	return []outboxKey{{kind: j.Kind}, {j.Kind, j.User}}
 }
 
-// hasRoom reports whether the limits allow one more job of a kind. more counts jobs that will be added with it.
-func (c *outboxCount) hasRoom(kind OutboxJobKind, u UserID, more map[outboxKey]int) bool {
+// hasCapacity reports whether the limits allow one more job of a kind. more counts jobs that will be added with it.
+func (c *outboxCount) hasCapacity(kind OutboxJobKind, u UserID, more map[outboxKey]int) bool {
 	org, user, limit := outboxKey{kind: kind}, outboxKey{kind, u}, outboxLimits[kind]
 	return c.count[org]+more[org] < limit.org &&
 		(limit.user == 0 || c.count[user]+more[user] < limit.user)
@@ -174,7 +174,7 @@ func (t *Turn) addOutboxJobs(jobs []OutboxJob) {
 	added := map[outboxKey]int{}
 	f := &OutboxJobsAdded{}
 	for _, job := range jobs {
-		if !t.small.outboxCount.hasRoom(job.Kind, job.User, added) {
+		if !t.small.outboxCount.hasCapacity(job.Kind, job.User, added) {
 			f.Dropped++
 			continue
 		}

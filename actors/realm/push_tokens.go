@@ -110,11 +110,11 @@ func (c AddPushToken) Decide(t *Turn) (Done, error) {
 	list = append(list, x)
 	drop := max(0, len(list)-maxPushTokens)
 	t.Record(&PushTokensChanged{me.ID, list[drop:]})
-	var told []DeviceRegistration
+	var changes []DeviceRegistration
 	for _, old := range list[:drop] {
-		told = append(told, DeviceRegistration{Token: old, Gone: true})
+		changes = append(changes, DeviceRegistration{Token: old, Gone: true})
 	}
-	t.registerDevices(me.ID, append(told, DeviceRegistration{Token: x})...)
+	t.registerDevices(me.ID, append(changes, DeviceRegistration{Token: x})...)
 	return Done{}, nil
 }
 

@@ -237,8 +237,8 @@ func (j *Job) nextUsers() []UserID {
 	return users
 }
 
-// nextChannels returns the channels of the next step, as indexes of Channels, and the value of Next after it. places is
-// the order in which the channels are processed.
+// nextChannels returns the channels of the next step, as indexes of Channels, and the value of Next after it. order has
+// the indexes in the order in which they are processed.
 func (j *Job) nextChannels(order []int) (now []int, next int) {
 	next = min(len(order), j.Next+maxChannelsPerTurn)
 	return order[j.Next:next], next

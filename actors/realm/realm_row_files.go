@@ -45,44 +45,44 @@ const maxUploadsPerScan = 10_000
 // ReferencedFiles reports which of the named files of a kind are used by the organization's rows. It includes the file
 // of an export that is still being written, because its row already exists. It looks at a limited number of uploads,
 // beginning with the id from (the first is 1). It returns the id to continue with, or 0 when it has seen all.
-func (v View) ReferencedFiles(kind string, names map[string]bool, from int64) (named []string, next int64) {
-	note := func(name string) {
+func (v View) ReferencedFiles(kind string, names map[string]bool, from int64) (referenced []string, next int64) {
+	addIfAsked := func(name string) {
 		if names[name] {
-			named = append(named, name)
+			referenced = append(referenced, name)
 		}
 	}
 	switch kind {
 	case ContentFile:
 		if from <= 1 {
 			for _, e := range v.small.emoji.all() {
-				note(e.Hash)
+				addIfAsked(e.Hash)
 			}
 		}
 		end := v.nextID("upload")
 		for next = max(from, 1); next < end && next < from+maxUploadsPerScan; next++ {
 			if u := v.small.uploads.find(next); u != nil {
-				note(u.Hash)
+				addIfAsked(u.Hash)
 			} else if u := v.small.archivedUploads.find(next); u != nil {
-				note(u.Hash)
+				addIfAsked(u.Hash)
 			}
 		}
 		if next < end {
-			return named, next
+			return referenced, next
 		}
 	case PictureFile:
 		for _, u := range v.users.all() {
-			note(u.AvatarFile)
+			addIfAsked(u.AvatarFile)
 		}
 		o := v.Org()
-		note(o.IconFile)
-		note(o.LogoFile)
-		note(o.NightLogoFile)
+		addIfAsked(o.IconFile)
+		addIfAsked(o.LogoFile)
+		addIfAsked(o.NightLogoFile)
 	case ArchiveFile:
 		for _, e := range v.small.exports.all() {
 			if e.Failed == 0 && e.Deleted == 0 {
-				note(e.Name)
+				addIfAsked(e.Name)
 			}
 		}
 	}
-	return named, 0
+	return referenced, 0
 }

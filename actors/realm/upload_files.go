@@ -275,14 +275,14 @@ func (v View) ThumbnailsWanted() (out []Upload) {
 	return out
 }
 
-// TextsUsing returns references to the newest texts that use a file, at most most of them.
-func (v View) TextsUsing(path string, most int) (out []BodyRef) {
+// TextsUsing returns references to the newest texts that use a file, at most limit of them.
+func (v View) TextsUsing(path string, limit int) (out []BodyRef) {
 	s := v.index.messagesWithFile[path]
 	if s == nil {
 		return nil
 	}
 	ids := ids.IDs[MessageID](*s)
-	for _, id := range ids[max(0, len(ids)-most):] {
+	for _, id := range ids[max(0, len(ids)-limit):] {
 		if v.message(id) != nil {
 			out = append(out, v.NewestText(id))
 		}

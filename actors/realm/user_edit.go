@@ -357,7 +357,7 @@ func (r *Realm) accountNotices(id UserID, channels []ChannelID, reactivated, ful
 // see. Guests and members of private channels get further events, one per set of channels they share with the users.
 // This matters because one fact can send a queue only a limited number of events.
 func (r *Realm) peerNotices(channels []ChannelID, users []UserID, joined bool) (out []Notice) {
-	tell := func(to []UserID, list []ChannelID) {
+	addNotice := func(to []UserID, list []ChannelID) {
 		if len(list) > 0 && len(to) > 0 {
 			out = append(out, Notice{To: to, Event: &PeersChanged{
 				Joined: joined, Channels: list, Users: users, Archived: r.archivedAmong(list),
@@ -382,9 +382,9 @@ func (r *Realm) peerNotices(channels []ChannelID, users []UserID, joined bool) (
 		}
 	}
 	if len(public) > 0 {
-		tell(l.membersExcept(users), public)
+		addNotice(l.membersExcept(users), public)
 	}
-	shared.each(func(to ids.Set, list []ChannelID) { tell(withoutUsers(ids.IDs[UserID](to), users), list) })
+	shared.each(func(to ids.Set, list []ChannelID) { addNotice(withoutUsers(ids.IDs[UserID](to), users), list) })
 	return out
 }
 

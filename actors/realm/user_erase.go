@@ -8,9 +8,9 @@ import (
 	"parley/actors/realm/ids"
 )
 
-// The operator deletes the data of one person for good: the account stays as an empty "Deleted user", because messages
-// of others refer to it. There can be much data, so the server does this in steps, a turn each. An Erasure row is the
-// job. It stays afterwards, as the record of what was removed.
+// The operator deletes the data of one person permanently: the account stays as an empty "Deleted user", because
+// messages of others refer to it. There can be much data, so the server does this in steps, a turn each. An Erasure row
+// is the job. It stays afterwards, as the record of what was removed.
 
 // Erasure is the row of the deletion of one person's data.
 type Erasure struct {
@@ -47,8 +47,8 @@ type ErasurePhase uint8
 
 const (
 	erasingMessages  ErasurePhase = 0 // by a Purge
-	erasingReactions ErasurePhase = 1 // Next: the last message looked at
-	erasingArchived  ErasurePhase = 2 // Next: the last row of the archive looked at
+	erasingReactions ErasurePhase = 1 // Next: the last message checked
+	erasingArchived  ErasurePhase = 2 // Next: the last row of the archive checked
 	erasingFiles     ErasurePhase = 3
 	erased           ErasurePhase = 4
 )
@@ -61,7 +61,7 @@ const (
 	maxErasureFacts = 100
 )
 
-// EraseUser asks, for the operator, to delete the data of a person for good. A person that is under a legal hold is
+// EraseUser asks, for the operator, to delete the data of a person permanently. A person that is under a legal hold is
 // refused. The same command again has no effect.
 type EraseUser struct{ User UserID }
 
