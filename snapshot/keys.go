@@ -90,7 +90,7 @@ func metaKey(key string) []byte { return append(spaceKey(processRealm, spaceMeta
 func realmOf(key []byte) uint32 { return binary.BigEndian.Uint32(key) }
 
 // describeKey returns the realm and the number in a key, and a description for error messages.
-func describeKey(key []byte) (realm uint32, n Seq, what string) {
+func describeKey(key []byte) (realm uint32, n Seq, description string) {
 	if len(key) < 5 {
 		return 0, 0, fmt.Sprintf("key %x", key)
 	}

@@ -247,7 +247,7 @@ func (w *rowWriter) stage() error {
 		return nil
 	}
 	s := w.s
-	if err := s.waitForRoom(); err != nil {
+	if err := s.waitForSpace(); err != nil {
 		return err
 	}
 	b := s.db.NewBatch()
@@ -278,7 +278,7 @@ func (w *rowWriter) discardStaged() error {
 
 // commitSnapshot commits a snapshot. It builds its batch before it blocks appends.
 func (s *Store) commitSnapshot(st *realmState, next snapshotState, behind keptFacts, ops []byte) error {
-	if err := s.waitForRoom(); err != nil {
+	if err := s.waitForSpace(); err != nil {
 		return err
 	}
 	b := s.db.NewBatch()
@@ -396,7 +396,7 @@ func (s *Store) applyStagedChunks(st *realmState) error {
 		return err
 	}
 	for i := first; i < chunks; i++ {
-		if err := s.waitForRoom(); err != nil {
+		if err := s.waitForSpace(); err != nil {
 			return err
 		}
 		if err := s.applyStagedChunk(st, i, i == chunks-1); err != nil {

@@ -109,15 +109,15 @@ func (fs failStopFS) writeTable(doing, name string, change func() error) error {
 	return fs.tableError(doing, name, change())
 }
 
-// ReleaseRoom is for a write of another part of the data directory that has found no space: it makes the store full and
-// removes the ballast. It reports whether there was one, so that the write can be tried again at once.
-func (s *Store) ReleaseRoom() bool {
+// ReleaseBallast is for a write of another part of the data directory that has found no space: it makes the store full
+// and removes the ballast. It reports whether there was one, so that the write can be tried again at once.
+func (s *Store) ReleaseBallast() bool {
 	s.becomeFull()
 	return s.releaseBallast()
 }
 
-// HasRoom reports whether a write would find space: the store is not full, or the ballast exists.
-func (s *Store) HasRoom() bool {
+// HasSpace reports whether a write would find space: the store is not full, or the ballast exists.
+func (s *Store) HasSpace() bool {
 	if !s.full.Load() {
 		return true
 	}
@@ -222,8 +222,8 @@ func fillBallast(f vfs.File, size int64) error {
 	return f.Sync()
 }
 
-// waitForRoom blocks a snapshot while the store is full.
-func (s *Store) waitForRoom() error {
+// waitForSpace blocks a snapshot while the store is full.
+func (s *Store) waitForSpace() error {
 	for s.full.Load() && s.opened.Load() {
 		select {
 		case <-s.closing:

@@ -80,11 +80,11 @@ func TestBallastLetsAnAppendFinish(t *testing.T) {
 	}
 	d.fill()
 	if err := s.RestoreBallast(); !errors.Is(err, syscall.ENOSPC) || !s.Full() {
-		t.Errorf("make room without space: %v, full %t", err, s.Full())
+		t.Errorf("restore the ballast without space: %v, full %t", err, s.Full())
 	}
 	d.space.Store(1 << 40)
 	if err := s.RestoreBallast(); err != nil || s.Full() || s.MissingBallast() != 0 {
-		t.Errorf("make room: %v, full %t, %d bytes of ballast are missing", err, s.Full(), s.MissingBallast())
+		t.Errorf("restore the ballast: %v, full %t, %d bytes of ballast are missing", err, s.Full(), s.MissingBallast())
 	}
 	mustAppend(t, s, Entry{Realm: 1, Epoch: 1, After: 1, Facts: facts("b")})
 	after := mustOpen(t, disk.CrashClone(vfs.CrashCloneCfg{}))

@@ -24,7 +24,7 @@ type Store struct {
 	blobs  Blobs
 	remote bool // blobs is on another machine
 
-	room           func(bytes int64) error // see LimitSpace
+	spaceLimit     func(bytes int64) error // see LimitSpace
 	term           func() uint64           // see UseTerms
 	decodeRequests atomic.Int64            // see MaxDecodeRequests
 	thumbnailBytes atomic.Int64            // see MaxThumbnailBytes
@@ -119,27 +119,27 @@ func (s *Store) nameOf(hash []byte) string {
 // IsRemote reports whether complete files are on another machine.
 func (s *Store) IsRemote() bool { return s.remote }
 
-// LimitSpace makes the Store ask room, before it writes a file and while it writes a long one, whether so many more
-// bytes may be stored. It is called before the first file is written. An error of room ends the writing and is
-// returned.
-func (s *Store) LimitSpace(room func(bytes int64) error) { s.room = room }
+// LimitSpace sets the function that decides whether so many more bytes may be stored. The Store calls it before it
+// writes a file and while it writes a long one. Its error ends the writing and is returned. Call LimitSpace before the
+// first file is written.
+func (s *Store) LimitSpace(limit func(bytes int64) error) { s.spaceLimit = limit }
 
 // checkSpace returns an error if so many bytes must not be stored.
 func (s *Store) checkSpace(bytes int64) error {
-	if s.room == nil {
+	if s.spaceLimit == nil {
 		return nil
 	}
-	return s.room(bytes)
+	return s.spaceLimit(bytes)
 }
 
-// roomStep is how many bytes of a file are written between two looks at the space of the disk.
-const roomStep = 1 << 20
+// spaceCheckStep is how many bytes of a file are written between two checks of the space on the disk.
+const spaceCheckStep = 1 << 20
 
-// limitedWriter writes a file as long as there is room.
+// limitedWriter writes a file as long as there is space.
 type limitedWriter struct {
 	s    *Store
 	w    io.Writer
-	left int64 // bytes until the next look
+	left int64 // bytes until the next check
 }
 
 func (w *limitedWriter) Write(p []byte) (int, error) {
@@ -147,7 +147,7 @@ func (w *limitedWriter) Write(p []byte) (int, error) {
 		if err := w.s.checkSpace(int64(len(p))); err != nil {
 			return 0, err
 		}
-		w.left = roomStep
+		w.left = spaceCheckStep
 	}
 	return w.w.Write(p)
 }
@@ -253,8 +253,8 @@ type hashingWriter struct {
 }
 
 func (w *hashingWriter) Write(p []byte) (int, error) {
-	if room := sniffedBytes - len(w.head); room > 0 {
-		w.head = append(w.head, p[:min(room, len(p))]...)
+	if missing := sniffedBytes - len(w.head); missing > 0 {
+		w.head = append(w.head, p[:min(missing, len(p))]...)
 	}
 	w.hash.Write(p)
 	return w.to.Write(p)

@@ -129,8 +129,8 @@ func (s *Store) remove(name, key string) error {
 	if err := s.blobs.Ready(); err != nil {
 		return err
 	}
-	note := s.removalNote(name)
-	if err := os.WriteFile(note, []byte(name), 0o600); err != nil {
+	record := s.removalRecord(name)
+	if err := os.WriteFile(record, []byte(name), 0o600); err != nil {
 		return fmt.Errorf("remove file: %w", err)
 	}
 	err := s.blobs.Remove(key)
@@ -141,17 +141,17 @@ func (s *Store) remove(name, key string) error {
 		return err
 	}
 	if _, earlier := s.uncertain[name]; !earlier { // an earlier request may still be on its way
-		os.Remove(note)
+		os.Remove(record)
 	}
 	return err
 }
 
-func (s *Store) removalNote(name string) string { return filepath.Join(s.dir, "removing", name) }
+func (s *Store) removalRecord(name string) string { return filepath.Join(s.dir, "removing", name) }
 
 // forgetUncertain ends the time in which a name is not saved. mu is held.
 func (s *Store) forgetUncertain(name string) {
 	delete(s.uncertain, name)
-	os.Remove(s.removalNote(name))
+	os.Remove(s.removalRecord(name))
 }
 
 // loadUncertain loads the removals that the last process sent and did not see answered.

@@ -38,10 +38,10 @@ func (s *Store) Sweep(
 		realm.ContentFile: contentPrefix, realm.PictureFile: picturePrefix, realm.ArchiveFile: exportPrefix,
 	} {
 		var step []sweepFile
-		looked := 0
+		checked := 0
 		finish := func() error {
 			n, err := s.sweepStep(kind, step, used)
-			removed, looked, step = removed+n, 0, step[:0]
+			removed, checked, step = removed+n, 0, step[:0]
 			if err == nil && !pause() {
 				err = errPaused
 			}
@@ -52,7 +52,7 @@ func (s *Store) Sweep(
 			if name := rowName(kind, file); name != "" && b.Key == Key(kind, file) && b.Modified.Before(before) {
 				step = append(step, sweepFile{kind, name, b.Key})
 			}
-			if looked++; looked < sweepStep {
+			if checked++; checked < sweepStep {
 				return nil
 			}
 			return finish()

@@ -316,9 +316,9 @@ func (n *Node) openStore() error {
 func (n *Node) diskFullRetrier() *diskFullRetrier {
 	release := func() bool {
 		s := n.store.Load()
-		return s != nil && s.ReleaseRoom()
+		return s != nil && s.ReleaseBallast()
 	}
-	hasRoom := func() bool { return n.store.Load().HasRoom() }
+	hasRoom := func() bool { return n.store.Load().HasSpace() }
 	return &diskFullRetrier{release: release, hasRoom: hasRoom, failed: n.failed, closing: n.closing}
 }
 

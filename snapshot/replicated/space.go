@@ -22,8 +22,8 @@ var errDiskFull = errors.New("the disk is full: the log rejects operations until
 // operations, so the other nodes continue without it, and small files wait for space. The node catches up when there is
 // space again. A leader with a full disk hands over the leadership earlier.
 type diskFullRetrier struct {
-	release func() bool // makes some space once; see snapshot.Store.ReleaseRoom
-	hasRoom func() bool // see snapshot.Store.HasRoom
+	release func() bool // makes some space once; see snapshot.Store.ReleaseBallast
+	hasRoom func() bool // see snapshot.Store.HasSpace
 	failed  *failure
 	closing <-chan struct{}
 }

@@ -32,27 +32,27 @@ const (
 	searchTimeout = 5 * time.Second
 	// handOffTimeout is how long HandOff writes pending texts before it leaves them to the successor.
 	handOffTimeout = 2 * time.Second
-	// minRest is the shortest rest between two batches. Texts accumulate meanwhile, so that a busy organization does
-	// not get an index segment for each message. A waiting search ends the rest.
-	minRest = time.Second
+	// minPause is the shortest pause between two batches. Texts accumulate meanwhile, so that a busy organization does
+	// not get an index segment for each message. A waiting search ends the pause.
+	minPause = time.Second
 	// A batch waits until an organization has gatherTexts texts, or gatherTime has passed, or a search waits. Each
 	// batch writes a segment, syncs it, and is merged with others later: with 20 messages a second, a batch each second
 	// was a twelfth of the server's CPU time.
 	gatherTexts = batchDocs / 2
 	gatherTime  = 8 * time.Second
-	// The writer rests restFactor times as long as it worked, so indexing takes at most a quarter of a core. While more
-	// than busyRate texts a second arrive, it rests busyRestFactor times as long; the rest of the texts is indexed
-	// later. Within a batch it rests after each workSlice.
-	restFactor     = 3
-	busyRestFactor = 9
-	busyRate       = 500
-	workSlice      = time.Millisecond
-	// maxWorkSlice bounds the work that a rest is computed from: a slice that the operating system interrupted must not
-	// cause a long rest.
+	// The writer pauses pauseFactor times as long as it worked, so indexing takes at most a quarter of a core. While
+	// more than busyRate texts a second arrive, it pauses busyPauseFactor times as long; the rest of the texts is
+	// indexed later. Within a batch it pauses after each workSlice.
+	pauseFactor     = 3
+	busyPauseFactor = 9
+	busyRate        = 500
+	workSlice       = time.Millisecond
+	// maxWorkSlice bounds the work that a pause is computed from: a slice that the operating system interrupted must
+	// not cause a long pause.
 	maxWorkSlice = 10 * time.Millisecond
-	// StartupRest is how long the writer rests after OpenService, while clients reconnect. The store delays compactions
-	// as long.
-	StartupRest = 5 * time.Second
+	// StartupPause is how long the writer pauses after OpenService, while clients reconnect. The store delays
+	// compactions as long.
+	StartupPause = 5 * time.Second
 	// seqInterval is how often the sequence number is written if no text arrives. So the next start reads less of the
 	// journal.
 	seqInterval = time.Minute
@@ -86,10 +86,10 @@ type Service struct {
 	wake            chan struct{}
 	urgent          bool         // a search waits
 	workStarted     atomic.Int64 // when the current work slice began, in Unix nanoseconds; 0 between batches
-	rested          atomic.Int64 // nanoseconds rested within the batch
+	paused          atomic.Int64 // nanoseconds of pauses within the batch
 	received        atomic.Int64 // texts since the last batch
-	restFactor      atomic.Int64 // restFactor or busyRestFactor
-	handingOver     atomic.Bool  // pending texts are left to the successor
+	pauseFactor     atomic.Int64 // pauseFactor or busyPauseFactor
+	handingOff      atomic.Bool  // pending texts are left to the successor
 	waitingSearches atomic.Int64 // searches that wait for the writer
 	stopOnce        sync.Once
 	stop            chan struct{}
@@ -301,7 +301,7 @@ func (s *Service) HandOff() {
 			break
 		}
 	}
-	s.handingOver.Store(true)
+	s.handingOff.Store(true)
 	s.signal()
 }
 
@@ -335,10 +335,10 @@ func (s *Service) run() {
 	defer close(s.stopped)
 	seqTicker := time.NewTicker(seqInterval)
 	defer seqTicker.Stop()
-	s.restFactor.Store(restFactor)
+	s.pauseFactor.Store(pauseFactor)
 	round := time.Now()
-	handedOver, more := false, false
-	s.rest(StartupRest, nil)
+	handedOff, more := false, false
+	s.sleep(StartupPause, nil)
 	for stopping := false; ; {
 		select {
 		case <-s.wake:
@@ -347,9 +347,9 @@ func (s *Service) run() {
 		case <-s.stop:
 			stopping = true
 		}
-		if s.handingOver.Load() {
-			if !handedOver { // the number may have changed without a text
-				handedOver = true
+		if s.handingOff.Load() {
+			if !handedOff { // the number may have changed without a text
+				handedOff = true
 				s.eachRealm(s.writeSeq)
 			}
 			if stopping {
@@ -360,12 +360,12 @@ func (s *Service) run() {
 			}
 		}
 		if !stopping && !more {
-			s.rest(gatherTime, s.hasWork)
+			s.sleep(gatherTime, s.hasWork)
 		}
 		began := time.Now()
 		more = false
 		s.workStarted.Store(began.UnixNano())
-		s.rested.Store(0)
+		s.paused.Store(0)
 		s.eachRealm(func(r *realmIndex) {
 			for s.catchUp(r) {
 				if more = true; !stopping {
@@ -377,25 +377,25 @@ func (s *Service) run() {
 			s.eachRealm(s.writeSeq)
 			return
 		}
-		if !more && !s.handingOver.Load() {
+		if !more && !s.handingOff.Load() {
 			s.eachRealm(func(r *realmIndex) { more = s.upgrade(r) || more })
 		}
 		if more {
 			s.signal()
 		}
 		s.workStarted.Store(0)
-		rested := time.Duration(s.rested.Load())
-		s.rest(max(time.Duration(s.restFactor.Load())*(time.Since(began)-rested)-rested, minRest), nil)
+		paused := time.Duration(s.paused.Load())
+		s.sleep(max(time.Duration(s.pauseFactor.Load())*(time.Since(began)-paused)-paused, minPause), nil)
 		if took := time.Since(round); s.received.Swap(0) > int64(busyRate*took/time.Second) {
-			s.restFactor.Store(busyRestFactor)
+			s.pauseFactor.Store(busyPauseFactor)
 		} else {
-			s.restFactor.Store(restFactor)
+			s.pauseFactor.Store(pauseFactor)
 		}
 		round = time.Now()
 	}
 }
 
-// pause rests within a batch unless a search waits for it. The library makes a segment in one goroutine at a time.
+// pause sleeps within a batch unless a search waits for it. The library makes a segment in one goroutine at a time.
 func (s *Service) pause() {
 	began := s.workStarted.Load()
 	if began == 0 {
@@ -407,7 +407,7 @@ func (s *Service) pause() {
 		return
 	}
 	s.mu.Lock()
-	urgent := s.urgent || s.handingOver.Load()
+	urgent := s.urgent || s.handingOff.Load()
 	s.mu.Unlock()
 	select {
 	case <-s.stop:
@@ -417,16 +417,16 @@ func (s *Service) pause() {
 	if urgent {
 		runtime.Gosched()
 	} else {
-		time.Sleep(time.Duration(s.restFactor.Load()) * min(worked, maxWorkSlice))
+		time.Sleep(time.Duration(s.pauseFactor.Load()) * min(worked, maxWorkSlice))
 	}
 	after := time.Now()
-	s.rested.Add(int64(after.Sub(now)))
+	s.paused.Add(int64(after.Sub(now)))
 	s.workStarted.Store(after.UnixNano())
 }
 
-// rest waits for the duration, or until a search waits for the writer, or until enough reports true, which is asked
+// sleep waits for the duration, or until a search waits for the writer, or until enough reports true, which is asked
 // whenever the writer is woken. s.mu is held during enough.
-func (s *Service) rest(d time.Duration, enough func() bool) {
+func (s *Service) sleep(d time.Duration, enough func() bool) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	woken := false
@@ -466,7 +466,7 @@ func (s *Service) hasWork() bool {
 			return true
 		}
 	}
-	return !waiting || s.waitingSearches.Load() > 0 || s.handingOver.Load()
+	return !waiting || s.waitingSearches.Load() > 0 || s.handingOff.Load()
 }
 
 func (s *Service) eachRealm(fn func(*realmIndex)) {

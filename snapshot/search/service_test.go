@@ -253,7 +253,7 @@ func TestEnoughTextsAreIndexed(t *testing.T) {
 	l := openTestService(t, t.TempDir(), d)
 	defer l.Close()
 	l.Feed(1, 1, d.send(1, "first"))
-	expectHits(t, l, 1, "first", 1) // ends the rest after the start
+	expectHits(t, l, 1, "first", 1) // ends the pause after the start
 	began := time.Now()
 	for id := realm.MessageID(2); id <= gatherTexts+1; id++ {
 		l.Feed(1, realm.Seq(id), d.send(id, "later"))

@@ -44,7 +44,7 @@ const (
 	crowdedStart = 256
 	// compactionDelay is how long after its opening the store merges no tables and nothing is indexed. It is longer
 	// than all clients need to connect again.
-	compactionDelay = search.StartupRest
+	compactionDelay = search.StartupPause
 	// shutdownTimeout is how long a stopping server waits for each part that has requests in progress.
 	shutdownTimeout = 15 * time.Second
 )
