@@ -136,7 +136,7 @@ func newRunFlags(name string, stdout, stderr io.Writer) *runFlags {
 		"with --self: `arguments` for serve, separated by spaces, instead of those the scenario chooses")
 	f.StringVar(&s.options.adminEmail, "user", "",
 		"`email` of an administrator that can create users (default: development login)")
-	f.StringVar(&s.options.adminKey, "key", "", "that administrator's API `key`")
+	f.StringVar(&s.options.adminKey, "key", "", "API `key` of the administrator --user")
 	f.StringVar(&s.options.credentialsFile, "credentials", "",
 		"`file` of JSON lines {email,key,user_id,host}: use these users instead of creating any")
 	f.BoolVar(&s.options.adopt, "adopt", false, "use the users of the development login instead of creating any")
@@ -154,7 +154,7 @@ func newRunFlags(name string, stdout, stderr io.Writer) *runFlags {
 	f.StringVar(&s.file, "scenario", "", "`file` with a scenario as JSON; other flags override its values")
 	f.IntVar(&s.scenario.Users, "users", 0, "users to create")
 	f.IntVar(&s.scenario.Pollers, "pollers", -1,
-		"event queues with a parked poll (default: from the scenario; with --users at least one a user)")
+		"event queues with a parked poll (default: from the scenario; with --users at least one for each user)")
 	f.IntVar(&s.scenario.Channels, "channels", 0, "channels")
 	f.IntVar(&s.scenario.History, "history", -1, "messages sent before the measurement")
 	f.IntVar(&s.scenario.Sample, "sample", -1, "pollers that decode every event and keep a copy of the state")

@@ -94,7 +94,7 @@ func resumableEndpoint[F any](
 	}
 }
 
-func (e Endpoint) takesPiece(what string) Endpoint { e.tus.body = what; return e }
+func (e Endpoint) takesPiece(content string) Endpoint { e.tus.body = content; return e }
 
 // Resumable reports whether this is an endpoint of resumable uploads, whose answers follow tus.
 func (e *Endpoint) Resumable() bool { return e.tus != nil }

@@ -83,9 +83,9 @@ func (m *Mirror) apply(e Object) error {
 }
 
 // NeedsRefetch reports whether an event asked the client to fetch part again, and clears the request.
-func (m *Mirror) NeedsRefetch(what string) bool {
-	d := m.refetch[what]
-	delete(m.refetch, what)
+func (m *Mirror) NeedsRefetch(part string) bool {
+	d := m.refetch[part]
+	delete(m.refetch, part)
 	return d
 }
 

@@ -343,7 +343,7 @@ func split(tag string) []string {
 	return append(parts, tag[start:])
 }
 
-func (o *options) panicf(why string) { panic("BUG: form field " + o.owner + ": " + why) }
+func (o *options) panicf(problem string) { panic("BUG: form field " + o.owner + ": " + problem) }
 
 func (o *options) take(key string) (string, bool) {
 	text, ok := o.given[key]

@@ -109,7 +109,7 @@ func tooLong(limit int, of string) *Error {
 	return At("", " is too long (limit: "+itoa(limit)+" "+of+")")
 }
 
-func isNot(what string) *Error { return At("", " is not "+what) }
+func isNot(noun string) *Error { return At("", " is not "+noun) }
 
 func itoa(n int) string { return strconv.Itoa(n) }
 

@@ -229,11 +229,11 @@ func (s *Server) limitCall(ctx *fasthttp.RequestCtx, c *wire.Call) error {
 // A request with a valid key is served even if the limit is reached. One program with a wrong key must not lock
 // out everyone behind its address, and a key of 32 characters cannot be guessed. Passwords are easier to guess,
 // so they are counted for address and account before they are checked.
-func (s *Server) limitUnauthenticated(ctx *fasthttp.RequestCtx, why error) error {
+func (s *Server) limitUnauthenticated(ctx *fasthttp.RequestCtx, refusal error) error {
 	if err := limitRequest(ctx, s.visitors, s.remote(ctx)); err != nil {
 		return err
 	}
-	return why
+	return refusal
 }
 
 // pick returns the endpoint of a method whose path parameters fit, or nil: a parameter named "..._id" must be

@@ -11,7 +11,7 @@
 //   - An email is delivered at least once. Its Message-ID follows from the job, so a mail program can recognize the
 //     copy that a crash causes.
 //   - Sender repeats a delivery that failed for now, after growing pauses. It gives an email up, and logs that, when
-//     the SMTP server rejects it for good, after the last pause, or after maxAge.
+//     the SMTP server rejects it permanently, after the last pause, or after maxAge.
 //   - An email whose link holds a secret is stored without it. Sender adds the link.
 //
 // Incoming email becomes messages:

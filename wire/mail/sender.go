@@ -133,8 +133,8 @@ func (s *Sender) Handle(ctx context.Context, a *dispatch.Attempt) dispatch.Outco
 	return dispatch.Outcome{RetryAfter: pause}
 }
 
-// isPermanent reports whether another attempt cannot succeed: the SMTP server rejected the email for good, or the email
-// is invalid.
+// isPermanent reports whether another attempt cannot succeed: the SMTP server rejected the email permanently, or the
+// email is invalid.
 func isPermanent(err error) bool {
 	var e *mail.SendError
 	if errors.As(err, &e) {

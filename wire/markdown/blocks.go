@@ -58,10 +58,10 @@ func (r *renderer) parseOne(parent *node, text string) {
 	r.parseChunks(parent, &q)
 }
 
-func (r *renderer) in(s parseState, do func()) {
+func (r *renderer) in(s parseState, parse func()) {
 	before := r.state
 	r.state = s
-	do()
+	parse()
 	r.state = before
 }
 

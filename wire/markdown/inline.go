@@ -106,13 +106,13 @@ func (r *renderer) inlineTree(n *node) {
 		c = next
 	}
 	if blocks {
-		r.readAgain(n)
+		r.reparse(n)
 	}
 }
 
-// readAgain parses unparsed text again if it follows an element inside an emphasised text, or is itself emphasised
+// reparse parses unparsed text again if it follows an element inside an emphasised text, or is itself emphasised
 // there: a link can end where a star was, now that the star is removed.
-func (r *renderer) readAgain(n *node) {
+func (r *renderer) reparse(n *node) {
 	for c := n.first; c != nil; c = c.next {
 		if c.kind != kindElement {
 			continue
@@ -123,7 +123,7 @@ func (r *renderer) readAgain(n *node) {
 				r.inlineInto(c, t)
 			}
 			if inside {
-				r.readAgain(c)
+				r.reparse(c)
 			}
 		}
 		if t := c.next; t != nil && t.kind == kindText && !elements[c.tag].block && c.tag != tagBr {
@@ -150,7 +150,7 @@ func (r *renderer) inlineInto(parent, c *node) {
 		next := h.next
 		parent.insertAfter(at, h)
 		if h.kind == kindElement && h.emphasis() {
-			r.readAgain(h)
+			r.reparse(h)
 		}
 		at, h = h, next
 	}

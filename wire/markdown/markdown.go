@@ -144,11 +144,11 @@ type renderer struct {
 }
 
 // Render converts text to HTML.
-func Render(text string, look Lookup, o *Options) (Result, error) {
+func Render(text string, lookup Lookup, o *Options) (Result, error) {
 	if len(text) > maxSource && utf8.RuneCountInString(text) > maxSource {
 		return Result{}, ErrUnrenderable
 	}
-	r := renderer{lookup: look, options: o}
+	r := renderer{lookup: lookup, options: o}
 	text = valid(text)
 	r.root = r.element(tagRoot)
 	r.attachments(text)

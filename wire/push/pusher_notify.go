@@ -17,7 +17,7 @@ import (
 	"parley/wire"
 )
 
-// notify is as in Service. A refusal for good is logged and not tried again.
+// notify is as in Service. A permanent refusal is logged and not tried again.
 func (p *Pusher) notify(n notification) (left notification, answer wire.PushAnswer, err error) {
 	left = n
 	left.tokens, left.devices = nil, nil

@@ -121,10 +121,10 @@ func (n *notification) fillWeb(v realm.View, m realm.MessageInfo, subtitle, cont
 		Tag: "message " + m.ID.String(), Hash: "#narrow/id/" + m.ID.String(), Realm: n.RealmURL}
 }
 
-// cut returns the first code points of a text.
-func cut(s string, most int) string {
+// cut returns the first maxRunes code points of a text.
+func cut(s string, maxRunes int) string {
 	for i := range s {
-		if most--; most < 0 {
+		if maxRunes--; maxRunes < 0 {
 			return s[:i]
 		}
 	}

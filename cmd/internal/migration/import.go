@@ -400,8 +400,8 @@ func writeSynced(file string, data []byte) error {
 
 // random returns characters that cannot be guessed without the server's secret, and that are the same for the same
 // import.
-func (x *importer) random(what string, length int) string {
+func (x *importer) random(purpose string, length int) string {
 	h := hmac.New(sha256.New, x.o.Secret)
-	h.Write([]byte("import " + strconv.Itoa(int(x.id)) + " " + x.subdomain + " " + what))
+	h.Write([]byte("import " + strconv.Itoa(int(x.id)) + " " + x.subdomain + " " + purpose))
 	return hex.EncodeToString(h.Sum(nil))[:length]
 }

@@ -32,13 +32,13 @@ type zulipExport struct {
 	groups int64 // last id of a group, anonymous ones included
 	next   map[string]int64
 	// Messages and scheduled messages by the paths of their files.
-	usedBy    map[string][]realm.MessageID
-	usedLater map[string][]int64
-	users     map[realm.UserID]*realm.User
-	userRows  map[realm.UserID]object // of zerver_userprofile
-	client    map[string]int64
-	upload    []*realm.Upload
-	missing   int // files that this server does not have
+	usedBy        map[string][]realm.MessageID
+	scheduledUses map[string][]int64
+	users         map[realm.UserID]*realm.User
+	userRows      map[realm.UserID]object // of zerver_userprofile
+	client        map[string]int64
+	upload        []*realm.Upload
+	missing       int // files that this server does not have
 }
 
 // ExportZulip writes an organization of a stopped server, or of a copy, as a Zulip export. Deleted messages that the
@@ -62,7 +62,7 @@ func ExportZulip(d snapshot.Disk, store *files.Store, id realm.ID, migrations []
 	defer os.RemoveAll(dir)
 	e := &zulipExport{disk: d, files: store, realm: x.Realm, dir: dir, tables: map[string][]object{},
 		next: map[string]int64{}, usedBy: map[string][]realm.MessageID{},
-		usedLater: map[string][]int64{}, users: map[realm.UserID]*realm.User{},
+		scheduledUses: map[string][]int64{}, users: map[realm.UserID]*realm.User{},
 		userRows: map[realm.UserID]object{}, client: map[string]int64{}}
 	if len(migrations) == 0 {
 		migrations = []byte(`{"migrations_by_app":{},"zulip_version":"10.2"}`)
@@ -456,7 +456,7 @@ func (e *zulipExport) addScheduled(s *realm.ScheduledMessage) {
 		row["recipient"] = e.recipient(s.User, s.People, talk)
 	}
 	for _, a := range s.Content.Attachments {
-		e.usedLater[a] = append(e.usedLater[a], s.ID)
+		e.scheduledUses[a] = append(e.scheduledUses[a], s.ID)
 	}
 	e.add("zerver_scheduledmessage", row)
 }

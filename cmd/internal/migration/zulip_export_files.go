@@ -230,7 +230,7 @@ func (e *zulipExport) writeUploads() error {
 		attachments = append(attachments, object{"id": u.ID, "file_name": u.Name, "path_id": u.Path, "owner": u.Owner,
 			"realm": 1, "create_time": float64(u.Created), "size": size, "content_type": u.Type, "is_realm_public": nil,
 			"is_web_public": nil, "messages": append([]realm.MessageID{}, messages...),
-			"scheduled_messages": append([]int64{}, e.usedLater[u.Path]...)})
+			"scheduled_messages": append([]int64{}, e.scheduledUses[u.Path]...)})
 	}
 	return errors.Join(e.writeJSON("uploads/records.json", records),
 		e.writeJSON("attachment.json", object{"zerver_attachment": attachments}),

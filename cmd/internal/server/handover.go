@@ -186,7 +186,7 @@ func (h *handover) startSuccessor() (int, error) {
 // setDeadline ends the successor after a time, unless it asks to take over before that or gets another deadline. A
 // successor that hangs would otherwise prevent every further upgrade, and the journal would grow without a snapshot.
 // h.mu is held.
-func (h *handover) setDeadline(after time.Duration, why string) {
+func (h *handover) setDeadline(after time.Duration, reason string) {
 	if h.deadline != nil {
 		h.deadline.Stop()
 	}
@@ -199,7 +199,7 @@ func (h *handover) setDeadline(after time.Duration, why string) {
 			return // it has sent a request, or it has ended
 		}
 		h.deadline, h.killed = nil, true
-		h.log.Error("the successor hangs; killing it", "pid", p.Pid, "why", why, "after", after.String())
+		h.log.Error("the successor hangs; killing it", "pid", p.Pid, "reason", reason, "after", after.String())
 		if err := p.Kill(); err != nil {
 			h.log.Error("killing the successor failed", "pid", p.Pid, "err", err)
 		}

@@ -134,11 +134,11 @@ const (
 )
 
 // memoryFor returns the value of a setting in bytes: that of the operator in MiB, or a share of the memory limit.
-func (l MemoryLimit) memoryFor(given int, share int64, most int) int {
+func (l MemoryLimit) memoryFor(given int, share int64, maxMiB int) int {
 	if given > 0 {
 		return given << 20
 	}
-	return max(minSharedMemory<<20, int(min(l.Bytes/share, int64(most)<<20)))
+	return max(minSharedMemory<<20, int(min(l.Bytes/share, int64(maxMiB)<<20)))
 }
 
 // answerMemory returns how many bytes answers can take in memory.

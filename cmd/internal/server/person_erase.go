@@ -39,9 +39,9 @@ type Certificate struct {
 	Signature        string          `json:"signature"`
 }
 
-// userErase deletes the data of a person for good, and then the bytes that the disk still has. One call takes at most
-// erasureCallTime; while the answer's done is false, the same command with the user's id continues. The answer of the
-// last call has the certificate.
+// userErase deletes the data of a person permanently, and then the bytes that the disk still has. One call takes at
+// most erasureCallTime; while the answer's done is false, the same command with the user's id continues. The answer of
+// the last call has the certificate.
 func userErase(o *operator, args map[string]string) (any, error) {
 	id, u, err := o.userByID(args)
 	if err != nil {

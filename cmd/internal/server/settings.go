@@ -342,7 +342,7 @@ var AllSettings = []Setting{
 	},
 	{
 		Name: "archive-days", Type: Number, Default: "30", Group: groupLimits,
-		Meaning: "days for which deleted messages can be restored; 0: they are deleted for good at once",
+		Meaning: "days for which deleted messages can be restored; 0: they are deleted permanently at once",
 		field:   func(s *Settings) any { return &s.ArchiveDays },
 	},
 	{

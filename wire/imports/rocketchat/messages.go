@@ -24,7 +24,7 @@ const (
 const messageCollection = "rocketchat_message"
 
 // skipped returns why a message is not imported, or "".
-func (s *source) skipped(d bson.Raw) (why string, r *room) {
+func (s *source) skipped(d bson.Raw) (reason string, r *room) {
 	r = s.roomByID[text(d.Lookup("rid"))]
 	kind := text(d.Lookup("t"))
 	switch {
