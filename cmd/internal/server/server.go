@@ -118,11 +118,12 @@ type Server struct {
 	mail       *incomingMail
 	metrics    *metricsServer
 
-	node *cluster.Directory // nil: a single node
-	core *cluster.Core      // nil unless this is a core of a cluster
-	copy *cluster.CoreNode  // of the organizations; nil unless this is a core
-	link *cluster.Edge      // to the leader; nil unless this is a core
-	edge *edgeNode          // nil unless this is an edge of a cluster
+	node      *cluster.Directory // nil: a single node
+	core      *cluster.Core      // nil unless this is a core of a cluster
+	ownership ownershipChanges
+	copy      *cluster.CoreNode // of the organizations; nil unless this is a core
+	link      *cluster.Edge     // to the leader; nil unless this is a core
+	edge      *edgeNode         // nil unless this is an edge of a cluster
 
 	turnLatency *prometheus.HistogramVec // the actors report to it
 
