@@ -28,6 +28,7 @@ const (
 // clusterKillOptions are the flags of `parley bench cluster-kill`.
 type clusterKillOptions struct {
 	kills   int
+	moves   int
 	steady  float64
 	ratios  bool
 	replace bool
@@ -43,6 +44,7 @@ type clusterKillResult struct {
 	SteadySends float64        `json:"steady_sends_per_s,omitempty"`
 	Elections   int            `json:"elections_without_a_kill"`
 	Kills       []clusterKill  `json:"kills"`
+	Moved       []leaderMoved  `json:"moved,omitempty"`
 	Replaced    []coreReplaced `json:"replaced,omitempty"`
 	Messages    int            `json:"messages"`
 	Broken      []string       `json:"broken"`
@@ -76,6 +78,7 @@ func clusterKillMain(args []string, stdout, stderr io.Writer) int {
 	c := &clusterKillRun{}
 	o := &c.options
 	s.flags.IntVar(&o.kills, "kills", 20, "how often a core is killed")
+	s.flags.IntVar(&o.moves, "moves", 0, "how often the leadership is moved to another core")
 	s.flags.Float64Var(&o.steady, "steady", 60, "`seconds` of full load in which there must be no election")
 	s.flags.BoolVar(&o.replace, "replace", false, "replace all cores, one after the other")
 	s.flags.BoolVar(&o.ratios, "ratios", true, "compare the cost of sends with a single server, too")
@@ -140,6 +143,9 @@ func (c *clusterKillRun) measure() (err error) {
 	}
 	c.load.sendContinuously()
 	if err := c.killCores(); err != nil {
+		return err
+	}
+	if err := c.moveLeader(c.options.moves); err != nil {
 		return err
 	}
 	if c.options.replace {
@@ -364,6 +370,9 @@ func (c *clusterKillRun) verdict() int {
 		miss(longest > clusterKillGap.Seconds(), "after the kill of %s: no acknowledged send for %.1f s", role, longest)
 		miss(heardLongest > clusterKillGap.Seconds(), "after the kill of %s: a client got an event after %.1f s", role,
 			heardLongest)
+	}
+	if n := c.printMoves(); n > 0 {
+		miss(true, "%d sends were refused while the leadership was moved", n)
 	}
 	if c.options.ratios {
 		oneVoter, three := r.OneVoter.Rate/r.Single.Rate, r.Three.CPU/r.Single.CPU

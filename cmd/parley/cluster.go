@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -14,7 +15,7 @@ func newClusterCommand() *cobra.Command {
 	return newGroupCommand("cluster", "Run one server on several machines",
 		newClusterInitCommand(),
 		newClusterTokenCommand(),
-		newClusterOperatorCommand("status", "List the nodes, with their roles, lag and queues"),
+		newClusterStatusCommand(),
 		newClusterOperatorCommand("verify", "Compare the state of every organization on all nodes"),
 		newClusterOperatorCommand("move-leader", "Make another core the leader"),
 		newClusterRemoveCommand(),
@@ -108,6 +109,32 @@ func newClusterDissolveCommand() *cobra.Command {
 		_, err = fmt.Fprintf(c.OutOrStdout(), "%s is the data directory of a single server, with %d entries from the "+
 			"replicated log; start it with parley serve --data %s\n", data(), applied, data())
 		return err
+	}
+	return c
+}
+
+// errNoLeader ends parley cluster status with an exit code other than 0. The answer before it says why.
+var errNoLeader = errors.New("no leader of the cluster answers; this is the view of this node")
+
+func newClusterStatusCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "status",
+		Short: "List the nodes, with their roles, lag and queues",
+		Long: "List the nodes, with their roles, lag and queues. Without a leader, this prints at once how the node sees " +
+			"the cluster: its state, when it last heard a leader, and which cores it can reach. The exit code is then 1.",
+		Args: noArgs,
+	}
+	data := dataFlag(c, "data directory of any running node")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		answer, err := server.Command(data(), "cluster-status", nil)
+		if err != nil {
+			return err
+		}
+		printAnswer(c.OutOrStdout(), answer)
+		if _, has := answer["no_leader"]; has {
+			return errNoLeader
+		}
+		return nil
 	}
 	return c
 }

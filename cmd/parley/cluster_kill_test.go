@@ -60,12 +60,14 @@ func TestClusterKill(t *testing.T) {
 	}
 }
 
-// parley bench cluster-kill kills cores and finds nothing lost. Its limits are for a machine with nothing else to do.
+// parley bench cluster-kill kills cores and moves the leadership. It finds nothing lost, and no send refused by a move.
+// Its limits are for a machine with nothing else to do.
 func TestClusterKillBench(t *testing.T) {
 	out, _ := runParley("bench", "cluster-kill", "--self", "--ratios=false", "--steady", "1", "--kills", "2",
-		"--pollers", "30", "--users", "30")
+		"--moves", "2", "--pollers", "30", "--users", "30")
 	if strings.Contains(out, "BROKEN") || !strings.Contains(out, "until every client heard") ||
-		!strings.Contains(out, "acknowledged send") {
+		!strings.Contains(out, "acknowledged send") || !strings.Contains(out, "leadership moved 2 times") ||
+		!strings.Contains(out, "0 sends refused") {
 		t.Error(out)
 	}
 }

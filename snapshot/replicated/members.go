@@ -2,6 +2,7 @@ package replicated
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -19,12 +20,14 @@ type Status struct {
 	ID            string
 	Leading       bool
 	LeaderID      string // "" if it is unknown
+	State         string // of this node in Raft: follower, candidate or leader
 	Term          uint64
 	Applied       uint64        // entry that the store of this node contains
 	Commit        uint64        // entry that a majority has, as far as this node knows
 	Last          uint64        // entry in the log of this node
 	SnapshotIndex uint64        // index of the Raft snapshot: entries up to it may be deleted
 	Contact       time.Duration // since the last message of the leader; 0 on the leader
+	Heard         bool          // there was a message of a leader since the start
 	Installs      int64         // backups of other nodes that were installed
 	Verified      int64         // comparisons of the log that found no difference
 	Members       []Member
@@ -41,8 +44,9 @@ func (n *Node) Status() Status {
 	if x, err := n.snapshots.read(); err == nil && x != nil {
 		s.SnapshotIndex = x.Index
 	}
-	if !s.Leading {
-		s.Contact = time.Since(n.raft.LastContact())
+	s.State = strings.ToLower(n.raft.State().String())
+	if last := n.raft.LastContact(); !s.Leading {
+		s.Contact, s.Heard = time.Since(last), !last.IsZero()
 	}
 	for _, x := range n.members() {
 		s.Members = append(s.Members, Member{ID: string(x.ID), Address: string(x.Address),

@@ -63,9 +63,26 @@ func (f *fastPath) Handle(q *park.FastRequest) bool {
 		return false
 	}
 	if string(q.Method) == "POST" {
-		return f.handleCommand(q)
+		if !f.enter() {
+			return false
+		}
+		done := f.handleCommand(q)
+		if !done {
+			f.leave(1)
+		}
+		return done
 	}
 	return len(q.Body) == 0 && f.handlePoll(q)
+}
+
+// enter lets a command in, unless the organizations are moving to another core. A command that is collected calls leave
+// in Flush, so that a pause waits for it.
+func (f *fastPath) enter() bool { return !f.server.options.ForwardAll || f.server.pause.tryEnter() }
+
+func (f *fastPath) leave(n int) {
+	if f.server.options.ForwardAll {
+		f.server.pause.leave(n)
+	}
 }
 
 func (f *fastPath) handlePoll(q *park.FastRequest) bool {
@@ -183,6 +200,7 @@ func (f *fastPath) countRequest(caller string, lines []byte) ([]byte, bool) {
 func (f *fastPath) Flush() {
 	if len(f.commands) > 0 {
 		f.server.options.Server.RunAsync(f.commands)
+		f.leave(len(f.commands))
 		clear(f.commands)
 		f.commands = f.commands[:0]
 	}

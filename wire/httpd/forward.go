@@ -30,8 +30,6 @@ const (
 	// Each holds two goroutines here and one there, about 50 kB. Others are answered 503: their clients poll another
 	// node.
 	MaxForwardedPolls = 8000
-	// forwardRetryInterval is the time between two attempts.
-	forwardRetryInterval = 50 * time.Millisecond
 	// MaxReplicaWait is how long an answer waits until the replica of this node has the facts of the request.
 	MaxReplicaWait = 5 * time.Second
 )
@@ -75,8 +73,9 @@ type Cluster interface {
 	HostsQueues(realm.ID) bool
 	// NewRequest returns a new id for a request of this node.
 	NewRequest() string
-	// Forward sends a request to the owner. After an ErrNotForwarded the owner did not get it;
-	// after any other error it may have been carried out.
+	// Forward sends a request to the owner. An error that is an ErrNotForwarded says that the owner did not get it;
+	// after any other error it may have been carried out. After an error it returns when the request can be sent
+	// again: there is a connection to another owner, or a short time has passed.
 	Forward(context.Context, ForwardedRequest) (ForwardedAnswer, error)
 	// WaitFor waits until this node has the events of a fact.
 	WaitFor(context.Context, realm.ID, realm.Seq) error
@@ -394,9 +393,7 @@ func (s *Server) sendToOwner(r ForwardedRequest, repeat bool) (ForwardedAnswer, 
 		} else if time.Since(unsent) >= MaxForwardWait { // of a poll
 			return a, err
 		}
-		select {
-		case <-time.After(forwardRetryInterval):
-		case <-ctx.Done():
+		if ctx.Err() != nil {
 			return a, err
 		}
 	}

@@ -439,9 +439,9 @@ func (s *Server) Handle(ctx *fasthttp.RequestCtx) {
 	if s.options.ForwardAll && path != healthPath {
 		s.pause.enter()
 		if isPoll(ctx) { // it may wait at the owner for long
-			s.pause.leave()
+			s.pause.leave(1)
 		} else {
-			defer s.pause.leave()
+			defer s.pause.leave(1)
 		}
 	}
 	switch {

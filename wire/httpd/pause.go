@@ -3,7 +3,6 @@ package httpd
 import (
 	"context"
 	"sync"
-	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -16,6 +15,7 @@ type pause struct {
 	mu      sync.Mutex
 	running int           // requests that have entered and not ended
 	closed  chan struct{} // closed at the end of the pause; nil: there is none
+	idle    chan struct{} // closed when no request is running; nil: no one waits for that
 }
 
 // isOn reports whether requests have to wait.
@@ -23,6 +23,18 @@ func (p *pause) isOn() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.closed != nil
+}
+
+// tryEnter lets a request in that must not wait, and reports false during a pause. The caller calls leave when the
+// request has been passed to its organization.
+func (p *pause) tryEnter() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed != nil {
+		return false
+	}
+	p.running++
+	return true
 }
 
 // enter waits for the end of a pause. The caller calls leave at the end of its request.
@@ -38,38 +50,48 @@ func (p *pause) enter() {
 	p.mu.Unlock()
 }
 
-func (p *pause) leave() {
+// leave ends n requests.
+func (p *pause) leave(n int) {
 	p.mu.Lock()
-	p.running--
-	p.mu.Unlock()
+	defer p.mu.Unlock()
+	if p.running -= n; p.running == 0 && p.idle != nil {
+		close(p.idle)
+		p.idle = nil
+	}
 }
 
-// pauseCheckInterval is the time between two checks whether the running requests have ended.
-const pauseCheckInterval = 2 * time.Millisecond
-
-// Pause lets new requests wait, and returns when the running ones have ended or ctx ends. The caller must call resume
-// soon. Polls are not waited for. Only one pause is on at a time; a second call waits for the first.
-func (s *Server) Pause(ctx context.Context) (resume func()) {
-	p := &s.pause
-	s.pausing.Lock()
-	closed := make(chan struct{})
+// begin begins a pause. idle is closed when the requests that were let in before have ended.
+func (p *pause) begin() (idle <-chan struct{}) {
 	p.mu.Lock()
-	p.closed = closed
-	p.mu.Unlock()
-	for ctx.Err() == nil {
-		p.mu.Lock()
-		n := p.running
-		p.mu.Unlock()
-		if n == 0 {
-			break
-		}
-		time.Sleep(pauseCheckInterval)
+	defer p.mu.Unlock()
+	c := make(chan struct{})
+	p.closed, p.idle = make(chan struct{}), c
+	if p.running == 0 {
+		close(c)
+		p.idle = nil
+	}
+	return c
+}
+
+// end ends a pause.
+func (p *pause) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	close(p.closed)
+	p.closed, p.idle = nil, nil
+}
+
+// Pause lets new requests wait, and returns when the running ones have ended or ctx ends: they have been answered, or
+// their commands are in the mailboxes of their organizations. The caller must call resume soon. Polls are not waited
+// for. Only one pause is on at a time; a second call waits for the first.
+func (s *Server) Pause(ctx context.Context) (resume func()) {
+	s.pausing.Lock()
+	select {
+	case <-s.pause.begin():
+	case <-ctx.Done():
 	}
 	return sync.OnceFunc(func() {
-		p.mu.Lock()
-		p.closed = nil
-		p.mu.Unlock()
-		close(closed)
+		s.pause.end()
 		s.pausing.Unlock()
 	})
 }

@@ -50,6 +50,8 @@ type Core struct {
 	links    *peer.Server
 	stopped  sync.WaitGroup
 	isLeader atomic.Bool
+	leaderMu sync.Mutex
+	owns     chan struct{} // closed when this core owns the organizations; nil: no one waits for that
 	closed   chan struct{}
 
 	totals sync.Map // node -> *peerTotals

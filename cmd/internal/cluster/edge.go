@@ -544,30 +544,6 @@ func (e *Edge) isHome(request string) bool { return strings.HasPrefix(request, e
 // NewRequest returns the id of a new request.
 func (e *Edge) NewRequest() string { return e.boot + strconv.FormatInt(e.count.Add(1), 36) }
 
-// Forward sends a request to the owner.
-func (e *Edge) Forward(ctx context.Context, r httpd.ForwardedRequest) (a httpd.ForwardedAnswer, err error) {
-	waiting, cancel := context.WithTimeout(ctx, MaxLinkWait)
-	defer cancel()
-	link, err := e.waitForLink(waiting, false)
-	if err != nil {
-		e.Counters.NotSent.Add(1)
-		return a, fmt.Errorf("%w: %w", httpd.ErrNotForwarded, err)
-	}
-	answer, err := link.CallOnce(ctx, encode(callForward, (*forwardCall)(&r)))
-	var notSent *peer.NotSent
-	var answered *peer.CallError
-	switch {
-	case errors.As(err, &notSent), errors.As(err, &answered) && answered.Code == httpd.CodeNotOwner:
-		e.Counters.NotSent.Add(1)
-		return a, fmt.Errorf("%w: %w", httpd.ErrNotForwarded, err)
-	case err != nil:
-		e.Counters.Ambiguous.Add(1)
-		return a, err
-	}
-	e.Counters.Answered.Add(1)
-	return a, decode(answer, (*forwardAnswer)(&a))
-}
-
 // Traffic returns the bytes of all links to cores: sent and received.
 func (e *Edge) Traffic() (sent, received int64) {
 	e.mu.Lock()

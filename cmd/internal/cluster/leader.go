@@ -18,6 +18,12 @@ func (c *Core) SetLeader(on bool) {
 	if c.isLeader.Swap(on) == on {
 		return
 	}
+	c.leaderMu.Lock()
+	if on && c.owns != nil {
+		close(c.owns)
+		c.owns = nil
+	}
+	c.leaderMu.Unlock()
 	c.Log.Info("leadership of the cluster", "leads", on)
 	if !on {
 		peers := c.links.Peers()
@@ -37,27 +43,40 @@ const linkCutDelay = 100 * time.Millisecond
 func (c *Core) IsLeader() bool { return c.isLeader.Load() }
 
 // A core that has won an election owns the organizations some milliseconds later. Nodes that connect meanwhile wait for
-// that, at most ownershipTimeout, and need not connect again; ownershipPoll is how often it is checked.
+// that, at most ownershipTimeout, and need not connect again. electedPoll is how often it is checked that the core has
+// not lost the leadership meanwhile.
 const (
 	ownershipTimeout = 500 * time.Millisecond
-	ownershipPoll    = 2 * time.Millisecond
+	electedPoll      = 20 * time.Millisecond
 )
 
 // awaitOwnership returns true as soon as this core owns the organizations, and false if it is not going to.
 func (c *Core) awaitOwnership() bool {
-	t := time.NewTicker(ownershipPoll)
+	t := time.NewTicker(electedPoll)
 	defer t.Stop()
 	for end := time.Now().Add(ownershipTimeout); c.Node.IsElected() && time.Now().Before(end); {
+		owns := c.nextOwnership()
+		if c.isLeader.Load() {
+			return true
+		}
 		select {
+		case <-owns:
 		case <-t.C:
 		case <-c.closed:
 			return false
 		}
-		if c.isLeader.Load() {
-			return true
-		}
 	}
-	return false
+	return c.isLeader.Load()
+}
+
+// nextOwnership returns a channel that is closed when this core owns the organizations the next time.
+func (c *Core) nextOwnership() <-chan struct{} {
+	c.leaderMu.Lock()
+	defer c.leaderMu.Unlock()
+	if c.owns == nil {
+		c.owns = make(chan struct{})
+	}
+	return c.owns
 }
 
 // Voters returns the number of cores with a vote.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync"
 	"time"
 
 	"parley/actors"
@@ -18,8 +19,11 @@ const (
 	// catchUpTimeout is how long a core that starts waits until it has the facts of the other cores. After that it
 	// starts without them: with two of three cores gone there is no leader.
 	catchUpTimeout = 10 * time.Second
-	// ownershipPollInterval is how often a new leader checks whether it owns all organizations.
-	ownershipPollInterval = 5 * time.Millisecond
+	// founderPollInterval is how often the first core checks whether it has become the leader.
+	founderPollInterval = 5 * time.Millisecond
+	// ownershipCheckInterval is how often a new leader checks whether it owns all organizations, besides after each
+	// change.
+	ownershipCheckInterval = 100 * time.Millisecond
 	// moveRetryInterval is how long a leader with a full disk waits before it tries again to move the leadership. It
 	// moves only to a core that has space: if all disks are full, the leader continues to serve reads.
 	moveRetryInterval = 10 * time.Second
@@ -139,7 +143,7 @@ func (s *Server) mayCreateDemo() bool {
 		return false
 	}
 	for end := time.Now().Add(catchUpTimeout); !s.orgs.IsLeader() && time.Now().Before(end); {
-		time.Sleep(ownershipPollInterval)
+		time.Sleep(founderPollInterval)
 	}
 	return s.orgs.IsLeader() && len(s.orgs.Realms()) == 0
 }
@@ -154,29 +158,34 @@ func (s *Server) followLeadership() {
 // startLeadership accepts links while this core is the leader and owns all organizations, and asks for a vote if it has
 // none.
 func (s *Server) startLeadership() {
-	changes := make(chan bool, 16)
+	s.orgs.AddOwnerTask(&s.ownership)
+	var mu sync.Mutex // a core that has lost the leadership must not become the leader by an older look
+	leads := false
 	s.coreNode.OnLeadership(func(on bool) {
-		if !on {
+		mu.Lock()
+		if leads = on; !on {
 			s.core.SetLeader(false)
 		}
-		select {
-		case changes <- on:
-		case <-s.stopped:
-		}
+		mu.Unlock()
+		s.ownership.signal()
 	})
+	acceptLinks := func() (done bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		if leads && !s.core.IsLeader() && s.orgs.OwnsAll() {
+			s.core.SetLeader(true)
+		}
+		return !leads || s.core.IsLeader()
+	}
 	go func() {
-		leads := false
 		for {
-			wait := time.Hour
-			if leads && !s.core.IsLeader() {
-				wait = ownershipPollInterval
-				if s.orgs.OwnsAll() {
-					s.core.SetLeader(true)
-				}
+			changed, recheck := s.ownership.next(), (<-chan time.Time)(nil)
+			if !acceptLinks() {
+				recheck = time.After(ownershipCheckInterval)
 			}
 			select {
-			case leads = <-changes:
-			case <-time.After(wait):
+			case <-changed:
+			case <-recheck:
 			case <-s.stopped:
 				return
 			}
@@ -215,18 +224,52 @@ func (s *Server) moveLeader() error {
 	defer cancel()
 	defer s.http.Pause(ctx)()
 	s.orgs.FinishTurns(ctx)
-	time.Sleep(ownershipPollInterval) // for sends that a loop had read before the pause
-	s.orgs.FinishTurns(ctx)
 	if err := s.coreNode.MoveLeader(""); err != nil {
 		return fmt.Errorf("move the leadership: %w", err)
 	}
 	s.log.Info("the leadership was moved to another core", "took", time.Since(began).Round(time.Millisecond).String())
-	// The waiting requests must not continue before this core has lost all organizations: one that it still owns would
-	// refuse them.
-	for (s.core.IsLeader() || !s.orgs.OwnsNone()) && ctx.Err() == nil {
-		time.Sleep(ownershipPollInterval)
+	// The requests that wait must find that another core leads: an organization that this core still owned for a moment
+	// would refuse them.
+	for ctx.Err() == nil {
+		changed := s.ownership.next()
+		if !s.core.IsLeader() && s.orgs.OwnsNone() {
+			break
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
 	}
 	return nil
+}
+
+// ownershipChanges tells goroutines about each change of the organizations that this node owns. It is an owner task,
+// whose methods the organizations call.
+type ownershipChanges struct {
+	mu   sync.Mutex
+	wait chan struct{} // closed at the next change; nil: no one waits
+}
+
+func (o *ownershipChanges) Begin(realm.ID) { o.signal() }
+func (o *ownershipChanges) End(realm.ID)   { o.signal() }
+
+func (o *ownershipChanges) signal() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.wait != nil {
+		close(o.wait)
+		o.wait = nil
+	}
+}
+
+// next returns a channel that is closed at the next change after this call.
+func (o *ownershipChanges) next() <-chan struct{} {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.wait == nil {
+		o.wait = make(chan struct{})
+	}
+	return o.wait
 }
 
 // yieldLeadership moves the leadership before this core stops, and waits for the new leader.

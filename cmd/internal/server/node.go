@@ -338,6 +338,9 @@ func (s *Server) closeFailedEdge() (err error) {
 
 // runAtCore lets the core execute a command that was given at an edge.
 func (o *operator) runAtCore(name string, args map[string]string) (any, error) {
+	if name == "cluster-status" {
+		return o.statusOfLeader()
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
 	defer cancel()
 	data, err := o.edge.Command(ctx, name, args)
@@ -345,4 +348,19 @@ func (o *operator) runAtCore(name string, args map[string]string) (any, error) {
 		return nil, err
 	}
 	return json.RawMessage(data), nil
+}
+
+// statusOfLeader returns the status that the leader answers, or at once the view of this node if no leader answers.
+func (o *operator) statusOfLeader() (any, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
+	defer cancel()
+	data, err := o.edge.LeaderStatus(ctx)
+	if err == nil {
+		return json.RawMessage(data), nil
+	}
+	var node *cluster.CoreNode
+	if o.core != nil {
+		node = o.core.Node
+	}
+	return o.edge.OwnView(ctx, node, err), nil
 }

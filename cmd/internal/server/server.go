@@ -118,8 +118,9 @@ type Server struct {
 	mail       *incomingMail
 	metrics    *metricsServer
 
-	node *cluster.Directory // nil: a single node
-	core *cluster.Core      // nil unless this is a core of a cluster
+	node      *cluster.Directory // nil: a single node
+	core      *cluster.Core      // nil unless this is a core of a cluster
+	ownership ownershipChanges
 	// coreNode has the store and the replicated log; nil unless this is a core
 	coreNode *cluster.CoreNode
 	link     *cluster.Edge // to the leader; nil unless this is a core
