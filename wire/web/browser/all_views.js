@@ -204,6 +204,14 @@ const STEPS = [
     await button(page, 'Mark all as read').click();
     await dialog(page, 'Mark all as read?');
   }],
+  ['topics of the inbox', '#inbox', async (page) => {
+    await page.getByRole('button', { name: /^Topics that are listed/ }).click();
+    await menu(page, 'Topics');
+  }],
+  ['inbox with a collapsed channel and a filter', '#inbox', async (page) => {
+    await page.locator('.inbox-toggle').first().click();
+    await page.getByRole('searchbox', { name: 'Filter conversations' }).fill('e');
+  }],
   ['editor of a linkifier', '#organization/linkifier-settings', async (page) => {
     await page.getByRole('button', { name: /^Edit/ }).first().click();
     await dialog(page, 'Edit linkifier');

@@ -104,6 +104,57 @@ scene('all messages of the inbox are marked as read after a question', async (s)
   });
 });
 
+scene('channels of the inbox collapse, and the choice of topics and the filter decide what is listed', async (s) => {
+  const parley = await s.serve();
+  await say(parley, BO, 'One', 'first');
+  await say(parley, BO, 'Two', 'second');
+  await say(parley, BO, 'Three', 'noise');
+  await parley.call(ANN, 'POST', 'user_topics', { stream_id: '1', topic: 'noise', visibility_policy: '1' });
+  await parley.call(ANN, 'POST', 'user_topics', { stream_id: '1', topic: 'first', visibility_policy: '3' });
+  const ann = await opened(s, parley, ANN);
+  const { keyboard } = ann.page;
+  const rows = async () => (await ann.page.locator('.inbox-entry .grow').allTextContents())
+    .filter((x) => ['first', 'second', 'noise'].includes(x));
+  const lists = (subject, ...names) => eventually(subject, async () => (await rows()).join() === names.join());
+  const hasFocus = (name) => eventually(`${name} has the focus`, () => ann.page.evaluate(
+    (n) => document.activeElement.closest('li')?.textContent.includes(n), name));
+  const choose = async (name) => {
+    await ann.page.getByRole('button', { name: /^Topics that are listed/ }).click();
+    await ann.page.getByRole('menuitem', { name }).click();
+  };
+  await lists('the standard view', 'second', 'first');
+  await choose('All topics');
+  await lists('all topics', 'noise', 'second', 'first');
+  await choose('Followed topics');
+  await lists('followed topics', 'first');
+  await choose(/standard view/);
+  await keyboard.press('Shift+I'); // in the inbox: to the filter
+  await keyboard.type('gen sec');
+  await lists('the filter', 'second');
+  await ann.accessible();
+  await keyboard.press('ArrowDown');
+  await keyboard.press('ArrowDown');
+  await hasFocus('second');
+  const filter = ann.page.getByRole('searchbox', { name: 'Filter conversations' });
+  await filter.press('Escape');
+  await lists('Escape empties the filter', 'second', 'first');
+  assert.equal(await filter.inputValue(), '');
+  await ann.page.locator('.inbox-entry', { hasText: 'second' }).focus();
+  await keyboard.press('ArrowLeft');
+  await keyboard.press('ArrowLeft');
+  await lists('the channel is collapsed');
+  await ann.page.reload();
+  await ann.page.getByRole('button', { name: 'general', exact: true, expanded: false }).press('Enter');
+  await lists('the channel is expanded', 'second', 'first');
+  await ann.page.locator('.inbox-entry', { hasText: 'second' }).press('ArrowRight');
+  await keyboard.press('ArrowRight');
+  await keyboard.press('Enter'); // marks the topic as read
+  await lists('the topic is read', 'first');
+  await hasFocus('first');
+  await ann.page.getByRole('button', { name: 'Mark as read: general' }).press('Enter');
+  await lists('the channel is read');
+});
+
 scene('the preview opens and closes with the keyboard', async (s) => {
   const parley = await s.serve();
   const ann = await opened(s, parley, ANN, TOPIC);

@@ -37,6 +37,8 @@ export function Preferences() {
           { value: "all_messages", label: t("Combined feed") },
         ]}
       />
+      <UserSwitch name="web_left_sidebar_show_channel_folders" label={t("Group channels by folder in the left column")} />
+      <UserSwitch name="web_inbox_show_channel_folders" label={t("Group channels by folder in the inbox")} />
       <UserSwitch name="web_escape_navigates_to_home_view" label={t("Escape goes to the home view")} />
       <UserChoice
         name="web_mark_read_on_scroll_policy"

@@ -276,7 +276,8 @@ function ChannelEntry({ channel: c }: { channel: Channel }) {
   );
 }
 
-function ChannelMenu({ id }: { id: number }) {
+// ChannelMenu is also the menu of a channel in the inbox.
+export function ChannelMenu({ id }: { id: number }) {
   const sub = read("subscriptions").get(id);
   const set = (property: string, value: unknown) => () => attempt(changeSubscription({ stream_id: id, property, value }));
   const items: MenuItems = [
@@ -337,7 +338,8 @@ function Topics({ channel, current }: { channel: number; current: string | null 
   );
 }
 
-function TopicMenu({ channel, topic }: { channel: number; topic: string }) {
+// TopicMenu is also the menu of a topic in the inbox.
+export function TopicMenu({ channel, topic }: { channel: number; topic: string }) {
   const terms = narrowTo({ channel, topic });
   const items: MenuItems = [
     { label: t("Mark all as read"), icon: "check", run: () => markNarrow("add", terms) },

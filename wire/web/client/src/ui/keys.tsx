@@ -30,6 +30,15 @@ function inField(target: EventTarget | null): boolean {
   return !!el?.closest?.("input, textarea, select, [contenteditable]");
 }
 
+// leaveField takes the focus from a field. A filter is emptied: the browser would do that without telling its component.
+function leaveField(el: HTMLElement): void {
+  if (el instanceof HTMLInputElement && el.type === "search" && el.value) {
+    el.value = "";
+    el.dispatchEvent(new Event("input", { bubbles: true }));
+  }
+  el.blur();
+}
+
 // playerKeys are those that a sound or video with the focus uses.
 const playerKeys = new Set([" ", "Enter", "ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "Home", "End"]);
 
@@ -42,7 +51,7 @@ export function startKeys(): void {
   addEventListener("keydown", (e) => {
     if (e.defaultPrevented || e.isComposing) return;
     if ((e.key === "Escape" || nameOf(e) === "Ctrl+[") && inField(e.target) && !dialogs.value.length) {
-      (e.target as HTMLElement).blur();
+      leaveField(e.target as HTMLElement);
       return;
     }
     if (inField(e.target) || dialogs.value.length || popover.value) return;

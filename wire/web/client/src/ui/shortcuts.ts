@@ -66,7 +66,8 @@ function select(id: number | undefined): void {
 function moveFocus(by: 1 | -1): boolean | void {
   const items = [...document.querySelectorAll<HTMLElement>("[data-list-item]")];
   if (items.length === 0) return false;
-  const at = items.indexOf(document.activeElement as HTMLElement);
+  // The focus may also be on a button of the row.
+  const at = items.findIndex((x) => x.parentElement!.contains(document.activeElement));
   items[Math.max(0, Math.min(items.length - 1, at + by))]?.focus();
 }
 
@@ -152,7 +153,8 @@ function toOther(): boolean | void {
 
 // focusedTopic returns the topic of the line of a list that has the focus, such as one of the inbox.
 function focusedTopic(): { channel: number; topic: string } | null {
-  const href = document.activeElement?.closest("[data-list-item]")?.getAttribute("href");
+  const item = [...document.querySelectorAll("[data-list-item]")].find((x) => x.parentElement!.contains(document.activeElement));
+  const href = item?.getAttribute("href");
   const terms = href ? termsOf(href, peek()) : null;
   const place = terms && conversationOf(terms);
   return place && "channel" in place ? place : null;
@@ -235,6 +237,11 @@ function toRecent(): boolean | void {
   go("#recent");
 }
 
+function toInbox(): boolean | void {
+  if (routes.value.view.name === "inbox") return focus("[data-inbox-filter]")();
+  go("#inbox");
+}
+
 function mainMenu(): boolean | void {
   const button = document.querySelector("[data-main-menu]");
   if (!button) return false;
@@ -275,7 +282,7 @@ export function installShortcuts(): void {
     }),
     s("navigate", ["Escape"], () => t("Close, or back home"), () => escape(peek().settings.web_escape_navigates_to_home_view !== false), true),
     s("navigate", ["Ctrl+["], () => t("Back home"), () => escape(true), true),
-    s("view", ["Shift+I"], () => t("Inbox"), () => go("#inbox")),
+    s("view", ["Shift+I"], () => t("Inbox; again: filter it"), toInbox),
     s("view", ["t"], () => t("Recent conversations; again: filter them"), toRecent),
     s("view", ["a"], () => t("Combined feed"), () => go("#feed")),
     s("view", ["s"], () => t("Conversation of the message, or its channel"), toOther),

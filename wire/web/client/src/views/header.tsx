@@ -116,9 +116,6 @@ export function policyNames(): { policy: number; label: string; icon: IconName }
 }
 
 function TopicTools({ channel, topic }: { channel: number; topic: string }) {
-  void read("topicPolicies");
-  const now = topicPolicy(peek(), channel, topic);
-  const current = policyNames().find((p) => p.policy === now)!;
   const c = read("channels").get(channel);
   const resolved = topic.startsWith(resolvedMark);
   return (
@@ -135,29 +132,33 @@ function TopicTools({ channel, topic }: { channel: number; topic: string }) {
           <Icon name="checkCircle" />
         </button>
       )}
-      <button
-        type="button"
-        class="icon-button"
-        aria-haspopup="menu"
-        title={t("Notifications of this topic: {state}", { state: current.label })}
-        aria-label={t("Notifications of this topic: {state}", { state: current.label })}
-        onClick={(e) =>
-          openPopover(
-            e.currentTarget,
-            <Menu
-              label={t("Notifications of this topic")}
-              items={policyNames().map((p) => ({
-                label: p.label,
-                icon: p.policy === now ? "check" : p.icon,
-                run: () => attempt(setTopicPolicy(channel, topic, p.policy)),
-              }))}
-            />,
-          )
-        }
-      >
-        <Icon name={current.icon} filled={now === TopicPolicy.followed} />
-      </button>
+      <TopicPolicyButton channel={channel} topic={topic} />
     </>
+  );
+}
+
+// TopicPolicyButton shows whether the user follows or has muted a topic, and opens the menu that changes it.
+export function TopicPolicyButton({ channel, topic }: { channel: number; topic: string }) {
+  void read("topicPolicies");
+  const now = topicPolicy(peek(), channel, topic);
+  const current = policyNames().find((p) => p.policy === now)!;
+  const items = policyNames().map((p) => ({
+    label: p.label,
+    icon: p.policy === now ? ("check" as const) : p.icon,
+    run: () => attempt(setTopicPolicy(channel, topic, p.policy)),
+  }));
+  const label = t("Notifications of this topic: {state}", { state: current.label });
+  return (
+    <button
+      type="button"
+      class={`icon-button topic-policy ${now === TopicPolicy.inherit ? "" : "chosen"}`}
+      aria-haspopup="menu"
+      title={label}
+      aria-label={label}
+      onClick={(e) => openPopover(e.currentTarget, <Menu label={t("Notifications of this topic")} items={items} />)}
+    >
+      <Icon name={current.icon} filled={now === TopicPolicy.followed} />
+    </button>
   );
 }
 

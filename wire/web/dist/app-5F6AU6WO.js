@@ -1,0 +1,1 @@
+import{bb as r}from"./chunk-XFCPJJJR.js";r();

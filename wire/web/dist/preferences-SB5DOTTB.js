@@ -1,1 +1,0 @@
-import{a as o}from"./chunk-EPTGKKMJ.js";import"./chunk-X6PE32SB.js";import"./chunk-VS4TEP7O.js";import"./chunk-4VSVKM3D.js";export{o as Preferences};
