@@ -18,11 +18,14 @@ func sortSteps(s []Step) {
 // replayMain repeats the requests of a trace at their times, with a crowd of as many users. Polls are not repeated as
 // such: each user that polled gets a queue and polls it, as a client does.
 func replayMain(args []string, stdout, stderr io.Writer) int {
-	if len(args) == 0 || strings.HasPrefix(args[0], "-") {
+	if len(args) == 0 || strings.HasPrefix(args[0], "-") && !asksForHelp(args[0]) {
 		fmt.Fprint(stderr, usage)
 		return 2
 	}
-	file, args := args[0], args[1:]
+	var file string
+	if !asksForHelp(args[0]) {
+		file, args = args[0], args[1:]
+	}
 	s := newRunFlags("replay", stdout, stderr)
 	speed := s.flags.Float64("speed", 1, "speed `factor`: 2 is twice as fast as recorded")
 	if err := s.parse("chat", args); err != nil {

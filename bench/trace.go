@@ -258,8 +258,10 @@ func recordMain(args []string, stdout, stderr io.Writer) int {
 	target := f.String("target", "", "`URL` of the server")
 	listen := f.String("listen", "127.0.0.1:9992", "`address` that clients connect to")
 	out := f.String("out", "", "`file` for the trace, JSON lines")
-	if f.Parse(args) != nil || *target == "" || *out == "" {
-		fmt.Fprint(stderr, usage)
+	if err := f.Parse(args); err != nil || *target == "" || *out == "" {
+		if err == nil {
+			fmt.Fprint(stderr, usage)
+		}
 		return 2
 	}
 	u, err := url.Parse(*target)
