@@ -120,8 +120,9 @@ func newClusterStatusCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "status",
 		Short: "List the nodes, with their roles, lag and queues",
-		Long: "List the nodes, with their roles, lag and queues. Without a leader, this prints at once how the node sees " +
-			"the cluster: its state, when it last heard a leader, and which cores it can reach. The exit code is then 1.",
+		Long: "List the nodes, with their roles, lag and queues. Without a leader, this prints at once how the node " +
+			"sees the cluster: its state, when it last heard a leader, and which cores it can reach. The exit code is " +
+			"then 1.",
 		Args: noArgs,
 	}
 	data := dataFlag(c, "data directory of any running node")

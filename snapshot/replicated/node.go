@@ -25,7 +25,8 @@ import (
 // Limits and times of a node. Those that depend on the deployment can be changed in Options.
 const (
 	// DefaultElectionTimeout is how long a voter waits for the leader before it asks for votes; the wait is random, up
-	// to twice this time. Service is back in under 2 s; a busy host of two cores answers heartbeats in far less.
+	// to twice this time. Service is back in under 2 s, and sooner if the process of the leader has ended: see
+	// ReplaceLeader. A busy host of two cores answers heartbeats in far less.
 	DefaultElectionTimeout = 500 * time.Millisecond
 	// DefaultLogBytes is how many bytes of new entries make the node truncate its log, and how many bytes of old
 	// entries it then retains for nodes that are a little behind.

@@ -68,6 +68,7 @@ type Edge struct {
 	link      *peer.Link
 	address   string                                // of the core at the other end of the link
 	core      string                                // the node at that address
+	copy      *CoreNode                             // of the organizations; nil at an edge
 	leader    string                                // node that leads, as Raft says at a core; "" at an edge
 	changed   chan struct{}                         // closed when link or ready changes
 	ready     bool                                  // the replicas have caught up since the link was opened
@@ -339,6 +340,10 @@ func (e *Edge) run(g *Greeted) {
 		}
 		e.stopped.Go(func() { e.report(link) })
 		err = link.Run(func(m []byte) { e.receive(link, m) })
+		if e.ctx.Err() == nil && !errors.Is(err, errNotLeader) {
+			leader, address := g.node, g.address
+			e.stopped.Go(func() { e.replaceLeader(leader, address) })
+		}
 		e.change(func() {
 			if e.ready {
 				e.unready = time.Now()

@@ -3,7 +3,9 @@ package cluster
 import (
 	"context"
 	"errors"
+	"net"
 	"slices"
+	"syscall"
 	"time"
 
 	"parley/actors"
@@ -169,6 +171,9 @@ func StartCoreLink(o EdgeOptions, orgs *actors.Server, subdomainOf func(host str
 // FollowLeader closes the link when the core learns of another leader, because the connections to a suspended or
 // unreachable leader stay open. The next link is opened to that leader first.
 func (e *Edge) FollowLeader(n *CoreNode) {
+	e.mu.Lock()
+	e.copy = n
+	e.mu.Unlock()
 	n.OnLeaderChange(func(id string) {
 		e.mu.Lock()
 		e.leader = id
@@ -181,6 +186,30 @@ func (e *Edge) FollowLeader(n *CoreNode) {
 		case e.newLeader <- struct{}{}:
 		default:
 		}
+	})
+}
+
+// refusedTimeout limits an attempt to connect that ought to be refused.
+const refusedTimeout = 200 * time.Millisecond
+
+// replaceLeader lets this core ask for votes before the election timeout, if the process of the leader has ended: the
+// link to it broke, and its host refuses connections. See replicated.Node.ReplaceLeader.
+func (e *Edge) replaceLeader(leader, address string) {
+	e.mu.Lock()
+	n := e.copy
+	e.mu.Unlock()
+	if n == nil || leader == e.Directory.Node {
+		return
+	}
+	n.ReplaceLeader(e.ctx, leader, func(ctx context.Context) bool {
+		ctx, cancel := context.WithTimeout(ctx, refusedTimeout)
+		defer cancel()
+		var d net.Dialer
+		c, err := d.DialContext(ctx, "tcp", address)
+		if err == nil {
+			c.Close()
+		}
+		return errors.Is(err, syscall.ECONNREFUSED)
 	})
 }
 
