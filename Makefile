@@ -45,7 +45,7 @@ test: ## run every test, the long ones in their short form
 race: ## run the tests of concurrent code under the race detector (needs a C compiler)
 	CGO_ENABLED=1 $(GO) test -race -short -timeout 15m ./actors ./actors/queue ./wire/httpd/... ./wire/peer \
 	./cmd/internal/cluster
-	CGO_ENABLED=1 $(GO) test -race -short -skip 'DamagedTable|PowerLoss' -timeout 15m ./snapshot/replicated
+	CGO_ENABLED=1 $(GO) test -race -short -skip PowerLoss -timeout 15m ./snapshot/replicated
 
 poison: ## run every test, overwriting the memory of requests when their handlers return
 	$(GO) test -timeout 15m -tags poison ./...
