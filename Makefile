@@ -4,7 +4,7 @@ GO ?= go
 # All targets compile alike, so that each package is compiled once.
 export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
 
-.PHONY: licenses web web-check web-mirror help hooks build docs man run test race poison check bench conform conform-s3 browser browser-big browser-kills browser-views kill kill-cluster kill-presence kill-edges kill-core-edges cut-links upgrades sim sim-actors crash crash-cluster mirror freeze-cluster partition-cluster browser-shots linear-edges mirror-edge rolling-upgrade mixed-releases clocks-cluster cluster-import mutants damage-cluster full-cluster browser-screens
+.PHONY: licenses web web-check web-mirror help hooks build docs man run test race poison check bench conform conform-s3 browser browser-big browser-kills browser-views kill kill-cluster kill-presence kill-edges kill-core-edges cut-links upgrades sim sim-actors crash crash-cluster mirror freeze-cluster partition-cluster browser-shots linear-edges mirror-edge rolling-upgrade mixed-releases clocks-cluster cluster-import mutants damage-cluster full-cluster browser-screens alerts-check
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
@@ -50,10 +50,16 @@ race: ## run the tests of concurrent code under the race detector (needs a C com
 poison: ## run every test, overwriting the memory of requests when their handlers return
 	$(GO) test -timeout 15m -tags poison ./...
 
-check: ## run go vet, staticcheck and gofmt
+check: ## run go vet, staticcheck and gofmt, and test the alert rules if promtool is installed
 	$(GO) vet ./...
 	$(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not formatted:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
+	@if command -v promtool >/dev/null; then $(MAKE) alerts-check; else \
+	echo "the alert rules are not tested: promtool is not installed (Debian package prometheus)"; fi
+
+alerts-check: ## test the alert rules of .deploy/alerts.yml (needs promtool)
+	promtool check rules .deploy/alerts.yml
+	promtool test rules .deploy/alerts_test.yml
 
 bench: build ## check every performance target, in the short form (8 to 10 minutes)
 	bin/parley bench targets --self --short
