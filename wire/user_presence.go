@@ -64,8 +64,8 @@ func announcePresence(row presence.Row) realm.AnnouncePresence {
 		Max: presence.MaxAudience}
 }
 
-// nowWithFraction returns the server time in Unix seconds with a fraction, as the protocol has it next to presence. It is
-// the time by the clock of the presence itself: that of an edge's machine may differ.
+// nowWithFraction returns the server time in Unix seconds with a fraction, as the protocol has it next to presence. It
+// is the time by the clock of the presence itself: that of an edge's machine may differ.
 func nowWithFraction(c *Call) float64 { return float64(c.Server.Now().UnixMicro()) / 1e6 }
 
 // presences returns the presence of all users that the caller can see, in the modern or the legacy format.

@@ -96,9 +96,9 @@ func testClocks(t *testing.T, differ time.Duration, steps []string) {
 	all.expectEqual()
 }
 
-// TestClusterClockSet sets the clock of a core that does not lead, that of the leader and that of an edge, by an hour and
-// back, while clients poll all cores. No event queue ends, each client receives every message once, messages that are
-// scheduled are sent once, and all nodes answer by the clock of the leader.
+// TestClusterClockSet sets the clock of a core that does not lead, that of the leader and that of an edge, by an hour
+// and back, while clients poll all cores. No event queue ends, each client receives every message once, messages that
+// are scheduled are sent once, and all nodes answer by the clock of the leader.
 func TestClusterClockSet(t *testing.T) {
 	if os.Getenv("CLOCKS") != "all" {
 		t.Skip("takes half a minute: make clocks-cluster")
@@ -174,10 +174,10 @@ func TestClusterClockSet(t *testing.T) {
 // sent. ahead is how far that clock is ahead.
 func (all *runningCores) expectScheduled(user *account, text string, ahead time.Duration) {
 	all.t.Helper()
+	channel := user.must(all.t, "GET", "get_stream_id", url.Values{"stream": {"general"}})["stream_id"]
 	all.retry("schedule a message", func() error {
 		_, err := user.call("POST", "scheduled_messages", url.Values{"type": {"channel"},
-			"to":    {fmt.Sprint(user.must(all.t, "GET", "get_stream_id", url.Values{"stream": {"general"}})["stream_id"])},
-			"topic": {"clocks"}, "content": {text},
+			"to": {fmt.Sprint(channel)}, "topic": {"clocks"}, "content": {text},
 			"scheduled_delivery_timestamp": {fmt.Sprint(time.Now().Add(ahead + time.Second).Unix())}})
 		return err
 	})
@@ -192,16 +192,17 @@ func (all *runningCores) expectScheduled(user *account, text string, ahead time.
 // textsOfTopic returns the messages of a topic of #general.
 func (a *account) textsOfTopic(t *testing.T, topic string) (list []string) {
 	t.Helper()
+	narrow := `[{"operator":"channel","operand":"general"},{"operator":"topic","operand":"` + topic + `"}]`
 	page := a.must(t, "GET", "messages", url.Values{"anchor": {"newest"}, "num_before": {"100"}, "num_after": {"0"},
-		"apply_markdown": {"false"},
-		"narrow":         {`[{"operator":"channel","operand":"general"},{"operator":"topic","operand":"` + topic + `"}]`}})
+		"apply_markdown": {"false"}, "narrow": {narrow}})
 	for _, m := range page["messages"].([]any) {
 		list = append(list, m.(map[string]any)["content"].(string))
 	}
 	return list
 }
 
-// expectClock waits until a node answers registrations by the clock of the leader. ahead is how far that clock is ahead.
+// expectClock waits until a node answers registrations by the clock of the leader. ahead is how far that clock is
+// ahead.
 func (all *runningCores) expectClock(user *account, node string, ahead time.Duration) {
 	all.t.Helper()
 	from := *user

@@ -49,8 +49,8 @@ func (n *Node) storeFailed(err error) error {
 	return n.failed.fail(err)
 }
 
-// waitUntilStarted waits until Raft runs, and reports whether it does. A compaction can read damaged data while the node
-// is still starting.
+// waitUntilStarted waits until Raft runs, and reports whether it does. A compaction can read damaged data while the
+// node is still starting.
 func (n *Node) waitUntilStarted() bool {
 	if n.started == nil { // in Dissolve, which does not start Raft
 		return false

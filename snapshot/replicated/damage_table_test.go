@@ -61,8 +61,8 @@ func TestDamagedTableStopsNode(t *testing.T) {
 	}
 }
 
-// A core stops when a compaction reads a damaged block, while the core starts or later. It is replaced like one that has
-// read the block for a request.
+// A core stops when a compaction reads a damaged block, while the core starts or later. It is replaced like one that
+// has read the block for a request.
 func TestDamagedTableIsCompacted(t *testing.T) {
 	delay := time.Hour // not before the table is damaged
 	c := newCluster(t, func(o *Options) { o.Store.CompactionDelay = delay }, "a", "b", "c")

@@ -136,7 +136,8 @@ func NewEdge(o EdgeOptions) (*Edge, error) {
 		o.Clock = time.Now
 	}
 	e := &Edge{
-		EdgeOptions: o, clock: newClockWatch(o.Clock), id: id, boot: o.Directory.Node + "-" + actors.Token(12) + "-", changed: make(chan struct{}),
+		EdgeOptions: o, clock: newClockWatch(o.Clock), changed: make(chan struct{}),
+		id: id, boot: o.Directory.Node + "-" + actors.Token(12) + "-",
 		names: map[string]realm.ID{}, opening: map[realm.ID]*opening{}, open: map[realm.ID]*openReplica{},
 		adoptions: map[int64]func(actors.Adopted, error){}, unready: time.Now(), newLeader: make(chan struct{}, 1),
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
-// The alert rules for Prometheus name metrics that the server has, and each rule has a test in which it fires and one in
-// which it does not. make alerts-check runs those tests.
+// The alert rules for Prometheus name metrics that the server has, and each rule has a test in which it fires and one
+// in which it does not. make alerts-check runs those tests.
 func TestAlertRules(t *testing.T) {
 	rules, tests := readDeployFile(t, "alerts.yml"), readDeployFile(t, "alerts_test.yml")
 	known := map[string]bool{}
