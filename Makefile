@@ -4,7 +4,7 @@ GO ?= go
 # All targets compile alike, so that each package is compiled once.
 export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
 
-.PHONY: licenses web web-check web-mirror help hooks build docs man run test race poison check bench conform conform-s3 browser browser-big browser-kills browser-views kill kill-cluster kill-presence kill-edges kill-core-edges cut-links upgrades sim sim-actors crash crash-cluster mirror freeze-cluster partition-cluster browser-shots linear-edges mirror-edge rolling-upgrade mixed-releases clocks-cluster cluster-import mutants damage-cluster full-cluster browser-screens
+.PHONY: licenses web web-check web-mirror help hooks build docs man run test race poison check bench conform conform-s3 browser browser-big browser-kills browser-views kill kill-cluster kill-presence kill-edges kill-core-edges cut-links upgrades sim sim-actors crash crash-cluster mirror freeze-cluster partition-cluster browser-shots linear-edges mirror-edge rolling-upgrade mixed-releases clocks-cluster cluster-import mutants damage-cluster full-cluster browser-screens alerts-check
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
@@ -45,15 +45,21 @@ test: ## run every test, the long ones in their short form
 race: ## run the tests of concurrent code under the race detector (needs a C compiler)
 	CGO_ENABLED=1 $(GO) test -race -short -timeout 15m ./actors ./actors/queue ./wire/httpd/... ./wire/peer \
 	./cmd/internal/cluster
-	CGO_ENABLED=1 $(GO) test -race -short -skip 'DamagedTable|PowerLoss' -timeout 15m ./snapshot/replicated
+	CGO_ENABLED=1 $(GO) test -race -short -skip PowerLoss -timeout 15m ./snapshot/replicated
 
 poison: ## run every test, overwriting the memory of requests when their handlers return
 	$(GO) test -timeout 15m -tags poison ./...
 
-check: ## run go vet, staticcheck and gofmt
+check: ## run go vet, staticcheck and gofmt, and test the alert rules if promtool is installed
 	$(GO) vet ./...
 	$(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not formatted:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
+	@if command -v promtool >/dev/null; then $(MAKE) alerts-check; else \
+	echo "the alert rules are not tested: promtool is not installed (Debian package prometheus)"; fi
+
+alerts-check: ## test the alert rules of .deploy/alerts.yml (needs promtool)
+	promtool check rules .deploy/alerts.yml
+	promtool test rules .deploy/alerts_test.yml
 
 bench: build ## check every performance target, in the short form (8 to 10 minutes)
 	bin/parley bench targets --self --short
@@ -123,8 +129,8 @@ rolling-upgrade: ## replace three loaded cores, POLLERS polls (5000); PREVIOUS i
 mixed-releases: ## run PREVIOUS, a commit (HEAD) or program file, and this release in one cluster, there and back
 	$(with-previous) $(GO) test ./cmd/parley -run '^TestClusterMixedReleases$$' -count=1 -v -timeout 10m
 
-clocks-cluster: ## let each of three cores lead whose clocks differ by an hour in both directions
-	CLOCKS=all $(GO) test ./cmd/parley -run '^TestClusterClocks$$' -count=1 -v -timeout 10m
+clocks-cluster: ## let each of three cores lead whose clocks differ by an hour; set the clocks while they run
+	CLOCKS=all $(GO) test ./cmd/parley -run '^TestCluster(Clocks|ClockSet)$$' -count=1 -v -timeout 10m
 
 cluster-import: ## import MESSAGES messages (20000) into three cores: stop the import, kill the leader during the next one
 	MESSAGES=$${MESSAGES:-20000} $(GO) test ./cmd/parley -run '^TestClusterImport$$' -count=1 -v -timeout 10m

@@ -256,6 +256,9 @@ func (srv *Server) spawn(a actor.Actor) *actor.PID {
 	return srv.runtime.spawn(fatalOnPanic{srv, a})
 }
 
+// Now returns the time by the wall clock of the organizations; on an edge it is that of the core.
+func (srv *Server) Now() time.Time { return srv.now() }
+
 // runClock drives every timer of the server: one ticker instead of one timer a queue.
 func (srv *Server) runClock() {
 	defer srv.stopped.Done()

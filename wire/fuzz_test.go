@@ -2,6 +2,7 @@ package wire
 
 import (
 	"testing"
+	"time"
 
 	"parley/actors/presence"
 	"parley/actors/realm"
@@ -42,6 +43,7 @@ func (closedServer) ReportPresenceAsync(realm.ID, realm.UserID, bool, func(prese
 func (closedServer) HidePresence(realm.ID, realm.UserID) presence.Row {
 	return presence.Row{}
 }
+func (closedServer) Now() time.Time                                      { return time.Now() }
 func (closedServer) PresenceSince(realm.ID, int64, int64) []presence.Row { return nil }
 func (closedServer) PresenceOf(realm.ID, realm.UserID) *presence.Row     { return nil }
 

@@ -313,7 +313,7 @@ var sections = []section{
 		modern := s.Slim || s.Has(realm.CapSimplifiedPresence)
 		out, newest := presenceMap(s.View, s.presence, s.call.Site, modern)
 		s.answer["presences"], s.answer["presence_last_update_id"], s.answer["server_timestamp"] = out, newest,
-			nowWithFraction()
+			nowWithFraction(s.call)
 	}).returns("presences: {*: Presence | OldPresence}, presence_last_update_id: int, server_timestamp: num"),
 	sectionFor("user_settings", func(s *initialState) {
 		s.answer["user_settings"] = rawJSON(settingsJSON(s.Me(), true))

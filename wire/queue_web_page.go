@@ -78,7 +78,7 @@ func OpenWebPage(c *Call, f WebPageForm) (p WebPage, err error) {
 	params["language_list"] = rawJSON(f.Languages)
 	params["realm_rendered_description"] = p.descriptionHTML
 	if c.Account == nil {
-		params["language_cookie_name"], params["furthest_read_time"] = f.LanguageCookie, nowWithFraction()
+		params["language_cookie_name"], params["furthest_read_time"] = f.LanguageCookie, nowWithFraction(c)
 	}
 	withState := c.Account != nil && !f.Deferred
 	params["no_event_queue"] = !withState

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"parley/actors/presence"
 	"parley/actors/queue"
@@ -53,6 +54,8 @@ type Server interface {
 	ReportPresenceAsync(id realm.ID, u realm.UserID, active bool, done func(row presence.Row, announce bool))
 	// HidePresence makes a user look offline and returns the resulting row.
 	HidePresence(id realm.ID, u realm.UserID) presence.Row
+	// Now returns the time by the wall clock of the organizations; on an edge it is that of the core.
+	Now() time.Time
 	// PresenceSince returns the rows with a larger update id that are newer than oldest, in Unix seconds.
 	PresenceSince(id realm.ID, update, oldest int64) []presence.Row
 	// ActiveSince returns a function that reports whether a user was online at or after oldest, in Unix seconds. The

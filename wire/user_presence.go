@@ -2,7 +2,6 @@ package wire
 
 import (
 	"strconv"
-	"time"
 
 	"parley/actors/presence"
 	"parley/actors/realm"
@@ -65,8 +64,9 @@ func announcePresence(row presence.Row) realm.AnnouncePresence {
 		Max: presence.MaxAudience}
 }
 
-// nowWithFraction returns the server time in Unix seconds with a fraction, as the protocol has it next to presence.
-func nowWithFraction() float64 { return float64(time.Now().UnixMicro()) / 1e6 }
+// nowWithFraction returns the server time in Unix seconds with a fraction, as the protocol has it next to presence. It
+// is the time by the clock of the presence itself: that of an edge's machine may differ.
+func nowWithFraction(c *Call) float64 { return float64(c.Server.Now().UnixMicro()) / 1e6 }
 
 // presences returns the presence of all users that the caller can see, in the modern or the legacy format.
 func presences(c *Call, last, days int64, modern bool) (Answer, error) {
@@ -74,7 +74,7 @@ func presences(c *Call, last, days int64, modern bool) (Answer, error) {
 	return Read(c, func(v realm.View) (Answer, error) {
 		out, newest := presenceMap(v, rows, c.Site, modern)
 		return Answer{"presences": out, "presence_last_update_id": max(newest, last),
-			"server_timestamp": nowWithFraction()}, nil
+			"server_timestamp": nowWithFraction(c)}, nil
 	})
 }
 
@@ -84,7 +84,7 @@ func presenceRows(c *Call, last, days int64) []presence.Row {
 	if days == 0 && last <= 0 {
 		return nil
 	}
-	return c.Server.PresenceSince(c.Realm, last, time.Now().Unix()-days*86400)
+	return c.Server.PresenceSince(c.Realm, last, c.Server.Now().Unix()-days*86400)
 }
 
 // presenceMap formats presence rows: by user id in the modern format, by email address in the legacy one. Bots,
@@ -172,12 +172,12 @@ func userPresence(c *Call, f userPresenceForm) (Answer, error) {
 		active = user.joined
 	}
 	status, at := legacyStatus(active, row.Connected)
-	if time.Now().Unix()-at > presence.OfflineAfter {
+	if c.Server.Now().Unix()-at > presence.OfflineAfter {
 		status = "offline"
 	}
 	short := obj{"status": status, "timestamp": at}
 	return Answer{"presence": obj{"aggregated": short, "website": short, "active_timestamp": active,
-		"idle_timestamp": row.Connected}, "server_timestamp": nowWithFraction()}, nil
+		"idle_timestamp": row.Connected}, "server_timestamp": nowWithFraction(c)}, nil
 }
 
 // findByPath returns the user that a path parameter names: by id, by real address if the caller can see it, or by

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -25,8 +26,9 @@ import (
 // the real program.
 const runAsParley = "PARLEY_TEST_PLAY"
 
-// clockAhead is an environment variable by which the clock of a program differs, such as "-1h".
-const clockAhead = "PARLEY_TEST_CLOCK"
+// clockAhead is an environment variable by which the clock of a program differs, such as "-1h". clockFile is one that
+// names a file with such a difference, so that a test can set the clock while the program runs.
+const clockAhead, clockFile = "PARLEY_TEST_CLOCK", "PARLEY_TEST_CLOCK_FILE"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(runAsParley) != "" {
@@ -36,10 +38,27 @@ func TestMain(m *testing.M) {
 		if d, err := time.ParseDuration(os.Getenv(clockAhead)); err == nil {
 			wallClock = func() time.Time { return time.Now().Add(d) }
 		}
+		if path := os.Getenv(clockFile); path != "" {
+			wallClock = clockOfFile(path)
+		}
 		main()
 		os.Exit(0)
 	}
 	os.Exit(m.Run())
+}
+
+// clockOfFile returns a clock that differs as a file says now. Without a valid file it is the system's.
+func clockOfFile(path string) func() time.Time {
+	var ahead atomic.Int64
+	go func() {
+		for range time.Tick(10 * time.Millisecond) {
+			text, _ := os.ReadFile(path)
+			if d, err := time.ParseDuration(string(text)); err == nil {
+				ahead.Store(int64(d))
+			}
+		}
+	}()
+	return func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 }
 
 // binaryTimeout bounds every wait for the program. It only decides how long a broken program takes to fail.

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -93,6 +94,131 @@ func testClocks(t *testing.T, differ time.Duration, steps []string) {
 		}
 	}
 	all.expectEqual()
+}
+
+// TestClusterClockSet sets the clock of a core that does not lead, that of the leader and that of an edge, by an hour
+// and back, while clients poll all cores. No event queue ends, each client receives every message once, messages that
+// are scheduled are sent once, and all nodes answer by the clock of the leader.
+func TestClusterClockSet(t *testing.T) {
+	if os.Getenv("CLOCKS") != "all" {
+		t.Skip("takes half a minute: make clocks-cluster")
+	}
+	files := t.TempDir()
+	setClock := func(node string, ahead time.Duration) {
+		if err := os.WriteFile(filepath.Join(files, node), []byte(ahead.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := func(node string, cmd *exec.Cmd) *program {
+		cmd.Env = append(cmd.Env, clockFile+"="+filepath.Join(files, node))
+		return startProgram(t, cmd)
+	}
+	list := newCores(t, t.TempDir(), []string{"a", "b", "c"})
+	for _, c := range list {
+		c.run = func(cmd *exec.Cmd) *program { return run(c.name, cmd) }
+	}
+	all := startCluster(t, list...)
+	edgeProgram := run("edge", parleyCommand("serve", "--data", filepath.Join(t.TempDir(), "edge"), "--node", "edge",
+		"--listen", freeAddress(t), "--peer-listen", freeAddress(t), "--join",
+		strings.TrimSpace(mustRun(t, "cluster", "token", "--data", list[0].data, "--role", "edge"))))
+	edge := edgeProgram.serving()
+	leader := all.leader(list[0])
+	follower := all.other(leader)
+	ann := demoAccount(t, "http://"+leader.listen, "ann@example.org")
+	polls := startPolls(t, all, ann)
+	var want []string
+	for _, x := range []struct {
+		core  *runningCore
+		ahead time.Duration
+	}{
+		{follower, time.Hour}, {follower, 0}, {follower, -time.Hour}, {follower, 0},
+		{leader, time.Hour}, {leader, 0}, {leader, -time.Hour}, {leader, 0},
+	} {
+		setClock(x.core.name, x.ahead)
+		for _, c := range list {
+			if c != leader && (x.core == leader || x.core == c) {
+				all.retry(fmt.Sprintf("%s at %v: queues of %s", x.core.name, x.ahead, c.name), func() error {
+					return all.status(c, func(line string) bool {
+						return strings.Contains(line, " queues=0 ") == (x.ahead != 0)
+					})
+				})
+			}
+		}
+		leaderAhead := x.ahead
+		if x.core != leader {
+			leaderAhead = 0
+		}
+		text := fmt.Sprintf("scheduled %d", len(want))
+		all.expectScheduled(ann, text, leaderAhead)
+		want = append(want, text)
+		for _, node := range append(all.urls(), edge) {
+			all.expectClock(ann, node, leaderAhead)
+		}
+		t.Logf("%s at %v: received after %v", x.core.name, x.ahead,
+			polls.expectSoon("the clock was set").Round(time.Millisecond))
+	}
+	for _, ahead := range []time.Duration{time.Hour, 0} {
+		setClock("edge", ahead)
+		time.Sleep(50 * time.Millisecond) // until the edge has read its clock
+		all.expectClock(ann, edge, 0)
+	}
+	polls.end(0)
+	if got := ann.textsOfTopic(t, "clocks"); !slices.Equal(got, want) {
+		t.Errorf("scheduled messages: %q, want %q", got, want)
+	}
+	edgeProgram.stop()
+	all.expectEqual()
+}
+
+// expectScheduled schedules a message, which becomes due in a second by the clock of the leader, and waits until it is
+// sent. ahead is how far that clock is ahead.
+func (all *runningCores) expectScheduled(user *account, text string, ahead time.Duration) {
+	all.t.Helper()
+	channel := user.must(all.t, "GET", "get_stream_id", url.Values{"stream": {"general"}})["stream_id"]
+	all.retry("schedule a message", func() error {
+		_, err := user.call("POST", "scheduled_messages", url.Values{"type": {"channel"},
+			"to": {fmt.Sprint(channel)}, "topic": {"clocks"}, "content": {text},
+			"scheduled_delivery_timestamp": {fmt.Sprint(time.Now().Add(ahead + time.Second).Unix())}})
+		return err
+	})
+	all.retry("send the scheduled message", func() error {
+		if got := user.textsOfTopic(all.t, "clocks"); !slices.Contains(got, text) {
+			return fmt.Errorf("only %q", got)
+		}
+		return nil
+	})
+}
+
+// textsOfTopic returns the messages of a topic of #general.
+func (a *account) textsOfTopic(t *testing.T, topic string) (list []string) {
+	t.Helper()
+	narrow := `[{"operator":"channel","operand":"general"},{"operator":"topic","operand":"` + topic + `"}]`
+	page := a.must(t, "GET", "messages", url.Values{"anchor": {"newest"}, "num_before": {"100"}, "num_after": {"0"},
+		"apply_markdown": {"false"}, "narrow": {narrow}})
+	for _, m := range page["messages"].([]any) {
+		list = append(list, m.(map[string]any)["content"].(string))
+	}
+	return list
+}
+
+// expectClock waits until a node answers registrations by the clock of the leader. ahead is how far that clock is
+// ahead.
+func (all *runningCores) expectClock(user *account, node string, ahead time.Duration) {
+	all.t.Helper()
+	from := *user
+	from.url = node
+	all.retry("use the clock of the leader at "+node, func() error {
+		a, err := from.call("POST", "register",
+			url.Values{"fetch_event_types": {`["presence"]`}, "event_types": {`["presence"]`}})
+		if err != nil {
+			return err
+		}
+		at := time.Unix(int64(a["server_timestamp"].(float64)), 0)
+		if d := at.Sub(time.Now().Add(ahead)); d.Abs() > 5*time.Second {
+			return fmt.Errorf("it differs by %v", d)
+		}
+		return nil
+	})
 }
 
 // moveLeader moves the leadership until a core has it. The leader gives it to the core that has the newest entries, so

@@ -219,14 +219,24 @@ func (c *cluster) options(name string) Options {
 
 func (c *cluster) start(name string) *Node {
 	c.t.Helper()
-	o := c.options(name)
-	o.Links = c.network.listen(c.t, c.address[name])
-	n, err := Open("data", o)
+	n, err := c.open(name)
 	if err != nil {
 		c.t.Fatalf("start %s: %v", name, err)
 	}
 	c.nodes[name] = n
 	return n
+}
+
+// open starts a node whose start may be refused.
+func (c *cluster) open(name string) (*Node, error) {
+	c.t.Helper()
+	o := c.options(name)
+	o.Links = c.network.listen(c.t, c.address[name])
+	n, err := Open("data", o)
+	if err != nil {
+		o.Links.Close()
+	}
+	return n, err
 }
 
 // join adds a node and gives it a vote when it has caught up.

@@ -16,7 +16,7 @@ import (
 // A core stops when it reads a damaged block of its store for a request: the request gets no answer, the reason names
 // the file, and a start is refused with it. The core joins again with an empty directory.
 func TestDamagedTableStopsNode(t *testing.T) {
-	c := newCluster(t, nil, "a", "b", "c")
+	c := newCluster(t, withoutCompactions, "a", "b", "c")
 	ref, text := addLongText(t, c.claim())
 	c.expectEqual(11)
 	victim := c.follower()
@@ -36,12 +36,8 @@ func TestDamagedTableStopsNode(t *testing.T) {
 	case <-time.After(testTimeout):
 		t.Fatal("the node has not stopped")
 	}
-	reason := n.Err().Error()
-	for _, part := range []string{"in store/", ".sst: ", rejoinAdvice} {
-		if !strings.Contains(reason, part) {
-			t.Errorf("the node stopped with %q, which does not contain %q", reason, part)
-		}
-	}
+	reason := n.Err()
+	expectRejoinAdvice(t, reason)
 	select {
 	case err := <-read:
 		t.Errorf("the read returned %v", err)
@@ -53,12 +49,9 @@ func TestDamagedTableStopsNode(t *testing.T) {
 	}
 	<-read // the goroutine has ended
 
-	o := c.options(victim)
-	o.Links = c.network.listen(t, c.address[victim])
-	if again, err := Open("data", o); err == nil || err.Error() != reason {
+	if again, err := c.open(victim); err == nil || err.Error() != reason.Error() {
 		t.Errorf("the start returned %v and %v, want %s", again, err, reason)
 	}
-	o.Links.Close()
 	c.replace(victim)
 	w := c.claim()
 	w.mustAdd(t, 3, 10)
@@ -68,10 +61,40 @@ func TestDamagedTableStopsNode(t *testing.T) {
 	}
 }
 
+// A core stops when a compaction reads a damaged block, while the core starts or later. It is replaced like one that
+// has read the block for a request.
+func TestDamagedTableIsCompacted(t *testing.T) {
+	delay := time.Hour // not before the table is damaged
+	c := newCluster(t, func(o *Options) { o.Store.CompactionDelay = delay }, "a", "b", "c")
+	_, text := addLongText(t, c.claim())
+	c.expectEqual(11)
+	victim := c.follower()
+	c.stopWithDamage(victim, text)
+	delay = 0
+	n, reason := c.open(victim)
+	if reason == nil {
+		select {
+		case <-n.Failed():
+		case <-time.After(testTimeout):
+			t.Fatal("the node has not stopped")
+		}
+		reason = n.Err()
+		n.Close()
+	}
+	expectRejoinAdvice(t, reason)
+	delay = time.Hour
+	if again, err := c.open(victim); err == nil || err.Error() != reason.Error() {
+		t.Errorf("the start returned %v and %v, want %s", again, err, reason)
+	}
+	c.replace(victim)
+	c.claim().mustAdd(t, 3, 10)
+	c.expectEqual(14)
+}
+
 // A leader with a damaged block sends no copy of it to a new node: it stops, and the new node gets the backup of the
 // next leader.
 func TestDamagedTableIsNotCopied(t *testing.T) {
-	c := newCluster(t, nil, "a", "b", "c")
+	c := newCluster(t, withoutCompactions, "a", "b", "c")
 	ref, text := addLongText(t, c.claim())
 	c.expectEqual(11)
 	victim := c.follower()
@@ -101,7 +124,7 @@ func TestDamagedTableIsNotCopied(t *testing.T) {
 
 // With fewer than three voters there is no majority that has the data: a read returns the damage, and the node goes on.
 func TestDamagedTableOfOnlyNode(t *testing.T) {
-	c := newCluster(t, nil, "a")
+	c := newCluster(t, withoutCompactions, "a")
 	ref, text := addLongText(t, c.claim())
 	n := restartWithDamage(c, "a", text)
 	var d *snapshot.DamageError
@@ -138,8 +161,30 @@ func addLongText(t *testing.T, w *writer) (ref realm.BodyRef, text string) {
 	return ref, text
 }
 
+// withoutCompactions lets a start read only the data that it needs. A compaction would read the damaged block.
+func withoutCompactions(o *Options) { o.Store.CompactionDelay = time.Hour }
+
+// expectRejoinAdvice expects that a core has stopped with a reason that names the damaged table and the remedy.
+func expectRejoinAdvice(t *testing.T, reason error) {
+	t.Helper()
+	for _, part := range []string{"in store/", ".sst: ", rejoinAdvice} {
+		if !strings.Contains(reason.Error(), part) {
+			t.Errorf("the node stopped with %q, which does not contain %q", reason, part)
+		}
+	}
+}
+
 // restartWithDamage starts a node again with a flipped bit in a text of its tables.
 func restartWithDamage(c *cluster, name, text string) *Node {
+	c.t.Helper()
+	c.stopWithDamage(name, text)
+	n := c.start(name)
+	c.caughtUp(name)
+	return n
+}
+
+// stopWithDamage stops a node and flips a bit in a text of its tables.
+func (c *cluster) stopWithDamage(name, text string) {
 	c.t.Helper()
 	c.must(c.nodes[name].Close()) // writes the tables
 	delete(c.nodes, name)
@@ -160,7 +205,4 @@ func restartWithDamage(c *cluster, name, text string) *Node {
 	if !found {
 		c.t.Fatal("no table has the text")
 	}
-	n := c.start(name)
-	c.caughtUp(name)
-	return n
 }

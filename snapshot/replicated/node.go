@@ -246,6 +246,7 @@ func Open(dir string, o Options) (*Node, error) {
 		err = n.startRaft()
 	}
 	if err != nil {
+		close(n.closing)
 		return nil, errors.Join(err, n.releaseFiles())
 	}
 	if d := n.damage.get(); d != nil && n.stopForDamage(d) {
@@ -292,7 +293,7 @@ func (n *Node) openStore() error {
 	}
 	s, err := snapshot.Open(n.dir, n.storeOptions())
 	if err != nil {
-		return err
+		return n.damagedAtStart(err)
 	}
 	n.setStore(s)
 	if installing {

@@ -31,7 +31,7 @@ func (m *stateMachine) Apply(l *raft.Log) any { return m.ApplyBatch([]*raft.Log{
 func (m *stateMachine) ApplyBatch(logs []*raft.Log) []any {
 	results, err := m.apply(logs)
 	if err != nil {
-		err = m.n.failed.fail(err)
+		err = m.n.storeFailed(err)
 		results = make([]any, len(logs))
 		for i := range results {
 			results[i] = err
@@ -158,7 +158,7 @@ func (s fsmSnapshot) Persist(sink raft.SnapshotSink) error {
 	}
 	if s.n.o.mutant != mutantUnsyncedSnapshot {
 		if err := s.n.store.Load().SyncApplied(k.snapshot.Index); err != nil {
-			return s.n.failed.fail(err)
+			return s.n.storeFailed(err)
 		}
 	}
 	return sink.Close()

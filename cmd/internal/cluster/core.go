@@ -116,6 +116,8 @@ func StartCore(o CoreOptions) (*Core, error) {
 			return a
 		})
 	})
+	clock := newClockWatch(c.Now)
+	c.stopped.Go(func() { clock.run(c.closed, c.clockSet) })
 	c.stopped.Go(func() { c.HTTP.ServeNodes(listener.Protocol(peer.HTTPProtocol), c.allowed) })
 	c.Log.Info("listening for other nodes", "node", o.Directory.Node, "listen", listener.Addr().String())
 	return c, nil

@@ -50,12 +50,15 @@ type EdgeOptions struct {
 	// MaxReplicas and MaxReplicaBytes limit the replicas of an edge; 0: DefaultMaxReplicas, and any number of bytes.
 	MaxReplicas     int
 	MaxReplicaBytes int64
+	// Clock is the wall clock; nil: the system's. It is for tests.
+	Clock func() time.Time
 }
 
 // Edge is a node with replicas of organizations that another node, the leader, owns. A core that is not the leader also
 // uses an Edge.
 type Edge struct {
 	EdgeOptions
+	clock *clockWatch // used by a goroutine of Start
 	id    *peer.Identity
 	boot  string // prefix of the ids of this process's requests
 	count atomic.Int64
@@ -130,8 +133,12 @@ func NewEdge(o EdgeOptions) (*Edge, error) {
 	if o.MaxReplicas == 0 {
 		o.MaxReplicas = DefaultMaxReplicas
 	}
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
 	e := &Edge{
-		EdgeOptions: o, id: id, boot: o.Directory.Node + "-" + actors.Token(12) + "-", changed: make(chan struct{}),
+		EdgeOptions: o, clock: newClockWatch(o.Clock), changed: make(chan struct{}),
+		id: id, boot: o.Directory.Node + "-" + actors.Token(12) + "-",
 		names: map[string]realm.ID{}, opening: map[realm.ID]*opening{}, open: map[realm.ID]*openReplica{},
 		adoptions: map[int64]func(actors.Adopted, error){}, unready: time.Now(), newLeader: make(chan struct{}, 1),
 	}
@@ -249,7 +256,7 @@ func (e *Edge) applyGreeting(g *Greeted) {
 }
 
 func (e *Edge) dialCore(ctx context.Context, address string) (*Greeted, error) {
-	began := time.Now()
+	began := e.Clock()
 	hello := greeting{Version: peer.Version, Boot: e.boot, Program: e.Program, Clock: began.UnixMilli(),
 		Level: realm.Level}
 	hello.Realms = e.openRealms()
@@ -262,7 +269,7 @@ func (e *Edge) dialCore(ctx context.Context, address string) (*Greeted, error) {
 		link.Close(err)
 		return nil, err
 	}
-	now := time.Now()
+	now := e.Clock()
 	middle := began.Add(now.Sub(began) / 2)
 	return &Greeted{Settings: w.Settings, Secret: w.Secret, Generation: w.Generation, Pushes: w.Pushes,
 		Bouncer: w.Bouncer, DevelopmentLogin: w.DevelopmentLogin, link: link, program: w.Program, seqs: w.Seqs,
@@ -270,13 +277,14 @@ func (e *Edge) dialCore(ctx context.Context, address string) (*Greeted, error) {
 }
 
 // Now returns the time by the clock of the core.
-func (e *Edge) Now() time.Time { return time.Now().Add(time.Duration(e.offset.Load())) }
+func (e *Edge) Now() time.Time { return e.Clock().Add(time.Duration(e.offset.Load())) }
 
 // Start uses the first link and opens others when it breaks. subdomainOf returns the subdomain of an organization by
 // its host.
 func (e *Edge) Start(first *Greeted, orgs *actors.Server, subdomainOf func(host string) string) {
 	e.orgs, e.subdomainOf = orgs, subdomainOf
 	e.stopped.Go(func() { e.run(first) })
+	e.stopped.Go(func() { e.clock.run(e.ctx.Done(), e.clockSet) })
 	if e.isCore() {
 		return
 	}

@@ -127,7 +127,7 @@ func join(c *Config) (*cluster.Directory, error) {
 	}
 	answer, err := peer.Join(context.Background(), token, peer.JoinRequest{
 		Secret: token.Secret, Node: c.Node, Address: c.PeerListen, Version: peer.Version,
-		Clock: time.Now().UnixMilli(), Request: request, Level: realm.Level,
+		Clock: c.now().UnixMilli(), Request: request, Level: realm.Level,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("joining the cluster failed: %w", err)
@@ -157,7 +157,7 @@ type edgeNode struct {
 // connectEdge connects an edge to its core and applies its settings.
 func connectEdge(c *Config, d *cluster.Directory) (*edgeNode, error) {
 	e, err := cluster.NewEdge(cluster.EdgeOptions{Directory: d, Program: c.Program, Log: c.Log,
-		MaxReplicas: c.MaxReplicas, MaxReplicaBytes: int64(c.replicaMemory())})
+		MaxReplicas: c.MaxReplicas, MaxReplicaBytes: int64(c.replicaMemory()), Clock: c.Now})
 	if err != nil {
 		return nil, err
 	}
@@ -283,17 +283,13 @@ func (s *Server) startCore(o *operator) (err error) {
 	if s.node == nil {
 		return nil
 	}
-	now := s.config.Now
-	if now == nil {
-		now = time.Now
-	}
 	settings, place := s.shared(), ""
 	if s.bucket != nil {
 		place = s.bucket.Place().String()
 	}
 	settings[filesSetting] = place
 	s.core, err = cluster.StartCore(cluster.CoreOptions{
-		Directory: s.node, Node: s.coreNode, Orgs: s.orgs, Disk: s.coreNode.Disk, HTTP: s.http, Log: s.log, Now: now,
+		Directory: s.node, Node: s.coreNode, Orgs: s.orgs, Disk: s.coreNode.Disk, HTTP: s.http, Log: s.log, Now: s.config.now,
 		Program: s.config.Program, Files: place, Settings: settings, Secret: s.secret, Generation: s.tools.Generation,
 		Pushes:  s.tools.Push != nil,
 		Bouncer: s.tools.PushBouncer, DevelopmentLogin: s.tools.Dev, Command: o.run,
@@ -303,7 +299,7 @@ func (s *Server) startCore(o *operator) (err error) {
 	}
 	o.core = s.core
 	s.link, err = cluster.StartCoreLink(cluster.EdgeOptions{Directory: s.node, Program: s.config.Program,
-		Log: s.log, Settings: settings,
+		Log: s.log, Settings: settings, Clock: s.config.Now,
 		Digest: func(id realm.ID) (realm.Seq, string, error) { return stateDigest(o, id) }}, s.orgs, s.sites.subdomain)
 	o.edge = s.link
 	if err == nil {

@@ -74,6 +74,14 @@ type Config struct {
 	BeforeServing func()
 }
 
+// now returns the time by the wall clock.
+func (c *Config) now() time.Time {
+	if c.Now != nil {
+		return c.Now()
+	}
+	return time.Now()
+}
+
 // Server is a running server.
 type Server struct {
 	Settings
