@@ -11,7 +11,7 @@ import { connection, poke } from "./store/connection.ts";
 import { read } from "./store/store.ts";
 import { DialogHost } from "./ui/dialogs.tsx";
 import { Icon } from "./ui/icons.tsx";
-import { closeColumns, covered, leftOpen, rightOpen } from "./ui/layout.ts";
+import { closeColumns, covered, leftOpen, peopleFloat, rightOpen } from "./ui/layout.ts";
 import { dismiss, notices } from "./ui/notices.ts";
 import { titleOf } from "./views/header.tsx";
 import { Loaded } from "./views/loaded.tsx";
@@ -20,8 +20,8 @@ import { overlays, views } from "./views/registry.ts";
 export function App() {
   const { view, overlay } = routes.value;
   useEffect(() => {
-    if (covered.value) document.querySelector<HTMLElement>(leftOpen.value ? ".left" : ".right")?.focus();
-  }, [covered.value]);
+    if (covered.value || peopleFloat.value) document.querySelector<HTMLElement>(leftOpen.value ? ".left" : ".right")?.focus();
+  }, [covered.value, peopleFloat.value]);
   return (
     <>
       <a class="skip" href="#main" onClick={skip}>

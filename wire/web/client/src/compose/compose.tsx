@@ -26,9 +26,20 @@ export function Compose() {
   const { terms } = routes.value.view;
   const channel = terms && operandOfFirst(terms, "channel");
   const hidden = typeof channel === "number" && !read("channels").has(channel);
-  if (!state.open && (!terms || hidden)) return null;
+  const nothing = !state.open && (!terms || hidden);
+  const section = useRef<HTMLElement>(null);
+  // The column of people is above the box in windows of medium width.
+  useEffect(() => {
+    const { style } = document.documentElement;
+    const el = section.current;
+    if (!el) return void style.removeProperty("--compose-height");
+    const resized = new ResizeObserver(() => style.setProperty("--compose-height", `${el.offsetHeight}px`));
+    resized.observe(el);
+    return () => resized.disconnect();
+  }, [nothing]);
+  if (nothing) return null;
   return (
-    <section class={`compose ${state.open ? "open" : ""}`} aria-label={t("Write a message")}>
+    <section ref={section} class={`compose ${state.open ? "open" : ""}`} aria-label={t("Write a message")}>
       {state.open ? <Box /> : <ClosedBar />}
     </section>
   );
@@ -157,9 +168,6 @@ function Box() {
       e.preventDefault();
       const to = destination();
       if (typeof to !== "string") goTo(narrowTo(to));
-    } else if (modified && e.key === "'") {
-      e.preventDefault();
-      composeTools.find((x) => x.id === "snippets")?.run(area.current!, area.current!);
     } else if (modified && e.key === "Enter" && !e.isComposing) {
       e.preventDefault();
       insert(area.current!, "\n");
@@ -272,9 +280,8 @@ function openSendMenu(at: HTMLElement, sent: (to: Destination) => void): void {
   openPopover(at, <Menu label={t("More ways to send")} items={items} />);
 }
 
-// TextTools are the buttons that change the text of the compose box or of an editor. without are ids of tools that the
-// place does not have.
-export function TextTools(p: { area: { current: HTMLTextAreaElement | null }; disabled: boolean; without?: string[] }) {
+// TextTools are the buttons that change the text of the compose box or of an editor.
+export function TextTools(p: { area: { current: HTMLTextAreaElement | null }; disabled: boolean }) {
   const { area } = p;
   return (
     <fieldset class="compose-text-tools" disabled={p.disabled}>
@@ -286,7 +293,7 @@ export function TextTools(p: { area: { current: HTMLTextAreaElement | null }; di
       <Tool label={t("Quote")} icon="quote" run={() => linePrefix(area.current!, "> ")} />
       <Tool label={t("Emoji")} icon="smile" run={(b) => openEmojiPicker(b, (e) => insert(area.current!, `:${e.emoji_name}: `))} />
       {composeTools
-        .filter((x) => !p.without?.includes(x.id) && (x.shown?.() ?? true))
+        .filter((x) => x.shown?.() ?? true)
         .map((x) => (
           <Tool key={x.id} label={x.label()} icon={x.icon} run={(b) => x.run(area.current!, b)} />
         ))}
@@ -317,11 +324,12 @@ export function changed(area: HTMLTextAreaElement): void {
   area.dispatchEvent(new Event("input", { bubbles: true }));
 }
 
-// format carries out the shortcuts of formatting, also in editors of messages. It returns false for other keys.
+// format carries out the shortcuts of the tools, also in editors of messages. It returns false for other keys.
 export function format(e: KeyboardEvent, area: HTMLTextAreaElement): boolean {
   if (!(e.ctrlKey || e.metaKey) || e.altKey) return false;
   if (e.shiftKey && e.code === "KeyL") wrap(area, "[", "](url)");
   else if (e.shiftKey && e.code === "KeyC") code(area);
+  else if (e.key === "'") composeTools.find((x) => x.id === "snippets")?.run(area, area);
   else if (!e.shiftKey && marks[e.key]) wrap(area, ...marks[e.key]!);
   else return false;
   return true;

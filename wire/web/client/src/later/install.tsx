@@ -21,7 +21,7 @@ export function installLater(): void {
     id: "snippets",
     label: () => t("Snippets"),
     icon: "file",
-    run: (area) => void import("./snippets.tsx").then((m) => openDialog(<m.Snippets content={area.value} />)),
+    run: (area) => void import("./snippets.tsx").then((m) => openDialog(<m.Snippets area={area} />)),
   });
   sendOptions.push({
     id: "later",

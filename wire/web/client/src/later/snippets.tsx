@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { addSnippet, changeSnippet, deleteSnippet } from "../api/later.ts";
 import type { Snippet } from "../api/types.ts";
-import { insertText } from "../compose/state.ts";
+import { insert } from "../compose/compose.tsx";
 import { t } from "../i18n/text.ts";
 import { SettingsForm } from "../settings/forms.tsx";
 import { attempt } from "../store/actions.ts";
@@ -10,14 +10,15 @@ import { read } from "../store/store.ts";
 import { closeDialog, Dialog } from "../ui/dialogs.tsx";
 import { Icon } from "../ui/icons.tsx";
 
-// Snippets is the window that the compose box opens. The text of the box is offered as the content of a new snippet.
-export function Snippets({ content }: { content: string }) {
+// Snippets is the window that the compose box and the editors of messages open. It inserts a snippet into their text
+// field. The text of the field is offered as the content of a new snippet.
+export function Snippets({ area }: { area: HTMLTextAreaElement }) {
   const [edited, setEdited] = useState<Snippet | "new" | null>(null);
   const list = [...read("snippets").values()].sort((a, b) => a.title.localeCompare(b.title));
   return (
     <Dialog title={t("Snippets")} class="channels">
       {edited ? (
-        <SnippetForm snippet={edited === "new" ? { id: 0, title: "", content, date_created: 0 } : edited} done={() => setEdited(null)} />
+        <SnippetForm snippet={edited === "new" ? { id: 0, title: "", content: area.value, date_created: 0 } : edited} done={() => setEdited(null)} />
       ) : (
         <>
           <div class="channel-tools">
@@ -27,7 +28,7 @@ export function Snippets({ content }: { content: string }) {
           </div>
           <ul class="channel-list" tabIndex={0} aria-label={t("Snippets")}>
             {list.map((x) => (
-              <Row key={x.id} snippet={x} edit={() => setEdited(x)} />
+              <Row key={x.id} snippet={x} area={area} edit={() => setEdited(x)} />
             ))}
             {list.length === 0 && <li class="quiet">{t("You have no snippets.")}</li>}
           </ul>
@@ -37,10 +38,10 @@ export function Snippets({ content }: { content: string }) {
   );
 }
 
-function Row({ snippet: x, edit }: { snippet: Snippet; edit: () => void }) {
+function Row({ snippet: x, area, edit }: { snippet: Snippet; area: HTMLTextAreaElement; edit: () => void }) {
   const use = (): void => {
     closeDialog();
-    insertText(x.content);
+    requestAnimationFrame(() => insert(area, x.content)); // the field gets no focus while the window is open
   };
   return (
     <li>

@@ -132,7 +132,7 @@ export function Editor({ message: m }: { message: Message }) {
       )}
       {editable && (
         <div class="compose-tools" role="toolbar" aria-label={t("Formatting")}>
-          <TextTools area={area} disabled={preview !== null || source === null} without={["snippets"]} />
+          <TextTools area={area} disabled={preview !== null || source === null} />
           <button type="button" class={`icon-button ${preview !== null ? "pressed" : ""}`} aria-pressed={preview !== null} aria-label={t("Preview")} title={t("Preview")} onClick={togglePreview}>
             <Icon name="eye" size={17} />
           </button>

@@ -44,6 +44,7 @@ export function MessageMenu({ id }: { id: number }) {
     { label: t("Quote and reply"), icon: "quote", key: ">", run: () => quote(m) },
     { label: t("Forward"), icon: "move", key: "<", run: () => forward(m) },
     { label: t("Add a reaction"), icon: "smile", key: ":", run: () => openEmojiPicker(at, (e) => toggleReaction(m, e)) },
+    m.reactions.length > 0 && { label: t("See who reacted"), icon: "people", run: () => void import("./reactions.tsx").then((x) => x.openReactions(m)) },
     canEdit(m)
       ? { label: t("Edit"), icon: "edit", key: "e", run: () => startEdit(m) }
       : { label: t("View source"), icon: "code", key: "e", run: () => startEdit(m) },

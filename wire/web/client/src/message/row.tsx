@@ -166,24 +166,27 @@ function MessageFoot({ message: m }: { message: Message }) {
   );
 }
 
+// byEmoji returns the reactions with each emoji.
+export function byEmoji(reactions: readonly Reaction[]): Reaction[][] {
+  const lists = new Map<string, Reaction[]>();
+  for (const r of reactions) entry(lists, `${r.reaction_type} ${r.emoji_code}`, () => []).push(r);
+  return [...lists.values()];
+}
+
 const namesShown = 3; // reactions of so few users show their names
 
 function Reactions({ message: m }: { message: Message }) {
   const me = read("me").user_id;
-  const byEmoji = new Map<string, Reaction[]>();
-  for (const r of m.reactions) {
-    entry(byEmoji, `${r.reaction_type} ${r.emoji_code}`, () => [] as Reaction[]).push(r);
-  }
-  if (byEmoji.size === 0) return null;
+  if (m.reactions.length === 0) return null;
   const showNames = read("settings").display_emoji_reaction_users && m.reactions.length <= namesShown;
   return (
     <div class="reactions">
-      {[...byEmoji].map(([key, list]) => {
+      {byEmoji(m.reactions).map((list) => {
         const mine = list.some((r) => r.user_id === me);
         const names = list.map((r) => (r.user_id === me ? t("You") : userName(r.user_id))).join(", ");
         return (
           <button
-            key={key}
+            key={`${list[0]!.reaction_type} ${list[0]!.emoji_code}`}
             type="button"
             class={`reaction ${mine ? "mine" : ""}`}
             aria-pressed={mine}

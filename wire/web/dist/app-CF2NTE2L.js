@@ -1,0 +1,1 @@
+import{db as r}from"./chunk-H2RS4LGK.js";r();
