@@ -17,7 +17,7 @@ import { openUserCard } from "../people/card.tsx";
 import { emojiText } from "./content.tsx";
 import { messageExtras } from "./extras.ts";
 import { openEmojiPicker } from "./emoji_picker.ts";
-import { MessageContent } from "./long.tsx";
+import { MessageContent, OutgoingContent } from "./long.tsx";
 import { MessageMenu } from "./menu.tsx";
 
 // selected is the message that the keyboard acts on; 0 for none.
@@ -242,9 +242,7 @@ export const OutgoingRow = memo(function OutgoingRow({ outgoing: o, head }: { ou
             <time>{formatTime(o.timestamp)}</time>
           </header>
         )}
-        <div class="content plain" dir="auto">
-          {o.content}
-        </div>
+        <OutgoingContent row={`out-${o.localID}`} text={o.content} />
         {o.state === "failed" && (
           <p class="send-error" role="alert">
             {t("Not sent: {reason}", { reason: o.error ?? "" })}{" "}

@@ -1,1 +1,0 @@
-import{db as r}from"./chunk-H2RS4LGK.js";r();

@@ -1,0 +1,1 @@
+import{db as r}from"./chunk-YB3CZXZX.js";r();
