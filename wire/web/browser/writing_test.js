@@ -227,7 +227,7 @@ scene('a scheduled message is sent at its time to everyone', async (s) => {
   assert.ok(id);
   await parley.call(ANN, 'POST', 'scheduled_messages', { type: 'channel', to: '1', topic: 'lunch',
     content: 'From the past', scheduled_delivery_timestamp: String(Math.floor(Date.now() / 1000) + 8) });
-  await ann.page.locator('.later-list .content', { hasText: 'From the past' }).waitFor();
+  await ann.page.locator('.saved-list .content', { hasText: 'From the past' }).waitFor();
   await text(bo, 'From the past').waitFor();
   await ann.page.getByText('You have no scheduled messages.').waitFor();
 });

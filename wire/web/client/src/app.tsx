@@ -7,7 +7,7 @@ import { countOnIcon } from "./notify/badge.ts";
 import { People } from "./sidebar/people.tsx";
 import { Left } from "./sidebar/left.tsx";
 import { routes } from "./router.ts";
-import { connection, poke } from "./store/connection.ts";
+import { connection, pollNow } from "./store/connection.ts";
 import { read } from "./store/store.ts";
 import { DialogHost } from "./ui/dialogs.tsx";
 import { Icon } from "./ui/icons.tsx";
@@ -54,7 +54,7 @@ function Banner() {
   return (
     <div class="banner" role="alert">
       {t("No connection to the server. Your messages are kept and sent when it is back.")}
-      <button type="button" class="link" onClick={poke}>
+      <button type="button" class="link" onClick={pollNow}>
         {t("Try now")}
       </button>
     </div>

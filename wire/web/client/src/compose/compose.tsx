@@ -16,7 +16,7 @@ import { Icon } from "../ui/icons.tsx";
 import { press } from "../ui/keys.tsx";
 import { notify } from "../ui/notices.ts";
 import { completers, composePanels, composeTools, dataTakers, sendChecks, sendOptions, slashCommands, type Match } from "./extras.ts";
-import { grow } from "./grow.ts";
+import { fitHeight } from "./fit_height.ts";
 import { ChannelPicker, PeoplePicker, TopicField } from "./target.tsx";
 import { closeCompose, compose, composeRequest, newDirect, openCompose, text } from "./state.ts";
 
@@ -105,7 +105,7 @@ function Box() {
   useRequests(area);
   useTyping();
   useEffect(() => {
-    if (area.current) grow(area.current);
+    if (area.current) fitHeight(area.current);
   }, [content, preview]);
   const sent = (to: Destination): void => {
     text.value = "";

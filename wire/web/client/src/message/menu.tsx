@@ -84,12 +84,12 @@ function askDelete(m: Message): void {
 // markUnreadFrom marks the message and all later ones of the view as unread.
 export function markUnreadFrom(m: Message): void {
   const list = shownIDs().filter((id) => id >= m.id);
-  noRead.until = performance.now() + 2000;
+  readSuspension.until = performance.now() + 2000;
   markUnread(list.length ? list : [m.id]);
 }
 
-// noRead holds back the marking of messages as read by scrolling, after the user has marked them as unread.
-export const noRead = { until: 0 };
+// readSuspension is the time until which scrolling marks no messages as read, after the user has marked some as unread.
+export const readSuspension = { until: 0 };
 
 let shownIDs: () => number[] = () => [];
 

@@ -8,7 +8,7 @@ import { discard, resend } from "../store/outbox.ts";
 import type { Outgoing } from "../store/outgoing.ts";
 import { avatarOf, topicName, userName, userNames } from "../store/queries.ts";
 import { peek, read } from "../store/store.ts";
-import { entry } from "../store/unread.ts";
+import { getOrInsert } from "../store/unread.ts";
 import { openPopover } from "../ui/dialogs.tsx";
 import { channelIcon, Icon } from "../ui/icons.tsx";
 import { memo } from "../ui/memo.ts";
@@ -17,7 +17,7 @@ import { openUserCard } from "../people/card.tsx";
 import { emojiText } from "./content.tsx";
 import { messageExtras } from "./extras.ts";
 import { openEmojiPicker } from "./emoji_picker.ts";
-import { MessageContent, OutgoingContent } from "./long.tsx";
+import { MessageContent, OutgoingContent } from "./shortened.tsx";
 import { MessageMenu } from "./menu.tsx";
 
 // selected is the message that the keyboard acts on; 0 for none.
@@ -169,7 +169,7 @@ function MessageFoot({ message: m }: { message: Message }) {
 // byEmoji returns the reactions with each emoji.
 export function byEmoji(reactions: readonly Reaction[]): Reaction[][] {
   const lists = new Map<string, Reaction[]>();
-  for (const r of reactions) entry(lists, `${r.reaction_type} ${r.emoji_code}`, () => []).push(r);
+  for (const r of reactions) getOrInsert(lists, `${r.reaction_type} ${r.emoji_code}`, () => []).push(r);
   return [...lists.values()];
 }
 

@@ -1,1 +1,0 @@
-import{db as r}from"./chunk-YB3CZXZX.js";r();

@@ -1,1 +1,0 @@
-import{a as o}from"./chunk-ZSM4EYUF.js";import"./chunk-VPZTORLX.js";import"./chunk-ZQENERSY.js";import"./chunk-YB3CZXZX.js";export{o as Preferences};
