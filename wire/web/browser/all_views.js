@@ -159,6 +159,12 @@ const STEPS = [
     await dialog(page, 'Read by');
     await page.locator('dialog [aria-busy]').waitFor({ state: 'detached' });
   })],
+  ['reactions of a message', '#narrow/channel/1-general/topic/formatting', item(actions('Plan for the week'),
+    'See who reacted', (page) => dialog(page, 'Reactions'))],
+  ['card of a user in a window', '#channels/1/general/subscribers', async (page) => {
+    await page.locator('dialog').getByRole('button', { name: 'Bo Park' }).first().click();
+    await page.locator('dialog .popover .card').waitFor();
+  }],
   ['delete a message', TOPIC, item(actions('Lentil soup is my choice'), 'Delete',
     (page) => dialog(page, 'Delete this message?')), 'olive'],
   ['edit history', TOPIC, async (page) => {

@@ -93,7 +93,7 @@ scene('drafts, scheduled messages and reminders are kept on the server', async (
   await field.press('Escape');
   await p.page.goto('/#drafts');
   await p.page.reload();
-  await p.page.locator('.later-list', { hasText: 'Not yet finished' }).waitFor();
+  await p.page.locator('.saved-list', { hasText: 'Not yet finished' }).waitFor();
   await p.accessible();
   await p.page.getByRole('dialog').getByRole('button', { name: 'Edit' }).click();
   await has(field, 'Not yet finished');
@@ -110,7 +110,7 @@ scene('drafts, scheduled messages and reminders are kept on the server', async (
   await p.page.getByRole('button', { name: 'Schedule' }).click();
   await has(field, '');
   await p.page.goto('/#scheduled');
-  await p.page.locator('.later-list .content', { hasText: 'Good morning' }).waitFor();
+  await p.page.locator('.saved-list .content', { hasText: 'Good morning' }).waitFor();
   await p.page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
   await p.page.getByText('You have no scheduled messages.').waitFor();
   await p.page.getByRole('dialog').getByRole('button', { name: 'Close' }).click();
@@ -121,7 +121,7 @@ scene('drafts, scheduled messages and reminders are kept on the server', async (
   await p.page.getByRole('dialog').getByRole('button', { name: 'Remind me' }).click();
   await p.page.getByText('You will be reminded').waitFor();
   await p.page.goto('/#reminders');
-  await p.page.locator('.later-list .content', { hasText: 'Ask again' }).waitFor();
+  await p.page.locator('.saved-list .content', { hasText: 'Ask again' }).waitFor();
   await p.accessible();
 });
 

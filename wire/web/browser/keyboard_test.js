@@ -246,7 +246,7 @@ scene('the keyboard goes through drafts, deletes one and edits another', async (
   const ann = await opened(s, parley, ANN);
   const { keyboard } = ann.page;
   await keyboard.press('d');
-  const entry = (content) => ann.page.locator('.later-list li', { hasText: content });
+  const entry = (content) => ann.page.locator('.saved-list li', { hasText: content });
   const hasFocus = (content) => eventually(`${content} has the focus`, () => entry(content).evaluate((el) => el === document.activeElement));
   await entry('oldest').waitFor();
   await keyboard.press('ArrowDown');

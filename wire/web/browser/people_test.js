@@ -1,4 +1,4 @@
-// People in the own client: the status of the user, and what the others see of it.
+// People in the own client: the status of the user and what the others see of it, and the column of people.
 import assert from 'node:assert/strict';
 import { ANN, BO, mainMenu, opened, stored } from './client.js';
 import { eventually } from './parley.js';
@@ -81,4 +81,32 @@ scene('a mention of everyone in a large channel asks first', async (s) => {
   await field.press('Control+Enter');
   await dialog.getByRole('button', { name: 'Send' }).click();
   await ann.page.locator('.message .content', { hasText: 'Large channel' }).waitFor();
+});
+
+scene('in a window of medium width the people are above the messages, and close again', async (s) => {
+  const parley = await s.serve();
+  const ann = await opened(s, parley, ANN, '#narrow/channel/1-general/topic/lunch',
+    { viewport: { width: 900, height: 700 } });
+  const { page } = ann;
+  const people = page.locator('.right');
+  const button = page.getByRole('button', { name: 'People', exact: true });
+  const closed = () => people.waitFor({ state: 'detached' });
+  await button.click();
+  await people.locator('.person', { hasText: 'Bo Park' }).waitFor();
+  await eventually('it ends above the compose box', async () => {
+    const [column, compose] = [await people.boundingBox(), await page.locator('.compose').boundingBox()];
+    return column.y + column.height <= compose.y + 1;
+  });
+  await ann.accessible();
+  await page.keyboard.press('Escape');
+  await closed();
+  await eventually('the button has the focus', () => button.evaluate((el) => el === document.activeElement));
+  await page.keyboard.press('w');
+  await page.locator('.right input:focus').fill('bo');
+  await page.locator('.view-title').click();
+  await closed();
+  await button.click();
+  await people.locator('.person a', { hasText: 'Bo Park' }).click();
+  await closed();
+  await page.locator('h1', { hasText: 'Bo Park' }).waitFor();
 });

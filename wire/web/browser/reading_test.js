@@ -206,6 +206,14 @@ scene('read receipts name the readers, as they read', async (s) => {
   await bo.page.keyboard.press('Escape');
   await parley.call('olive@example.org', 'POST', 'messages/flags', { op: 'add', flag: 'read', messages: `[${id}]` });
   await eventually('the window names both', () => names('Ann Lee', 'Olive Owner'));
+  await seen.getByRole('button', { name: 'Olive Owner' }).click();
+  await seen.getByRole('dialog', { name: 'Olive Owner' }).waitFor(); // the card is in front of the window
+  await bo.accessible();
+  await bo.page.keyboard.press('Escape');
+  await seen.getByRole('button', { name: 'Olive Owner' }).click();
+  await seen.getByRole('button', { name: 'Direct message' }).click();
+  await seen.waitFor({ state: 'detached' });
+  assert.match(bo.page.url(), /#narrow\/dm\/.*Olive/);
 });
 
 scene('a long topic opens at the first unread message, and buttons lead to the newest and back', async (s) => {

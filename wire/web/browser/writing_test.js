@@ -82,7 +82,15 @@ scene('snippets are added, changed, inserted and deleted', async (s) => {
   await page.getByRole('button', { name: 'Snippets' }).click();
   await page.getByRole('button', { name: 'Insert Thanks' }).click();
   await eventually('the text is in the box', async () => await field.inputValue() === 'Thanks a lot.');
-  await page.getByRole('button', { name: 'Snippets' }).click();
+  await field.press('Control+Enter');
+  await page.locator('.message .content', { hasText: 'Thanks a lot.' }).waitFor();
+  await field.press('ArrowLeft'); // edits it
+  const editor = page.getByRole('textbox', { name: 'Text of the message' });
+  await eventually('the editor has the text', async () => await editor.inputValue() === 'Thanks a lot.');
+  await editor.press("Control+'");
+  await page.getByRole('button', { name: 'Insert Thanks' }).click();
+  await eventually('it is in the editor', async () => await editor.inputValue() === 'Thanks a lot.Thanks a lot.');
+  await page.locator('.editor').getByRole('button', { name: 'Snippets' }).click();
   await page.getByRole('button', { name: 'Delete Thanks' }).click();
   await page.getByText('You have no snippets.').waitFor();
   assert.equal((await parley.call(ANN, 'GET', 'saved_snippets')).saved_snippets.length, 0);
@@ -219,7 +227,7 @@ scene('a scheduled message is sent at its time to everyone', async (s) => {
   assert.ok(id);
   await parley.call(ANN, 'POST', 'scheduled_messages', { type: 'channel', to: '1', topic: 'lunch',
     content: 'From the past', scheduled_delivery_timestamp: String(Math.floor(Date.now() / 1000) + 8) });
-  await ann.page.locator('.later-list .content', { hasText: 'From the past' }).waitFor();
+  await ann.page.locator('.saved-list .content', { hasText: 'From the past' }).waitFor();
   await text(bo, 'From the past').waitFor();
   await ann.page.getByText('You have no scheduled messages.').waitFor();
 });

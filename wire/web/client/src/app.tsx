@@ -7,11 +7,11 @@ import { countOnIcon } from "./notify/badge.ts";
 import { People } from "./sidebar/people.tsx";
 import { Left } from "./sidebar/left.tsx";
 import { routes } from "./router.ts";
-import { connection, poke } from "./store/connection.ts";
+import { connection, pollNow } from "./store/connection.ts";
 import { read } from "./store/store.ts";
 import { DialogHost } from "./ui/dialogs.tsx";
 import { Icon } from "./ui/icons.tsx";
-import { closeColumns, covered, leftOpen, rightOpen } from "./ui/layout.ts";
+import { closeColumns, covered, leftOpen, peopleFloat, rightOpen } from "./ui/layout.ts";
 import { dismiss, notices } from "./ui/notices.ts";
 import { titleOf } from "./views/header.tsx";
 import { Loaded } from "./views/loaded.tsx";
@@ -20,8 +20,8 @@ import { overlays, views } from "./views/registry.ts";
 export function App() {
   const { view, overlay } = routes.value;
   useEffect(() => {
-    if (covered.value) document.querySelector<HTMLElement>(leftOpen.value ? ".left" : ".right")?.focus();
-  }, [covered.value]);
+    if (covered.value || peopleFloat.value) document.querySelector<HTMLElement>(leftOpen.value ? ".left" : ".right")?.focus();
+  }, [covered.value, peopleFloat.value]);
   return (
     <>
       <a class="skip" href="#main" onClick={skip}>
@@ -54,7 +54,7 @@ function Banner() {
   return (
     <div class="banner" role="alert">
       {t("No connection to the server. Your messages are kept and sent when it is back.")}
-      <button type="button" class="link" onClick={poke}>
+      <button type="button" class="link" onClick={pollNow}>
         {t("Try now")}
       </button>
     </div>

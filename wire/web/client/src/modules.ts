@@ -7,7 +7,7 @@ import { installPaste } from "./compose/paste.ts";
 import { installTypeahead } from "./compose/typeahead.tsx";
 import { installUploads } from "./compose/uploads.tsx";
 import { installHelp } from "./help/install.ts";
-import { installLater } from "./later/install.tsx";
+import { installSaved } from "./saved/install.tsx";
 import { installNotifications } from "./notify/install.ts";
 import { installPeople } from "./people/install.tsx";
 import { installSettings } from "./settings/registry.ts";
@@ -20,7 +20,7 @@ export const modules: (() => void)[] = [
   installPaste,
   installCalls,
   installChannels,
-  installLater,
+  installSaved,
   installWidgets,
   installNotifications,
   installPeople,

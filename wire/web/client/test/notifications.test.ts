@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { TopicPolicy, type Message } from "../src/api/types.ts";
-import { badgeCount, waysOf } from "../src/notify/reasons.ts";
+import { badgeCount, notificationKinds } from "../src/notify/reasons.ts";
 import { soundNames } from "../src/notify/sounds.ts";
 import { fromRegister, type State } from "../src/store/state.ts";
 
@@ -59,13 +59,13 @@ const cases: [string, State, Message, desktop: boolean, sound: boolean][] = [
 ];
 
 for (const [name, s, m, desktop, sound] of cases) {
-  test(`notifications: ${name}`, () => assert.deepEqual(waysOf(s, m), { desktop, sound }));
+  test(`notifications: ${name}`, () => assert.deepEqual(notificationKinds(s, m), { desktop, sound }));
 }
 
 test("messages of muted users are silent", () => {
   const s = start();
   s.mutedUsers.set(11, 1);
-  assert.deepEqual(waysOf(s, message(["mentioned"])), { desktop: false, sound: false });
+  assert.deepEqual(notificationKinds(s, message(["mentioned"])), { desktop: false, sound: false });
 });
 
 test("the number on the icon follows its setting", () => {

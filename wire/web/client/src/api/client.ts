@@ -57,8 +57,8 @@ export function encode(params: Params): URLSearchParams {
   return out;
 }
 
-// word is a word as the value of a parameter that is otherwise a number: such parameters are JSON.
-export function word(text: string): string {
+// jsonString returns a text as JSON, for parameters that are otherwise numbers, such as a retention of "unlimited".
+export function jsonString(text: string): string {
   return JSON.stringify(text);
 }
 

@@ -1,7 +1,7 @@
 // The form for new channels, #channels/new: access, place, subscribers and all permissions.
 import { useState } from "preact/hooks";
 import { createChannel, type NewChannel } from "../api/channels.ts";
-import { errorText, word } from "../api/client.ts";
+import { errorText, jsonString } from "../api/client.ts";
 import type { GroupSetting } from "../api/types.ts";
 import { t } from "../i18n/text.ts";
 import { PeopleField } from "../people/people_field.tsx";
@@ -119,7 +119,7 @@ interface Part {
 function Place({ values, change }: Part) {
   const folders = [...read("folders").values()].filter((f) => !f.is_archived).sort((a, b) => a.order - b.order);
   const retention = values.message_retention_days;
-  const kept = retention === word("unlimited") ? -1 : typeof retention === "number" ? retention : null;
+  const kept = retention === jsonString("unlimited") ? -1 : typeof retention === "number" ? retention : null;
   return (
     <>
       <Choice<number>

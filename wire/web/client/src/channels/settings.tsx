@@ -2,7 +2,7 @@
 // and subscribers.
 import { useEffect, useState } from "preact/hooks";
 import * as api from "../api/channels.ts";
-import { errorText, word } from "../api/client.ts";
+import { errorText, jsonString } from "../api/client.ts";
 import { changeSubscription } from "../api/endpoints.ts";
 import type { Channel, GroupSetting, Subscription } from "../api/types.ts";
 import { plural, t } from "../i18n/text.ts";
@@ -146,7 +146,7 @@ export function Retention(p: { value: number | null; disabled?: boolean; plain?:
       disabled={p.disabled}
       plain={p.plain}
       options={days.map((n) => ({ value: n, label: label(n) }))}
-      save={(n) => p.save(n === asOrganization ? word("realm_default") : n === forever ? word("unlimited") : n)}
+      save={(n) => p.save(n === asOrganization ? jsonString("realm_default") : n === forever ? jsonString("unlimited") : n)}
     />
   );
 }

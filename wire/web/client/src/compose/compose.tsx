@@ -16,7 +16,7 @@ import { Icon } from "../ui/icons.tsx";
 import { press } from "../ui/keys.tsx";
 import { notify } from "../ui/notices.ts";
 import { completers, composePanels, composeTools, dataTakers, sendChecks, sendOptions, slashCommands, type Match } from "./extras.ts";
-import { grow } from "./grow.ts";
+import { fitHeight } from "./fit_height.ts";
 import { ChannelPicker, PeoplePicker, TopicField } from "./target.tsx";
 import { closeCompose, compose, composeRequest, newDirect, openCompose, text } from "./state.ts";
 
@@ -26,9 +26,20 @@ export function Compose() {
   const { terms } = routes.value.view;
   const channel = terms && operandOfFirst(terms, "channel");
   const hidden = typeof channel === "number" && !read("channels").has(channel);
-  if (!state.open && (!terms || hidden)) return null;
+  const nothing = !state.open && (!terms || hidden);
+  const section = useRef<HTMLElement>(null);
+  // The column of people is above the box in windows of medium width.
+  useEffect(() => {
+    const { style } = document.documentElement;
+    const el = section.current;
+    if (!el) return void style.removeProperty("--compose-height");
+    const resized = new ResizeObserver(() => style.setProperty("--compose-height", `${el.offsetHeight}px`));
+    resized.observe(el);
+    return () => resized.disconnect();
+  }, [nothing]);
+  if (nothing) return null;
   return (
-    <section class={`compose ${state.open ? "open" : ""}`} aria-label={t("Write a message")}>
+    <section ref={section} class={`compose ${state.open ? "open" : ""}`} aria-label={t("Write a message")}>
       {state.open ? <Box /> : <ClosedBar />}
     </section>
   );
@@ -94,7 +105,7 @@ function Box() {
   useRequests(area);
   useTyping();
   useEffect(() => {
-    if (area.current) grow(area.current);
+    if (area.current) fitHeight(area.current);
   }, [content, preview]);
   const sent = (to: Destination): void => {
     text.value = "";
@@ -157,9 +168,6 @@ function Box() {
       e.preventDefault();
       const to = destination();
       if (typeof to !== "string") goTo(narrowTo(to));
-    } else if (modified && e.key === "'") {
-      e.preventDefault();
-      composeTools.find((x) => x.id === "snippets")?.run(area.current!, area.current!);
     } else if (modified && e.key === "Enter" && !e.isComposing) {
       e.preventDefault();
       insert(area.current!, "\n");
@@ -272,9 +280,8 @@ function openSendMenu(at: HTMLElement, sent: (to: Destination) => void): void {
   openPopover(at, <Menu label={t("More ways to send")} items={items} />);
 }
 
-// TextTools are the buttons that change the text of the compose box or of an editor. without are ids of tools that the
-// place does not have.
-export function TextTools(p: { area: { current: HTMLTextAreaElement | null }; disabled: boolean; without?: string[] }) {
+// TextTools are the buttons that change the text of the compose box or of an editor.
+export function TextTools(p: { area: { current: HTMLTextAreaElement | null }; disabled: boolean }) {
   const { area } = p;
   return (
     <fieldset class="compose-text-tools" disabled={p.disabled}>
@@ -286,7 +293,7 @@ export function TextTools(p: { area: { current: HTMLTextAreaElement | null }; di
       <Tool label={t("Quote")} icon="quote" run={() => linePrefix(area.current!, "> ")} />
       <Tool label={t("Emoji")} icon="smile" run={(b) => openEmojiPicker(b, (e) => insert(area.current!, `:${e.emoji_name}: `))} />
       {composeTools
-        .filter((x) => !p.without?.includes(x.id) && (x.shown?.() ?? true))
+        .filter((x) => x.shown?.() ?? true)
         .map((x) => (
           <Tool key={x.id} label={x.label()} icon={x.icon} run={(b) => x.run(area.current!, b)} />
         ))}
@@ -317,11 +324,12 @@ export function changed(area: HTMLTextAreaElement): void {
   area.dispatchEvent(new Event("input", { bubbles: true }));
 }
 
-// format carries out the shortcuts of formatting, also in editors of messages. It returns false for other keys.
+// format carries out the shortcuts of the tools, also in editors of messages. It returns false for other keys.
 export function format(e: KeyboardEvent, area: HTMLTextAreaElement): boolean {
   if (!(e.ctrlKey || e.metaKey) || e.altKey) return false;
   if (e.shiftKey && e.code === "KeyL") wrap(area, "[", "](url)");
   else if (e.shiftKey && e.code === "KeyC") code(area);
+  else if (e.key === "'") composeTools.find((x) => x.id === "snippets")?.run(area, area);
   else if (!e.shiftKey && marks[e.key]) wrap(area, ...marks[e.key]!);
   else return false;
   return true;

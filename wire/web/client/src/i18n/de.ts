@@ -535,6 +535,7 @@ export const texts: Record<string, string> = {
   "Nobody can send messages to it afterwards. The messages stay readable.":
     "Danach kann niemand mehr darin schreiben. Die Nachrichten bleiben lesbar.",
   "Nobody can write there afterwards.": "Danach kann dort niemand mehr schreiben.",
+  "Nobody has reacted to this message.": "Niemand hat auf diese Nachricht reagiert.",
   "Non-profit, registered": "Gemeinnützig, eingetragen",
   None: "Keine",
   "Not allowed": "Nicht erlaubt",
@@ -654,6 +655,7 @@ export const texts: Record<string, string> = {
   "Public data": "Öffentliche Daten",
   Quote: "Zitat",
   "Quote and reply": "Zitieren und antworten",
+  "Reactions": "Reaktionen",
   Reactivate: "Wieder aktivieren",
   "Reactivate group": "Gruppe wieder aktivieren",
   "Read by": "Gelesen von",
@@ -705,6 +707,7 @@ export const texts: Record<string, string> = {
   Sections: "Abschnitte",
   "See all users": "Alle Personen sehen",
   "See where you are logged in": "Ansehen, wo du angemeldet bist",
+  "See who reacted": "Wer hat reagiert?",
   Send: "Senden",
   "Send again": "Noch einmal senden",
   "Send digests to users that were away": "Zusammenfassungen an Personen senden, die nicht da waren",

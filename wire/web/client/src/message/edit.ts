@@ -1,7 +1,7 @@
 // The message that is being edited, if any: its row shows an editor instead of the text. The unsaved texts are kept here,
 // because a row that leaves the window is not in the document.
 import { signal } from "@preact/signals";
-import { addDraft } from "../api/later.ts";
+import { addDraft } from "../api/saved.ts";
 import type { Message } from "../api/types.ts";
 import { placeName } from "../compose/compose.tsx";
 import { t } from "../i18n/text.ts";
@@ -31,11 +31,11 @@ export function stopEdit(): void {
   editing.value = 0;
 }
 
-export function keepText(m: Message, source: string, text: string): void {
+export function saveUnsaved(m: Message, source: string, text: string): void {
   unsaved.set(m.id, { source, text, place: conversationOfMessage(m, peek().me.user_id) });
 }
 
-export function keptText(id: number): Unsaved | undefined {
+export function unsavedOf(id: number): Unsaved | undefined {
   return unsaved.get(id);
 }
 
@@ -44,7 +44,7 @@ export function startEdits(): void {
   afterEvent((e) => {
     if (e.type === "delete_message") for (const id of (e.message_ids ?? [e.message_id]) as number[]) deleted(id);
     const moved = e.type === "update_message" && (e.subject !== undefined || e.new_stream_id !== undefined);
-    if (moved && editing.value && (e.message_ids as number[]).includes(editing.value)) tellMove(editing.value);
+    if (moved && editing.value && (e.message_ids as number[]).includes(editing.value)) notifyMoved(editing.value);
   });
 }
 
@@ -64,7 +64,7 @@ function deleted(id: number): void {
   });
 }
 
-function tellMove(id: number): void {
+function notifyMoved(id: number): void {
   const m = peek().messages.get(id);
   if (m) notify(t("The message that you are editing was moved to {place}.", { place: placeName(conversationOfMessage(m, peek().me.user_id)) }));
 }

@@ -7,11 +7,11 @@ import { t } from "../i18n/text.ts";
 import { canEdit } from "../store/permissions.ts";
 import { format, TextTools, useCompletion } from "../compose/compose.tsx";
 import { dataTakers } from "../compose/extras.ts";
-import { grow } from "../compose/grow.ts";
+import { fitHeight } from "../compose/fit_height.ts";
 import { isUploading, Uploads } from "../compose/uploads.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { Content } from "./content.tsx";
-import { keepText, keptText, stopEdit } from "./edit.ts";
+import { saveUnsaved, unsavedOf, stopEdit } from "./edit.ts";
 
 async function sha256(text: string): Promise<string | undefined> {
   if (!globalThis.crypto?.subtle) return undefined; // pages without TLS
@@ -20,7 +20,7 @@ async function sha256(text: string): Promise<string | undefined> {
 }
 
 export function Editor({ message: m }: { message: Message }) {
-  const kept = keptText(m.id);
+  const kept = unsavedOf(m.id);
   const [source, setSource] = useState<string | null>(kept?.source ?? null);
   const [text, setText] = useState(kept?.text ?? "");
   const [error, setError] = useState("");
@@ -43,7 +43,7 @@ export function Editor({ message: m }: { message: Message }) {
   useLayoutEffect(() => {
     const el = area.current;
     if (!el || source === null) return;
-    grow(el);
+    fitHeight(el);
     el.focus();
     el.setSelectionRange(el.value.length, el.value.length);
   }, [source]);
@@ -116,8 +116,8 @@ export function Editor({ message: m }: { message: Message }) {
         readOnly={!editable || source === null}
         onInput={(e) => {
           setText(e.currentTarget.value);
-          if (source !== null) keepText(m, source, e.currentTarget.value);
-          grow(e.currentTarget);
+          if (source !== null) saveUnsaved(m, source, e.currentTarget.value);
+          fitHeight(e.currentTarget);
           completion.update();
         }}
         {...completion.aria}
@@ -132,7 +132,7 @@ export function Editor({ message: m }: { message: Message }) {
       )}
       {editable && (
         <div class="compose-tools" role="toolbar" aria-label={t("Formatting")}>
-          <TextTools area={area} disabled={preview !== null || source === null} without={["snippets"]} />
+          <TextTools area={area} disabled={preview !== null || source === null} />
           <button type="button" class={`icon-button ${preview !== null ? "pressed" : ""}`} aria-pressed={preview !== null} aria-label={t("Preview")} title={t("Preview")} onClick={togglePreview}>
             <Icon name="eye" size={17} />
           </button>

@@ -4,7 +4,8 @@ import { errorText } from "../api/client.ts";
 import { getHistory, type Version } from "../api/endpoints.ts";
 import type { Message } from "../api/types.ts";
 import { t } from "../i18n/text.ts";
-import { topicName, userName } from "../store/queries.ts";
+import { topicName } from "../store/queries.ts";
+import { PersonName } from "../people/card.tsx";
 import { Dialog, openDialog } from "../ui/dialogs.tsx";
 import { formatTime } from "../ui/time.ts";
 import { Content } from "./content.tsx";
@@ -30,7 +31,7 @@ function History({ message: m }: { message: Message }) {
         {list?.toReversed().map((v, i) => (
           <section key={i}>
             <h3>
-              {v.user_id === null ? "" : userName(v.user_id)} <time class="quiet">{formatTime(v.timestamp, "full")}</time>
+              {v.user_id !== null && <PersonName id={v.user_id} />} <time class="quiet">{formatTime(v.timestamp, "full")}</time>
             </h3>
             {v.prev_topic !== undefined && (
               <p class="quiet">{t("Topic changed from {from} to {to}", { from: topicName(v.prev_topic), to: topicName(v.topic) })}</p>

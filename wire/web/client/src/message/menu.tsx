@@ -44,6 +44,7 @@ export function MessageMenu({ id }: { id: number }) {
     { label: t("Quote and reply"), icon: "quote", key: ">", run: () => quote(m) },
     { label: t("Forward"), icon: "move", key: "<", run: () => forward(m) },
     { label: t("Add a reaction"), icon: "smile", key: ":", run: () => openEmojiPicker(at, (e) => toggleReaction(m, e)) },
+    m.reactions.length > 0 && { label: t("See who reacted"), icon: "people", run: () => void import("./reactions.tsx").then((x) => x.openReactions(m)) },
     canEdit(m)
       ? { label: t("Edit"), icon: "edit", key: "e", run: () => startEdit(m) }
       : { label: t("View source"), icon: "code", key: "e", run: () => startEdit(m) },
@@ -83,12 +84,12 @@ function askDelete(m: Message): void {
 // markUnreadFrom marks the message and all later ones of the view as unread.
 export function markUnreadFrom(m: Message): void {
   const list = shownIDs().filter((id) => id >= m.id);
-  noRead.until = performance.now() + 2000;
+  readSuspension.until = performance.now() + 2000;
   markUnread(list.length ? list : [m.id]);
 }
 
-// noRead holds back the marking of messages as read by scrolling, after the user has marked them as unread.
-export const noRead = { until: 0 };
+// readSuspension is the time until which scrolling marks no messages as read, after the user has marked some as unread.
+export const readSuspension = { until: 0 };
 
 let shownIDs: () => number[] = () => [];
 

@@ -6,6 +6,7 @@ import type { Message } from "../api/types.ts";
 import { plural, t } from "../i18n/text.ts";
 import { avatarOf, userName } from "../store/queries.ts";
 import { read } from "../store/store.ts";
+import { PersonName } from "../people/card.tsx";
 import { closeOn, Dialog, openDialog } from "../ui/dialogs.tsx";
 
 export function openReceipts(m: Message): void {
@@ -29,7 +30,8 @@ function Receipts({ id }: { id: number }) {
         <ul class="people-list">
           {users?.map((u) => (
             <li key={u}>
-              <img class="avatar small" src={avatarOf(read("users").get(u))} alt="" width={26} height={26} /> {userName(u)}
+              <img class="avatar small" src={avatarOf(read("users").get(u))} alt="" width={26} height={26} />
+              <PersonName id={u} />
             </li>
           ))}
         </ul>

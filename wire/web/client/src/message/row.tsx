@@ -8,7 +8,7 @@ import { discard, resend } from "../store/outbox.ts";
 import type { Outgoing } from "../store/outgoing.ts";
 import { avatarOf, topicName, userName, userNames } from "../store/queries.ts";
 import { peek, read } from "../store/store.ts";
-import { entry } from "../store/unread.ts";
+import { getOrInsert } from "../store/unread.ts";
 import { openPopover } from "../ui/dialogs.tsx";
 import { channelIcon, Icon } from "../ui/icons.tsx";
 import { memo } from "../ui/memo.ts";
@@ -17,7 +17,7 @@ import { openUserCard } from "../people/card.tsx";
 import { emojiText } from "./content.tsx";
 import { messageExtras } from "./extras.ts";
 import { openEmojiPicker } from "./emoji_picker.ts";
-import { MessageContent } from "./long.tsx";
+import { MessageContent, OutgoingContent } from "./shortened.tsx";
 import { MessageMenu } from "./menu.tsx";
 
 // selected is the message that the keyboard acts on; 0 for none.
@@ -166,24 +166,27 @@ function MessageFoot({ message: m }: { message: Message }) {
   );
 }
 
+// byEmoji returns the reactions with each emoji.
+export function byEmoji(reactions: readonly Reaction[]): Reaction[][] {
+  const lists = new Map<string, Reaction[]>();
+  for (const r of reactions) getOrInsert(lists, `${r.reaction_type} ${r.emoji_code}`, () => []).push(r);
+  return [...lists.values()];
+}
+
 const namesShown = 3; // reactions of so few users show their names
 
 function Reactions({ message: m }: { message: Message }) {
   const me = read("me").user_id;
-  const byEmoji = new Map<string, Reaction[]>();
-  for (const r of m.reactions) {
-    entry(byEmoji, `${r.reaction_type} ${r.emoji_code}`, () => [] as Reaction[]).push(r);
-  }
-  if (byEmoji.size === 0) return null;
+  if (m.reactions.length === 0) return null;
   const showNames = read("settings").display_emoji_reaction_users && m.reactions.length <= namesShown;
   return (
     <div class="reactions">
-      {[...byEmoji].map(([key, list]) => {
+      {byEmoji(m.reactions).map((list) => {
         const mine = list.some((r) => r.user_id === me);
         const names = list.map((r) => (r.user_id === me ? t("You") : userName(r.user_id))).join(", ");
         return (
           <button
-            key={key}
+            key={`${list[0]!.reaction_type} ${list[0]!.emoji_code}`}
             type="button"
             class={`reaction ${mine ? "mine" : ""}`}
             aria-pressed={mine}
@@ -239,9 +242,7 @@ export const OutgoingRow = memo(function OutgoingRow({ outgoing: o, head }: { ou
             <time>{formatTime(o.timestamp)}</time>
           </header>
         )}
-        <div class="content plain" dir="auto">
-          {o.content}
-        </div>
+        <OutgoingContent row={`out-${o.localID}`} text={o.content} />
         {o.state === "failed" && (
           <p class="send-error" role="alert">
             {t("Not sent: {reason}", { reason: o.error ?? "" })}{" "}

@@ -8,7 +8,7 @@ import { topicName } from "../store/queries.ts";
 import { afterEvent, peek, read } from "../store/store.ts";
 import { closeRead } from "./push.ts";
 import { playSound } from "./sounds.ts";
-import { waysOf } from "./reasons.ts";
+import { notificationKinds } from "./reasons.ts";
 
 const maxText = 200; // characters of a message in a notification
 const maxOpen = 20; // notifications that are open at once; the oldest is closed
@@ -41,11 +41,11 @@ export function startDesktop(): void {
 function arrived(m: Message): void {
   const s = peek();
   if (!s.messages.has(m.id)) return;
-  const ways = waysOf(s, m);
+  const kinds = notificationKinds(s, m);
   const key = placeKey(conversationOfMessage(m, s.me.user_id), s.me.user_id);
   if (document.hasFocus() && key === shownPlace()) return;
-  if (ways.sound) playSound(String(s.settings.notification_sound ?? "zulip"));
-  if (ways.desktop && permission.value === "granted") show(m, key);
+  if (kinds.sound) playSound(String(s.settings.notification_sound ?? "zulip"));
+  if (kinds.desktop && permission.value === "granted") show(m, key);
 }
 
 // shownPlace returns the key of the conversation on the screen, or "".

@@ -14,7 +14,7 @@ export async function findPush(): Promise<void> {
   if (!worker) return;
   const subscription = await worker.pushManager.getSubscription();
   pushState.value = subscription ? "on" : "off";
-  if (subscription) await tell(subscription);
+  if (subscription) await register(subscription);
 }
 
 // startPush subscribes the browser. It throws if the browser refuses, or the server.
@@ -23,7 +23,7 @@ export async function startPush(): Promise<void> {
   if (!worker) return;
   const { application_server_key: key } = await request<{ application_server_key: string }>("/users/me/web_push");
   const subscription = await worker.pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: key });
-  await tell(subscription);
+  await register(subscription);
   pushState.value = "on";
 }
 
@@ -37,7 +37,8 @@ export async function stopPush(): Promise<void> {
   pushState.value = "off";
 }
 
-function tell(subscription: PushSubscription): Promise<unknown> {
+// register sends a subscription to the server, which stores it as a device of the user.
+function register(subscription: PushSubscription): Promise<unknown> {
   const { keys } = subscription.toJSON();
   return request("/users/me/web_push", {
     method: "POST",

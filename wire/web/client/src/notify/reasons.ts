@@ -1,19 +1,19 @@
-// The rules of notifications: which messages the user is told about, and how. Pure functions, tested in Node.
+// The rules of notifications: which messages cause a notification, and of which kinds. Pure functions, tested in Node.
 import { TopicPolicy, type Message } from "../api/types.ts";
 import { isTopicMuted, topicPolicy } from "../store/narrow.ts";
 import type { State } from "../store/state.ts";
 
-// Ways are the ways in which the user is told about a message.
-export interface Ways {
+// NotificationKinds are the kinds of notifications that a message causes.
+export interface NotificationKinds {
   desktop: boolean;
   sound: boolean;
 }
 
-const none: Ways = { desktop: false, sound: false };
+const none: NotificationKinds = { desktop: false, sound: false };
 
-// waysOf returns how the user is told about a new message. Own, read and muted messages are silent; a message that
-// mentions the user by name is not muted by its topic or channel.
-export function waysOf(s: State, m: Message): Ways {
+// notificationKinds returns the kinds of notifications for a new message. Own, read and muted messages cause none. A
+// message that mentions the user by name does, also in a muted topic or channel.
+export function notificationKinds(s: State, m: Message): NotificationKinds {
   if (m.sender_id === s.me.user_id || m.flags.includes("read") || s.mutedUsers.has(m.sender_id)) return none;
   const personal = m.flags.includes("mentioned");
   if (m.type === "stream" && !personal && isTopicMuted(s, m.stream_id!, m.subject)) return none;

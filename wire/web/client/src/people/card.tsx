@@ -2,15 +2,24 @@
 import { Role, type Reaction } from "../api/types.ts";
 import { t } from "../i18n/text.ts";
 import { go, goTo } from "../router.ts";
-import { avatarOf, presenceOf } from "../store/queries.ts";
+import { avatarOf, presenceOf, userName } from "../store/queries.ts";
 import { read } from "../store/store.ts";
-import { closePopover, openPopover } from "../ui/dialogs.tsx";
+import { closeDialogs, closePopover, openPopover } from "../ui/dialogs.tsx";
 import { formatAgo, formatNowIn } from "../ui/time.ts";
 import { EmojiGlyph } from "../message/row.tsx";
 import { FieldValue } from "./field_value.tsx";
 
 export function openUserCard(id: number, at: Element | DOMRect): void {
   openPopover(at, <UserCard id={id} />);
+}
+
+// PersonName is the name of a user, which opens their card.
+export function PersonName({ id, class: more = "" }: { id: number; class?: string }) {
+  return (
+    <button type="button" class={`link ${more}`} onClick={(e) => openUserCard(id, e.currentTarget)}>
+      {userName(id)}
+    </button>
+  );
 }
 
 export function roleName(role: number): string {
@@ -47,6 +56,7 @@ function UserCard({ id }: { id: number }) {
   const status = read("statuses").get(id);
   const open = (fn: () => void) => () => {
     closePopover();
+    closeDialogs();
     fn();
   };
   return (

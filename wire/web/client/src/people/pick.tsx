@@ -5,7 +5,7 @@ import { attempt } from "../store/actions.ts";
 import { avatarOf, userName } from "../store/queries.ts";
 import { read } from "../store/store.ts";
 import { SettingsForm } from "../settings/forms.tsx";
-import { openUserCard } from "./card.tsx";
+import { PersonName } from "./card.tsx";
 
 const maxShown = 100; // of a list: a search finds the others
 
@@ -39,9 +39,7 @@ export function PeopleList(p: { label: string; ids: number[]; action: string; ma
         {found.slice(0, maxShown).map(({ id, name }) => (
           <li key={id}>
             <img class="avatar" src={avatarOf(users.get(id))} alt="" width={24} height={24} />
-            <button type="button" class="link grow" onClick={(e) => openUserCard(id, e.currentTarget)}>
-              {name}
-            </button>
+            <PersonName id={id} class="grow" />
             {p.may(id) && (
               <button type="button" class="button small quiet" aria-label={`${p.action}: ${name}`} onClick={() => void attempt(p.run(id))}>
                 {p.action}

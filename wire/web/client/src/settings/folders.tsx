@@ -1,4 +1,4 @@
-// The folders in which channels stand in the sidebar: their names, order and archive.
+// The channel folders of the organization: their names, their order, and which are archived.
 import { useState } from "preact/hooks";
 import * as api from "../api/channels.ts";
 import type { ChannelFolder } from "../api/types.ts";

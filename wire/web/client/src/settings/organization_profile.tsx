@@ -1,6 +1,6 @@
 // Name, description, icon and data retention of the organization.
 import * as api from "../api/administration.ts";
-import { word } from "../api/client.ts";
+import { jsonString } from "../api/client.ts";
 import { plural, t } from "../i18n/text.ts";
 import { attempt } from "../store/actions.ts";
 import { read } from "../store/store.ts";
@@ -91,7 +91,7 @@ export function Retention() {
         help={t("Older messages are deleted. Channels can have a time of their own.")}
         value={days}
         options={list.map((n) => ({ value: n, label: n === forever ? t("Forever") : plural(n, "{count} day", "{count} days") }))}
-        save={(n) => api.changeRealm({ message_retention_days: n === forever ? word("unlimited") : n })}
+        save={(n) => api.changeRealm({ message_retention_days: n === forever ? jsonString("unlimited") : n })}
       />
     </Allowed>
   );

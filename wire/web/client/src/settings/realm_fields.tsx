@@ -1,6 +1,6 @@
 // Fields of the organization's settings, by their names on the wire without realm_. They save themselves.
 import { changeRealm } from "../api/administration.ts";
-import { word } from "../api/client.ts";
+import { jsonString } from "../api/client.ts";
 import { t } from "../i18n/text.ts";
 import { read } from "../store/store.ts";
 import { Choice, Switch } from "./fields.tsx";
@@ -38,7 +38,7 @@ export function RealmLimit({ name, label }: { name: string; label: string }) {
     { value: 7 * day, label: t("For one week") },
   ];
   if (!usual.some((o) => o.value === now)) usual.push({ value: now, label: t("For {minutes} minutes", { minutes: Math.round(now / minute) }) });
-  return <Choice label={label} value={now} options={usual} save={(v) => changeRealm({ [name]: v === unlimited ? word("unlimited") : v })} />;
+  return <Choice label={label} value={now} options={usual} save={(v) => changeRealm({ [name]: v === unlimited ? jsonString("unlimited") : v })} />;
 }
 
 const none = -1;

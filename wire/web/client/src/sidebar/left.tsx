@@ -12,7 +12,7 @@ import { channelCount, homeCount, presenceOf, topicName, userNames, type Count }
 import { peopleKey, peopleOf, type TopicInfo } from "../store/state.ts";
 import { peek, read } from "../store/store.ts";
 import { loadTopics } from "../store/topics.ts";
-import { entry } from "../store/unread.ts";
+import { getOrInsert } from "../store/unread.ts";
 import { Menu, openPopover, type MenuItems } from "../ui/dialogs.tsx";
 import { channelIcon, Icon, type IconName } from "../ui/icons.tsx";
 import { closeAfterLink, leftOpen } from "../ui/layout.ts";
@@ -190,7 +190,7 @@ function folders(): Folder[] {
     let group: Folder = { id: "other", title: t("Channels"), rank: Infinity, channels: [] };
     if (sub.pin_to_top) group = { id: "pinned", title: t("Pinned channels"), rank: -1, channels: [] };
     else if (folder) group = { id: `folder-${folder.id}`, title: folder.name, rank: folder.order, channels: [] };
-    entry(groups, group.id, () => group).channels.push(c);
+    getOrInsert(groups, group.id, () => group).channels.push(c);
   }
   const other = groups.get("other");
   if (other && groups.size > 1) other.title = t("Other channels");

@@ -1,17 +1,17 @@
 // The column of people: those of the conversation first, then all, with their presence.
 import { signal } from "@preact/signals";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { Reaction, User } from "../api/types.ts";
 import { matches } from "../compose/target.tsx";
 import { t } from "../i18n/text.ts";
 import { EmojiGlyph } from "../message/row.tsx";
 import { openUserCard, presenceText } from "../people/card.tsx";
-import { routes } from "../router.ts";
+import { hash, routes } from "../router.ts";
 import { conversationOf, hashOf, narrowTo, operandOfFirst } from "../store/narrow.ts";
 import { avatarOf, presenceOf } from "../store/queries.ts";
 import { peek, read } from "../store/store.ts";
 import { Icon } from "../ui/icons.tsx";
-import { closeAfterLink, rightOpen } from "../ui/layout.ts";
+import { closeAfterLink, closeColumns, closePeople, covered, peopleFloat } from "../ui/layout.ts";
 
 const filter = signal("");
 const firstShown = 80;
@@ -37,15 +37,25 @@ export function People() {
   const inside = here && !q ? list.filter((u) => here.has(u.user_id)) : [];
   const others = here && !q ? list.filter((u) => !here.has(u.user_id)) : list;
   useEffect(() => setShown(firstShown), [q, channel]);
+  useEffect(() => {
+    if (!peopleFloat.value) return;
+    addEventListener("mousedown", closeOutside);
+    return () => removeEventListener("mousedown", closeOutside);
+  }, [peopleFloat.value]);
+  const opened = useRef(hash.value);
+  useEffect(() => {
+    if (hash.value !== opened.current) closeColumns(); // also when a card has opened a conversation
+    opened.current = hash.value;
+  }, [hash.value]);
   const title = place && "people" in place ? t("In this conversation") : t("In this channel");
   return (
-    <aside class="right" tabIndex={-1} aria-label={t("People")} onClick={closeAfterLink}>
+    <aside class="right" tabIndex={-1} aria-label={t("People")} onClick={closeAfterLink} onKeyDown={keys}>
       <header class="right-head">
         <div class="left-filter grow">
           <Icon name="search" size={14} />
           <input type="search" data-people-filter placeholder={t("Filter people")} aria-label={t("Filter people")} value={filter.value} onInput={(e) => (filter.value = e.currentTarget.value)} />
         </div>
-        <button type="button" class="icon-button only-narrow" aria-label={t("Close")} onClick={() => (rightOpen.value = false)}>
+        <button type="button" class="icon-button only-narrow" aria-label={t("Close")} onClick={closePeople}>
           <Icon name="close" size={16} />
         </button>
       </header>
@@ -63,6 +73,17 @@ export function People() {
       </div>
     </aside>
   );
+}
+
+// keys closes a column above the view with Escape; a filter is emptied first.
+function keys(e: KeyboardEvent): void {
+  if (e.key !== "Escape" || filter.value || !(covered.value || peopleFloat.value)) return;
+  e.preventDefault();
+  closePeople();
+}
+
+function closeOutside(e: MouseEvent): void {
+  if (!(e.target as Element).closest(".right, [data-people], .popover, dialog")) closeColumns();
 }
 
 function Group({ title, users }: { title: string; users: User[] }) {

@@ -35,14 +35,14 @@ export async function start(): Promise<void> {
   await registerQueue();
   void loop();
   watchSleep();
-  addEventListener("online", poke);
+  addEventListener("online", pollNow);
   addEventListener("pagehide", (e) => {
     if (!e.persisted && peek().queue.id) void deleteQueue(peek().queue.id).catch(() => {});
   });
 }
 
-// poke asks the queue at once: the network is back, or the computer woke up.
-export function poke(): void {
+// pollNow asks the queue at once: the network is back, or the computer woke up.
+export function pollNow(): void {
   wake?.();
   running?.abort();
 }
@@ -133,7 +133,7 @@ function watchSleep(): void {
   let last = Date.now();
   setInterval(() => {
     const now = Date.now();
-    if (Math.abs(now - last) > sleepAfter) poke();
+    if (Math.abs(now - last) > sleepAfter) pollNow();
     last = now;
   }, 5000);
 }

@@ -6,7 +6,7 @@ import type { Term } from "../api/types.ts";
 import { changeList, mergeIDs, openList, storeMessages, type MessageList } from "./lists.ts";
 import { listKey, withoutPosition } from "./narrow.ts";
 import type { Change } from "./state.ts";
-import { noteNewest } from "./reducers_messages.ts";
+import { recordNewest } from "./reducers_messages.ts";
 import { change, peek, read } from "./store.ts";
 
 const firstBatch = 60; // messages on each side of the anchor
@@ -56,7 +56,7 @@ async function fetchFirst(key: string, q: MessagesQuery): Promise<number | null>
       const old = c.state.lists.get(key);
       const late = a.found_newest && old?.foundNewest ? old.ids.filter((id) => id > (ids.at(-1) ?? 0)) : [];
       changeList(c, key, { ids: mergeIDs(ids, late), ...found, loading: "", stale: false });
-      for (const m of a.messages) if (m.type === "private") noteNewest(c, m);
+      for (const m of a.messages) if (m.type === "private") recordNewest(c, m);
     });
     return a.found_anchor || typeof q.anchor === "number" || q.anchor === "first_unread" ? placeOfAnchor(a) : null;
   } catch (err) {

@@ -83,13 +83,13 @@ export function newMessage(c: Change, m: Message): void {
   }
 }
 
-// recheck moves messages in and out of lists after they have changed. Lists that should hold a message that is not
+// refilter moves messages in and out of lists after they have changed. Lists that should hold a message that is not
 // known here become stale.
-export function recheck(c: Change, ids: readonly number[], movedTo?: Message): void {
-  for (const list of c.state.lists.values()) recheckList(c, list, ids, movedTo);
+export function refilter(c: Change, ids: readonly number[], movedTo?: Message): void {
+  for (const list of c.state.lists.values()) refilterList(c, list, ids, movedTo);
 }
 
-function recheckList(c: Change, list: MessageList, ids: readonly number[], movedTo?: Message): void {
+function refilterList(c: Change, list: MessageList, ids: readonly number[], movedTo?: Message): void {
   const match = matcher(list.terms, c.state);
   const held = new Set(list.ids);
   const drop = new Set<number>();

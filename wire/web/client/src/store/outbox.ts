@@ -5,7 +5,7 @@
 import { ApiError, errorText } from "../api/client.ts";
 import { sendMessage, type Destination } from "../api/endpoints.ts";
 import { serverNow } from "./clock.ts";
-import { afterCatchUp, poke } from "./connection.ts";
+import { afterCatchUp, pollNow } from "./connection.ts";
 import type { Outgoing } from "./outgoing.ts";
 import { change, peek } from "./store.ts";
 
@@ -90,8 +90,8 @@ async function post(o: Outgoing): Promise<void> {
     update(localID, { state: "unknown", failures: failures + 1, error: err instanceof ApiError ? errorText(err) : undefined });
     // The next answer of the queue shows whether the server has the message. A server that answers the queue but refuses
     // the message is asked more and more rarely.
-    if (failures === 0) poke();
-    else setTimeout(poke, pauseAfter(err, failures));
+    if (failures === 0) pollNow();
+    else setTimeout(pollNow, pauseAfter(err, failures));
   }
 }
 

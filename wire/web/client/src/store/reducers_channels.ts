@@ -1,6 +1,6 @@
 // Reducers of channels, subscriptions, folders and topics.
 import type { Channel, ServerEvent, UserTopic } from "../api/types.ts";
-import { changeList, dropChannelMessages, refetchChannelMessages, recheck } from "./lists.ts";
+import { changeList, dropChannelMessages, refetchChannelMessages, refilter } from "./lists.ts";
 import { expectOp, unknownOp } from "./ops.ts";
 import { addChannel, personal, setTopicPolicy, subscriptionOf, type Change, type Values } from "./state.ts";
 
@@ -60,7 +60,7 @@ export function subscription(c: Change, e: ServerEvent): void {
       }
       c.touch("channels");
       c.touch("members");
-      recheckHome(c);
+      refilterHome(c);
       break;
     case "remove":
       for (const x of e.subscriptions) unsubscribed(c, x.stream_id);
@@ -90,7 +90,7 @@ function unsubscribed(c: Change, id: number): void {
   c.touch("members");
   dropUnread(c, id);
   if (ch?.invite_only || c.state.me.is_guest) dropChannelMessages(c, id);
-  recheckHome(c);
+  refilterHome(c);
 }
 
 function updateSubscription(c: Change, e: ServerEvent): void {
@@ -98,7 +98,7 @@ function updateSubscription(c: Change, e: ServerEvent): void {
   if (!old) throw new Error(`no subscription to channel ${e.stream_id}`);
   if (!(personal as readonly string[]).includes(e.property)) return; // in_home_view is the older form of is_muted
   c.state.subscriptions.set(e.stream_id, { ...old, [e.property]: e.value });
-  if (e.property === "is_muted") recheckHome(c);
+  if (e.property === "is_muted") refilterHome(c);
 }
 
 function changeMembers(c: Change, id: number, users: number[], join: boolean): void {
@@ -145,14 +145,14 @@ export function topicPolicy(c: Change, e: ServerEvent): void {
   const { stream_id, topic_name, last_updated, visibility_policy } = e as unknown as UserTopic;
   setTopicPolicy(c.state, { stream_id, topic_name, last_updated, visibility_policy });
   c.touch("topicPolicies");
-  recheckHome(c);
+  refilterHome(c);
 }
 
-// recheckHome marks the lists without muted messages as stale: they may now contain messages that are not known here.
-export function recheckHome(c: Change): void {
+// refilterHome marks the lists without muted messages as stale: they may now contain messages that are not known here.
+export function refilterHome(c: Change): void {
   for (const list of c.state.lists.values()) {
     const home = list.terms.some((t) => t.operator === "in" || (t.operator === "is" && ["muted", "followed"].includes(String(t.operand))));
     if (home) changeList(c, list.key, { stale: true });
   }
-  recheck(c, []);
+  refilter(c, []);
 }

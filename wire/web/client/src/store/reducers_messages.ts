@@ -1,10 +1,10 @@
 // Reducers of messages: their arrival, edits, moves, deletion, flags, reactions, and typing notices.
 import type { Message, Reaction, ServerEvent } from "../api/types.ts";
-import { dropMessages, newMessage, recheck } from "./lists.ts";
+import { dropMessages, newMessage, refilter } from "./lists.ts";
 import { conversationOfMessage, placeKey, recipientIDs, resolvedMark, type Conversation } from "./narrow.ts";
 import { expectOp } from "./ops.ts";
 import { peopleKey, type Change, type State } from "./state.ts";
-import { entry, type Place } from "./unread.ts";
+import { getOrInsert, type Place } from "./unread.ts";
 
 export function arrived(c: Change, e: ServerEvent): void {
   const s = c.state;
@@ -17,7 +17,7 @@ export function arrived(c: Change, e: ServerEvent): void {
     s.starred.add(m.id);
     c.touch("starred");
   }
-  noteNewest(c, m);
+  recordNewest(c, m);
   newMessage(c, m);
   stopTyping(c, m);
   if (e.local_message_id !== undefined && s.outgoing.delete(String(e.local_message_id))) c.touch("outgoing");
@@ -38,8 +38,8 @@ function mentionsMe(flags: string[]): boolean {
   return flags.some((f) => f === "mentioned" || f === "stream_wildcard_mentioned" || f === "topic_wildcard_mentioned");
 }
 
-// noteNewest records the message as the newest one of its topic or direct conversation.
-export function noteNewest(c: Change, m: Message): void {
+// recordNewest records the message as the newest one of its topic or direct conversation.
+export function recordNewest(c: Change, m: Message): void {
   const place = placeOf(m, c.state.me.user_id);
   if ("people" in place) {
     if ((c.state.conversations.get(place.people) ?? -1) < m.id) {
@@ -70,7 +70,7 @@ export function updated(c: Change, e: ServerEvent): void {
     if (edited) setMentioned(c, id, e.flags);
   }
   if (e.new_stream_id === undefined && e.subject === undefined) {
-    recheck(c, [id]);
+    refilter(c, [id]);
     return;
   }
   let moved: Message | undefined;
@@ -81,7 +81,7 @@ export function updated(c: Change, e: ServerEvent): void {
   c.state.topics.delete(e.stream_id);
   if (e.new_stream_id !== undefined) c.state.topics.delete(e.new_stream_id);
   c.touch("topics");
-  recheck(c, e.message_ids, moved ?? unknownMoved(e));
+  refilter(c, e.message_ids, moved ?? unknownMoved(e));
 }
 
 // unknownMoved is a message at the destination of a move, to find the lists that it belongs to.
@@ -175,7 +175,7 @@ export function flags(c: Change, e: ServerEvent): void {
     }
   }
   if (flag === "read") c.touch("unread");
-  if (flag === "starred") recheck(c, e.messages);
+  if (flag === "starred") refilter(c, e.messages);
 }
 
 function withFlag(m: Message, flag: string, on: boolean): Message {
@@ -228,7 +228,7 @@ function typingUntil(c: Change, e: ServerEvent): number {
 }
 
 function setTyping<K>(map: Map<K, Map<number, number>>, key: K, user: number, until: number): void {
-  const users = entry(map, key, () => new Map<number, number>());
+  const users = getOrInsert(map, key, () => new Map<number, number>());
   if (until) users.set(user, until);
   else users.delete(user);
   if (users.size === 0) map.delete(key);

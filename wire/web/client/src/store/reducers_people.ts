@@ -1,7 +1,7 @@
 // Reducers of users: accounts, presence, status, groups, bots, muted users.
 import { FieldType, Role, type GroupSetting, type ServerEvent, type User } from "../api/types.ts";
 import { expectOp, unknownOp } from "./ops.ts";
-import { recheckHome } from "./reducers_channels.ts";
+import { refilterHome } from "./reducers_channels.ts";
 import type { Change, Values } from "./state.ts";
 
 export function user(c: Change, e: ServerEvent): void {
@@ -128,7 +128,7 @@ export function muted(c: Change, e: ServerEvent): void {
   const list = e.muted_users as { id: number; timestamp: number }[];
   c.state.mutedUsers = new Map(list.map((x) => [x.id, x.timestamp]));
   c.touch("mutedUsers");
-  recheckHome(c);
+  refilterHome(c);
 }
 
 export function presence(c: Change, e: ServerEvent): void {

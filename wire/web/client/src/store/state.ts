@@ -21,7 +21,7 @@ import type {
 } from "../api/types.ts";
 import type { MessageList } from "./lists.ts";
 import type { Outgoing } from "./outgoing.ts";
-import { entry, Unread, type Place } from "./unread.ts";
+import { getOrInsert, Unread, type Place } from "./unread.ts";
 
 export interface Members {
   ids: Set<number>;
@@ -288,7 +288,7 @@ export function subscriptionOf(wire: Values): Subscription {
 }
 
 export function setTopicPolicy(s: State, t: UserTopic): void {
-  const topics = entry(s.topicPolicies, t.stream_id, () => new Map<string, UserTopic>());
+  const topics = getOrInsert(s.topicPolicies, t.stream_id, () => new Map<string, UserTopic>());
   if (t.visibility_policy === TopicPolicy.inherit) topics.delete(t.topic_name.toLowerCase());
   else topics.set(t.topic_name.toLowerCase(), t);
   if (topics.size === 0) s.topicPolicies.delete(t.stream_id);

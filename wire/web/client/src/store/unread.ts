@@ -17,10 +17,10 @@ export class Unread {
     this.places.set(id, place);
     if (mentioned) this.mentions.add(id);
     if ("people" in place) {
-      entry(this.direct, place.people, () => new Set<number>()).add(id);
+      getOrInsert(this.direct, place.people, () => new Set<number>()).add(id);
     } else {
-      const topics = entry(this.topics, place.channel, () => new Map<string, Set<number>>());
-      entry(topics, place.topic.toLowerCase(), () => new Set<number>()).add(id);
+      const topics = getOrInsert(this.topics, place.channel, () => new Map<string, Set<number>>());
+      getOrInsert(topics, place.topic.toLowerCase(), () => new Set<number>()).add(id);
     }
   }
 
@@ -66,8 +66,8 @@ export class Unread {
   }
 }
 
-// entry returns the value of a key. If there is none, it stores the value that make returns.
-export function entry<K, V>(map: Map<K, V>, key: K, make: () => V): V {
+// getOrInsert returns the value of a key. If there is none, it stores the value that make returns.
+export function getOrInsert<K, V>(map: Map<K, V>, key: K, make: () => V): V {
   let v = map.get(key);
   if (v === undefined) {
     v = make();

@@ -17,6 +17,11 @@ export function closeDialog(): void {
   dialogs.value = dialogs.value.slice(0, -1);
 }
 
+// closeDialogs ends all, for actions that go to another view.
+export function closeDialogs(): void {
+  dialogs.value = [];
+}
+
 // Dialog is the frame of every dialog.
 export function Dialog(p: { title: string; children: ComponentChildren; wide?: boolean; class?: string; onClose?: () => void; keys?: (e: KeyboardEvent) => void }) {
   const frame = useRef<HTMLDialogElement>(null);
@@ -27,7 +32,10 @@ export function Dialog(p: { title: string; children: ComponentChildren; wide?: b
     if (!el.open) el.showModal();
     // Without a field that asks for it, the window has the focus itself, not its first button, which closes it.
     if (!el.querySelector("[autofocus]")) el.focus();
-    return () => before?.focus?.();
+    return () => {
+      if (popover.value?.dialog === el) closePopover();
+      before?.focus?.();
+    };
   }, []);
   return (
     <dialog
@@ -51,6 +59,7 @@ export function Dialog(p: { title: string; children: ComponentChildren; wide?: b
         </header>
         {p.children}
       </div>
+      <PopoverOf dialog={frame} />
     </dialog>
   );
 }
@@ -92,6 +101,7 @@ export function Confirm(p: { title: string; text: ComponentChildren; button: str
 interface Popover {
   at: DOMRect;
   owner: Element | null;
+  dialog: Element | null; // that the owner is in
   content: JSX.Element;
   key?: string; // pressed again, it closes the popover
 }
@@ -104,21 +114,28 @@ export function openPopover(at: Element | DOMRect, content: JSX.Element, key?: s
     closePopover();
     return;
   }
-  popover.value = { at: at instanceof Element ? at.getBoundingClientRect() : at, owner, content, key };
+  popover.value = { at: at instanceof Element ? at.getBoundingClientRect() : at, owner, dialog: owner?.closest("dialog") ?? null, content, key };
 }
 
 export function closePopover(): void {
   if (popover.value) popover.value = null;
 }
 
-export function DialogHost() {
+// PopoverOf draws the popover if its owner is in the dialog; without a dialog, if its owner is outside of all. While a
+// dialog is open, the browser lets users reach only what is in it.
+function PopoverOf({ dialog }: { dialog?: { current: HTMLDialogElement | null } }) {
   const p = popover.value;
+  if (!p || p.dialog !== (dialog?.current ?? null)) return null;
+  return <PopoverFrame key={`${p.at.x},${p.at.y}`} popover={p} />;
+}
+
+export function DialogHost() {
   return (
     <>
       {dialogs.value.map((d, i) => (
         <div key={i}>{d}</div>
       ))}
-      {p && <PopoverFrame key={`${p.at.x},${p.at.y}`} popover={p} />}
+      <PopoverOf />
     </>
   );
 }

@@ -4,7 +4,7 @@ import { TopicPolicy, type Message, type Term } from "../api/types.ts";
 import { closeCompose, compose, insertText, openCompose, newDirect } from "../compose/state.ts";
 import { forward, mentionText, quote } from "../compose/quote.ts";
 import { t } from "../i18n/text.ts";
-import { openCondensed } from "../message/long.tsx";
+import { openCondensed } from "../message/shortened.tsx";
 import { startEdit } from "../message/edit.ts";
 import { openEmojiPicker } from "../message/emoji_picker.ts";
 import { copy, linkOf, markUnreadFrom, MessageMenu } from "../message/menu.tsx";

@@ -207,7 +207,7 @@ export function Header({ children }: { children: preact.ComponentChildren }) {
       </button>
       <div class="view-head">{children}</div>
       <SearchField />
-      <button type="button" class="icon-button" aria-label={t("People")} title={t("People")} aria-expanded={people} aria-pressed={people} onClick={() => (rightOpen.value = !people)}>
+      <button type="button" class="icon-button" data-people aria-label={t("People")} title={t("People")} aria-expanded={people} aria-pressed={people} onClick={() => (rightOpen.value = !people)}>
         <Icon name="people" />
       </button>
     </header>

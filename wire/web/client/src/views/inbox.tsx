@@ -30,8 +30,8 @@ function toggle(key: string): void {
   collapsed.value = now;
 }
 
-// left is the place that the user left: the view has the same scroll position and focus when it is opened again.
-const left = { scrollTop: 0, key: "", index: 0 };
+// lastPosition is restored when the view is opened again: its scroll position, and the row with the focus.
+const lastPosition = { scrollTop: 0, key: "", index: 0 };
 
 function choices(): { choice: TopicChoice; label: string }[] {
   return [
@@ -53,13 +53,13 @@ export function Inbox() {
   const page = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => {
     const el = page.current!;
-    el.scrollTop = left.scrollTop;
-    if (document.activeElement !== document.body || !left.key) return;
-    const row = itemOf(el, left.key) ?? items(el)[left.index] ?? items(el).at(-1); // another one if all of it is read now
+    el.scrollTop = lastPosition.scrollTop;
+    if (document.activeElement !== document.body || !lastPosition.key) return;
+    const row = itemOf(el, lastPosition.key) ?? items(el)[lastPosition.index] ?? items(el).at(-1); // another one if all of it is read now
     row?.focus({ preventScroll: true });
   }, []);
   useEffect(() => setShown(firstShown), [filter.value, choice.value]);
-  const limit = { left: shown };
+  const limit = { remaining: shown };
   return (
     <>
       <Header>
@@ -81,7 +81,7 @@ export function Inbox() {
         onFocusIn={remember}
         onScroll={(e) => {
           const el = e.currentTarget;
-          left.scrollTop = el.scrollTop;
+          lastPosition.scrollTop = el.scrollTop;
           if (el.scrollTop + el.clientHeight > el.scrollHeight - 400) setShown((n) => n + firstShown);
         }}
       >
@@ -141,7 +141,7 @@ function Empty() {
 
 // Limit counts the rows that may still be drawn.
 interface Limit {
-  left: number;
+  remaining: number;
 }
 
 function Folder({ folder: f, limit }: { folder: InboxFolder; limit: Limit }) {
@@ -159,7 +159,7 @@ function Folder({ folder: f, limit }: { folder: InboxFolder; limit: Limit }) {
           {closed && <Unread ids={unreadOf(f.sections)} mention={f.sections.some((x) => x.rows.some((row) => row.mention))} />}
         </h2>
       )}
-      {!closed && f.sections.map((x) => limit.left > 0 && <Section key={x.key} section={x} limit={limit} head={f.title ? "h3" : "h2"} />)}
+      {!closed && f.sections.map((x) => limit.remaining > 0 && <Section key={x.key} section={x} limit={limit} head={f.title ? "h3" : "h2"} />)}
     </>
   );
 }
@@ -167,8 +167,8 @@ function Folder({ folder: f, limit }: { folder: InboxFolder; limit: Limit }) {
 function Section({ section: x, limit, head: Head }: { section: InboxSection; limit: Limit; head: "h2" | "h3" }) {
   const closed = isCollapsed(x.key);
   const { channel } = x;
-  const rows = closed ? [] : x.rows.slice(0, limit.left);
-  limit.left -= rows.length + 1;
+  const rows = closed ? [] : x.rows.slice(0, limit.remaining);
+  limit.remaining -= rows.length + 1;
   const ids = unreadOf([x]);
   return (
     <section class={`inbox-section ${x.muted ? "muted" : ""}`} aria-label={x.title}>
@@ -270,8 +270,8 @@ function items(page: Element): HTMLElement[] {
 function remember(e: FocusEvent): void {
   const row = (e.target as Element).closest<HTMLElement>("[data-key]");
   if (!row) return;
-  left.key = row.dataset.key!;
-  left.index = items(row.closest(".page")!).findIndex((x) => row.contains(x));
+  lastPosition.key = row.dataset.key!;
+  lastPosition.index = items(row.closest(".page")!).findIndex((x) => row.contains(x));
 }
 
 // focusNext moves the focus from a row, or from the rows of a channel, before they disappear.

@@ -7,7 +7,7 @@ import { openCompose } from "../compose/state.ts";
 import { plural, t } from "../i18n/text.ts";
 import { editing } from "../message/edit.ts";
 import { contentClicks } from "../message/clicks.ts";
-import { noRead, setShownIDs } from "../message/menu.tsx";
+import { readSuspension, setShownIDs } from "../message/menu.tsx";
 import { estimateRow, rowsOf, type Row } from "../message/rows.ts";
 import { ConversationRow, DayRow, MessageRow, OutgoingRow, selected, UnreadRow } from "../message/row.tsx";
 import { EditorRow } from "../message/editor_row.tsx";
@@ -305,7 +305,7 @@ function useReading(conversation: boolean, near: boolean, rows: Row[]): (first: 
   const latest = useRef(rows);
   latest.current = rows;
   const mark = (): void => {
-    if (!document.hasFocus() || document.visibilityState !== "visible" || performance.now() < noRead.until) return;
+    if (!document.hasFocus() || document.visibilityState !== "visible" || performance.now() < readSuspension.until) return;
     if (near) return;
     const policy = peek().settings.web_mark_read_on_scroll_policy ?? 1;
     if (policy === 3 || (policy === 2 && !conversation)) return;

@@ -9,6 +9,7 @@ import { conversationOfMessage, hashOf, isTopicMuted, narrowTo, placeKey, resolv
 import { avatarOf, topicName, userName, userNames } from "../store/queries.ts";
 import { peopleKey } from "../store/state.ts";
 import { change, peek, read } from "../store/store.ts";
+import { openUserCard } from "../people/card.tsx";
 import { channelIcon, Icon } from "../ui/icons.tsx";
 import { formatAgo } from "../ui/time.ts";
 import { Header } from "./header.tsx";
@@ -63,6 +64,12 @@ function lines(): Line[] {
   return [...all.values()];
 }
 
+function openCard(e: MouseEvent, user: number): void {
+  if (e.ctrlKey || e.metaKey || e.shiftKey) return; // opens the conversation in another tab or window
+  e.preventDefault();
+  openUserCard(user, e.currentTarget as Element);
+}
+
 const firstShown = 60;
 
 export function Recent() {
@@ -106,7 +113,7 @@ export function Recent() {
                 {l.unread > 0 && <span class="count">{l.unread}</span>}
                 <span class="faces">
                   {l.senders.map((id) => (
-                    <img key={id} class="avatar tiny" src={avatarOf(read("users").get(id))} alt={userName(id)} title={userName(id)} />
+                    <img key={id} class="avatar tiny" src={avatarOf(read("users").get(id))} alt={userName(id)} title={userName(id)} onClick={(e) => openCard(e, id)} />
                   ))}
                 </span>
                 <time>{formatAgo(l.last.timestamp)}</time>

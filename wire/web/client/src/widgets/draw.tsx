@@ -3,9 +3,10 @@ import { useState } from "preact/hooks";
 import { sendSubmessage } from "../api/widgets.ts";
 import type { Message } from "../api/types.ts";
 import { t } from "../i18n/text.ts";
+import { PersonName } from "../people/card.tsx";
 import { messageExtras } from "../message/extras.ts";
 import { attempt } from "../store/actions.ts";
-import { userNames } from "../store/queries.ts";
+import { userName } from "../store/queries.ts";
 import { read } from "../store/store.ts";
 import { nextIndex, pollOf, todoOf, widgetKind } from "./data.ts";
 
@@ -49,12 +50,26 @@ function Poll({ message: m }: { message: Message }) {
               {o.votes.size}
             </button>
             <span dir="auto">{o.text}</span>
-            {o.votes.size > 0 && <small>{userNames([...o.votes])}</small>}
+            {o.votes.size > 0 && <Voters ids={[...o.votes]} />}
           </li>
         ))}
       </ul>
       <AddField label={t("New option")} add={(option) => send(m, { type: "new_option", idx: nextIndex(m.submessages, me), option })} />
     </section>
+  );
+}
+
+function Voters({ ids }: { ids: number[] }) {
+  const sorted = ids.toSorted((a, b) => userName(a).localeCompare(userName(b)));
+  return (
+    <small>
+      {sorted.map((id, i) => (
+        <span key={id}>
+          {i > 0 && ", "}
+          <PersonName id={id} />
+        </span>
+      ))}
+    </small>
   );
 }
 

@@ -1,5 +1,0 @@
-// grow fits a text field to its text, up to the height that its style allows.
-export function grow(el: HTMLTextAreaElement): void {
-  el.style.height = "auto";
-  el.style.height = `${el.scrollHeight + 2}px`;
-}

@@ -1,0 +1,39 @@
+import { composeTools, sendOptions } from "../compose/extras.ts";
+import { t } from "../i18n/text.ts";
+import { moreItems } from "../message/menu.tsx";
+import { go } from "../router.ts";
+import { menuItems } from "../sidebar/main_menu.tsx";
+import { openDialog } from "../ui/dialogs.tsx";
+import { addOverlay } from "../views/registry.ts";
+import { startDrafts } from "./drafts.ts";
+
+export function installSaved(): void {
+  startDrafts();
+  addOverlay("drafts", () => import("./lists.tsx").then((m) => m.Drafts));
+  addOverlay("scheduled", () => import("./lists.tsx").then((m) => m.Scheduled));
+  addOverlay("reminders", () => import("./lists.tsx").then((m) => m.Reminders));
+  menuItems.push(
+    () => ({ label: t("Drafts"), icon: "edit", key: "d", run: () => go("#drafts") }),
+    () => ({ label: t("Scheduled messages"), icon: "clock", run: () => go("#scheduled") }),
+    () => ({ label: t("Reminders"), icon: "bell", run: () => go("#reminders") }),
+  );
+  composeTools.push({
+    id: "snippets",
+    label: () => t("Snippets"),
+    icon: "file",
+    run: (area) => void import("./snippets.tsx").then((m) => openDialog(<m.Snippets area={area} />)),
+  });
+  sendOptions.push({
+    id: "later",
+    label: () => t("Send later"),
+    icon: "clock",
+    run: (to, content, sent) => {
+      if (content.trim()) void import("./lists.tsx").then((m) => openDialog(<m.ScheduleDialog to={to} content={content} sent={sent} />));
+    },
+  });
+  moreItems.push((message) => ({
+    label: t("Remind me"),
+    icon: "bell",
+    run: () => void import("./lists.tsx").then((m) => openDialog(<m.RemindDialog message={message} />)),
+  }));
+}

@@ -1,1 +1,0 @@
-import{bb as r}from"./chunk-XFCPJJJR.js";r();
