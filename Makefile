@@ -1,7 +1,7 @@
 # make without a target lists the targets. Each works on a fresh clone with only Go and make.
 SHELL := /bin/bash
 GO ?= go
-# All targets compile alike, so that each package is compiled once.
+# All targets use the same flags, so that each package is compiled only once.
 export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
 
 .PHONY: licenses web web-check web-mirror help hooks build docs man run test race poison check bench conform conform-s3 browser browser-big browser-kills browser-views kill kill-cluster kill-presence kill-edges kill-core-edges cut-links upgrades sim sim-actors crash crash-cluster mirror freeze-cluster partition-cluster browser-shots linear-edges mirror-edge rolling-upgrade mixed-releases clocks-cluster cluster-import mutants damage-cluster full-cluster browser-screens alerts-check
@@ -24,7 +24,7 @@ licenses: ## write the notices of third-party code that the program prints
 web: ## build the client in the browser into wire/web/dist and run its tests (needs Node)
 	cd wire/web/client && npm ci --no-audit --no-fund && npm run check && npm test && npm run build
 
-web-check: web ## fail if wire/web/dist is not what its sources give
+web-check: web ## fail if wire/web/dist differs from the result of its sources
 	@test -z "$$(git status --porcelain wire/web/dist)" || { git status --short wire/web/dist; echo "run make web and commit wire/web/dist"; exit 1; }
 
 web-mirror: ## check in N random runs (100) that the client's store equals a new registration; SEED repeats
@@ -126,7 +126,7 @@ rolling-upgrade: ## replace three loaded cores, POLLERS polls (5000); PREVIOUS i
 	$(with-previous) POLLERS=$${POLLERS:-5000} \
 	$(GO) test ./cmd/parley -run '^TestRollingUpgrade$$' -count=1 -v -timeout 60m
 
-mixed-releases: ## run PREVIOUS, a commit (HEAD) or program file, and this release in one cluster, there and back
+mixed-releases: ## run PREVIOUS, a commit (HEAD) or program file, and this release in one cluster, upgrade and downgrade
 	$(with-previous) $(GO) test ./cmd/parley -run '^TestClusterMixedReleases$$' -count=1 -v -timeout 10m
 
 clocks-cluster: ## let each of three cores lead whose clocks differ by an hour; set the clocks while they run
