@@ -26,21 +26,39 @@ func (n *Node) OnLeadership(fn func(leader bool)) {
 // of earlier leaders yet; when it has, OnLeadership reports it as the leader.
 func (n *Node) IsElected() bool { return n.isStarted() && n.raft.State() == raft.Leader }
 
+// IsCandidate reports whether this node asks for votes.
+func (n *Node) IsCandidate() bool { return n.isStarted() && n.raft.State() == raft.Candidate }
+
 // OnLeaderChange calls fn with the id of each new leader, until the node is closed. fn must not block.
 func (n *Node) OnLeaderChange(fn func(id string)) {
+	n.observe(func(data any) string {
+		l, _ := data.(raft.LeaderObservation)
+		return string(l.LeaderID)
+	}, fn)
+}
+
+// OnLeadershipTransfer calls fn with the id of each node that asks this one for its vote because the leadership is
+// moved to it, until the node is closed. Almost always that node is the leader some milliseconds later. fn must not
+// block.
+func (n *Node) OnLeadershipTransfer(fn func(id string)) {
+	n.observe(func(data any) string {
+		if r, is := data.(raft.RequestVoteRequest); is && r.LeadershipTransfer {
+			return string(r.ID)
+		}
+		return ""
+	}, fn)
+}
+
+// observe calls fn with the id that idOf finds in an observation of Raft, unless it is "".
+func (n *Node) observe(idOf func(data any) string, fn func(id string)) {
 	seen := make(chan raft.Observation, 16)
-	o := raft.NewObserver(seen, false, func(x *raft.Observation) bool {
-		_, is := x.Data.(raft.LeaderObservation)
-		return is
-	})
+	o := raft.NewObserver(seen, false, func(x *raft.Observation) bool { return idOf(x.Data) != "" })
 	n.raft.RegisterObserver(o)
 	n.loops.Go(func() {
 		for {
 			select {
 			case x := <-seen:
-				if id := string(x.Data.(raft.LeaderObservation).LeaderID); id != "" {
-					fn(id)
-				}
+				fn(idOf(x.Data))
 			case <-n.closing:
 				n.raft.DeregisterObserver(o)
 				return
