@@ -1,9 +1,11 @@
 // The compose box: completions, uploads, and messages that wait.
 import assert from 'node:assert/strict';
+import { ANN, BO, opened } from './client.js';
 import { eventually } from './parley.js';
 import { scene } from './scene.js';
 
 const TOPIC = '/#narrow/channel/1-general/topic/lunch';
+const CLIPBOARD = { permissions: ['clipboard-read', 'clipboard-write'] };
 
 // open logs a user in and opens the compose box of a topic.
 async function open(s, name, parley) {
@@ -170,4 +172,48 @@ scene('all tools of the compose box can be reached on a phone, and Send stays in
   await eventually('the link is there', async () => (await field.inputValue()).startsWith('[Join video call.]'));
   assert.ok(await inside('Send'), 'Send is still in view');
   await p.accessible();
+});
+
+scene('the tools mark the selected text and undo that, lists go on, and addresses become links', async (s) => {
+  const parley = await s.serve();
+  const { page } = await opened(s, parley, ANN, TOPIC.slice(1), CLIPBOARD);
+  await page.locator('.compose-open').click();
+  const box = page.getByRole('textbox', { name: 'Message', exact: true });
+  const select = (from, to) => box.evaluate((el, [a, b]) => el.setSelectionRange(a, b), [from, to]);
+  await box.fill('read the docs');
+  await select(9, 13);
+  await box.press('Control+b');
+  await has(box, 'read the **docs**');
+  await box.press('Control+i');
+  await has(box, 'read the ***docs***');
+  await box.press('Control+b');
+  await has(box, 'read the *docs*');
+  await box.press('Control+i');
+  await has(box, 'read the docs');
+  await page.evaluate(() => navigator.clipboard.writeText('https://example.org/docs'));
+  await box.press('Control+v');
+  await has(box, 'read the [docs](https://example.org/docs)');
+  await box.press('Control+z');
+  await has(box, 'read the docs');
+  await box.fill('');
+  await page.keyboard.type('1. one\ntwo\n\nEnd <tim');
+  await page.locator('.completions [role=option]').first().waitFor();
+  await page.keyboard.press('Enter');
+  await eventually('a time is there', async () => /^1\. one\n2\. two\n\nEnd <time:[-\dT:]+Z> $/.test(await box.inputValue()));
+});
+
+scene('a selection of several messages is copied with the names of their senders', async (s) => {
+  const parley = await s.serve();
+  for (const [who, what] of [[ANN, 'Soup?'], [BO, 'Yes'], [ANN, 'At noon']]) {
+    await parley.call(who, 'POST', 'messages', { type: 'stream', to: 'general', topic: 'copied', content: what });
+  }
+  const { page } = await opened(s, parley, ANN, '#narrow/channel/1-general/topic/copied', CLIPBOARD);
+  await page.locator('.message .content', { hasText: 'At noon' }).waitFor();
+  await page.evaluate(() => {
+    const all = document.querySelectorAll('.message .content');
+    getSelection().setBaseAndExtent(all[0].querySelector('p').firstChild, 2, all[1].querySelector('p').firstChild, 2);
+  });
+  await page.keyboard.press('Control+c');
+  await eventually('both are copied', async () =>
+    await page.evaluate(() => navigator.clipboard.readText()) === 'Ann Lee: Soup?\nBo Park: Yes');
 });

@@ -102,11 +102,15 @@ scene('in a window of medium width the people are above the messages, and close 
   await closed();
   await eventually('the button has the focus', () => button.evaluate((el) => el === document.activeElement));
   await page.keyboard.press('w');
-  await page.locator('.right input:focus').fill('bo');
+  await page.locator('.right input:focus').fill('bo park');
   await page.locator('.view-title').click();
   await closed();
   await button.click();
   await people.locator('.person a', { hasText: 'Bo Park' }).click();
   await closed();
   await page.locator('h1', { hasText: 'Bo Park' }).waitFor();
+  await page.keyboard.press('q'); // to the filter of channels, where Enter opens the first one
+  await page.locator('.left input:focus').fill('gen');
+  await page.keyboard.press('Enter');
+  await page.locator('h1', { hasText: 'general' }).waitFor();
 });

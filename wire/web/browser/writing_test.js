@@ -42,7 +42,7 @@ async function menu(p, message, item) {
 
 async function channelMenu(p, name, item) {
   await entry(p, name).hover();
-  await p.page.getByRole('button', { name: `Actions of ${name}` }).click();
+  await p.page.locator('.left').getByRole('button', { name: `Actions of ${name}` }).click();
   await p.page.getByRole('menuitem', { name: item, exact: true }).click();
 }
 
@@ -187,10 +187,10 @@ scene('channels stand in folders of the sidebar', async (s) => {
   const ann = await opened(s, parley, ANN, '#inbox');
   const ada = await opened(s, parley, ADA, '#channels/1/general/general');
   await ada.page.getByLabel('Folder').selectOption({ label: 'Places' });
-  await ann.page.getByRole('button', { name: /Places/ }).waitFor();
+  await ann.page.locator('.left').getByRole('button', { name: /Places/ }).waitFor();
   await parley.call(ADA, 'PATCH', `channel_folders/${id}`, { name: 'Rooms' });
-  await ann.page.getByRole('button', { name: /Rooms/ }).waitFor();
-  await ann.page.getByRole('button', { name: /Rooms/ }).click();
+  await ann.page.locator('.left').getByRole('button', { name: /Rooms/ }).waitFor();
+  await ann.page.locator('.left').getByRole('button', { name: /Rooms/ }).click();
   await eventually('the folder is closed', async () => await ann.page.locator('.left .side-link', { hasText: 'general' }).count() === 0);
 });
 

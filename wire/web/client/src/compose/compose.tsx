@@ -152,7 +152,7 @@ function Box() {
       e.preventDefault();
       if (e.key !== "ArrowLeft") closeCompose();
       press(e.key);
-    } else if (e.key === "Enter" && !e.shiftKey && !e.isComposing && (enterSends ? !modified : modified)) {
+    } else if (e.key === "Enter" && !e.shiftKey && !isComposing(e) && (enterSends ? !modified : modified)) {
       e.preventDefault();
       submit();
     } else if (e.key === "Escape" || (modified && e.key === "[")) {
@@ -168,9 +168,11 @@ function Box() {
       e.preventDefault();
       const to = destination();
       if (typeof to !== "string") goTo(narrowTo(to));
-    } else if (modified && e.key === "Enter" && !e.isComposing) {
+    } else if (modified && e.key === "Enter" && !isComposing(e)) {
       e.preventDefault();
       insert(area.current!, "\n");
+    } else if (e.key === "Enter" && !isComposing(e) && continueList(area.current!)) {
+      e.preventDefault();
     } else if (e.key === "Tab" && !e.shiftKey && content.trim()) {
       e.preventDefault();
       area.current!.closest(".compose-box")!.querySelector<HTMLElement>(".send")!.focus();
@@ -182,7 +184,7 @@ function Box() {
   const tooLong = [...content].length > limit;
   return (
     <div class="compose-box" onDragOver={(e) => e.preventDefault()} onDrop={(e) => take(e, e.dataTransfer)}>
-      <div class="compose-target">
+      <div class="compose-target" onKeyDown={closeKey}>
         {state.direct ? (
           <PeoplePicker />
         ) : (
@@ -249,6 +251,12 @@ function Box() {
   );
 }
 
+function closeKey(e: KeyboardEvent): void {
+  if (e.key !== "Escape" || e.defaultPrevented) return;
+  e.preventDefault();
+  closeCompose();
+}
+
 // leaving are the keys that go from the empty box to the messages, as in Zulip. The left one edits the last message.
 const leaving = ["ArrowLeft", "ArrowUp", "ArrowDown", "PageUp", "PageDown", "Home", "End"];
 
@@ -287,7 +295,7 @@ export function TextTools(p: { area: { current: HTMLTextAreaElement | null }; di
     <fieldset class="compose-text-tools" disabled={p.disabled}>
       <Tool label={t("Bold")} icon="bold" run={() => wrap(area.current!, "**", "**")} />
       <Tool label={t("Italic")} icon="italic" run={() => wrap(area.current!, "*", "*")} />
-      <Tool label={t("Link")} icon="link" run={() => wrap(area.current!, "[", "](url)")} />
+      <Tool label={t("Link")} icon="link" run={() => wrap(area.current!, "[", linkEnd)} />
       <Tool label={t("Code")} icon="code" run={() => code(area.current!)} />
       <Tool label={t("List")} icon="list" run={() => linePrefix(area.current!, "- ")} />
       <Tool label={t("Quote")} icon="quote" run={() => linePrefix(area.current!, "> ")} />
@@ -327,7 +335,7 @@ export function changed(area: HTMLTextAreaElement): void {
 // format carries out the shortcuts of the tools, also in editors of messages. It returns false for other keys.
 export function format(e: KeyboardEvent, area: HTMLTextAreaElement): boolean {
   if (!(e.ctrlKey || e.metaKey) || e.altKey) return false;
-  if (e.shiftKey && e.code === "KeyL") wrap(area, "[", "](url)");
+  if (e.shiftKey && e.code === "KeyL") wrap(area, "[", linkEnd);
   else if (e.shiftKey && e.code === "KeyC") code(area);
   else if (e.key === "'") composeTools.find((x) => x.id === "snippets")?.run(area, area);
   else if (!e.shiftKey && marks[e.key]) wrap(area, ...marks[e.key]!);
@@ -335,17 +343,59 @@ export function format(e: KeyboardEvent, area: HTMLTextAreaElement): boolean {
   return true;
 }
 
+// wrap puts marks around the selected text, or removes them, and selects the text again: then the same tool undoes it.
 function wrap(area: HTMLTextAreaElement, before: string, after: string): void {
   const { selectionStart: a, selectionEnd: b, value } = area;
   const inner = value.slice(a, b);
+  if (before === after && inner && isWrapped(value, a, b, before)) {
+    area.setSelectionRange(a - before.length, b + after.length);
+    insert(area, inner);
+    area.setSelectionRange(a - before.length, b - before.length);
+    return;
+  }
   insert(area, before + inner + after);
-  if (inner === "") area.setSelectionRange(a + before.length, a + before.length);
+  const start = a + before.length;
+  if (inner && after === linkEnd) area.setSelectionRange(start + inner.length + 2, start + inner.length + 5); // the address
+  else area.setSelectionRange(start, start + inner.length);
+}
+
+const linkEnd = "](url)";
+
+// isWrapped reports whether a part of a text is between marks. One star is italic, two are bold, three are both.
+function isWrapped(value: string, a: number, b: number, mark: string): boolean {
+  if (mark.startsWith("*")) {
+    const stars = Math.min(/\**$/.exec(value.slice(0, a))![0].length, /^\**/.exec(value.slice(b))![0].length);
+    return mark === "*" ? stars === 1 || stars >= 3 : stars >= 2;
+  }
+  return value.slice(0, a).endsWith(mark) && value.slice(b).startsWith(mark);
 }
 
 function code(area: HTMLTextAreaElement): void {
   const inner = area.value.slice(area.selectionStart, area.selectionEnd);
   if (inner.includes("\n")) wrap(area, "```\n", "\n```");
   else wrap(area, "`", "`");
+}
+
+// isComposing reports whether a key belongs to the input of a composed character. Safari ends the composition before the
+// event of the key, whose code then is 229.
+function isComposing(e: KeyboardEvent): boolean {
+  return e.isComposing || e.keyCode === 229;
+}
+
+// continueList begins a new entry of the list that the cursor is in. In an empty entry it ends the list. It returns false
+// outside of lists.
+export function continueList(area: HTMLTextAreaElement): boolean {
+  const { selectionStart: at, selectionEnd, value } = area;
+  const start = value.lastIndexOf("\n", at - 1) + 1;
+  const entry = /^(\s*)(?:([-*+])|(\d{1,6})([.)])) /.exec(value.slice(start, at));
+  if (!entry || at !== selectionEnd) return false;
+  const [mark, indent, bullet, number, point] = entry;
+  const end = value.indexOf("\n", at);
+  if (value.slice(start + mark.length, end < 0 ? undefined : end).trim() === "") {
+    area.setSelectionRange(start, at);
+    insert(area, "\n");
+  } else insert(area, `\n${indent}${bullet ?? Number(number) + 1 + point!} `);
+  return true;
 }
 
 function linePrefix(area: HTMLTextAreaElement, prefix: string): void {

@@ -14,6 +14,8 @@ import { compose } from "./state.ts";
 import { matches } from "./target.tsx";
 import { changeSetting, type Destination } from "../api/endpoints.ts";
 import { h } from "preact";
+import { serverNow } from "../store/clock.ts";
+import { formatTime } from "../ui/time.ts";
 import { Confirm, openDialog } from "../ui/dialogs.tsx";
 import { attempt } from "../store/actions.ts";
 
@@ -171,6 +173,24 @@ const emoji: Completer = {
   },
 };
 
+// times completes <time with an hour that is likely, or with the date that was typed after <time:.
+const times: Completer = {
+  match(before) {
+    const found = /<(?:t|ti|tim|time|time:([^>\n]{0,40}))$/.exec(before);
+    if (!found) return null;
+    const typed = Date.parse(found[1] ?? "");
+    const tomorrow = new Date(serverNow() + 86_400_000).setHours(9, 0, 0, 0);
+    const list = Number.isNaN(typed) ? [Math.ceil(serverNow() / 3_600_000) * 3_600_000, tomorrow] : [typed];
+    const offers = list.map((ms): Completion => ({
+      label: formatTime(ms / 1000, "full"),
+      detail: t("A time that everyone sees in their time zone"),
+      insert: `<time:${new Date(ms).toISOString().slice(0, 19)}Z> `,
+      Draw: () => <Named icon="clock" name={formatTime(ms / 1000, "full")} />,
+    }));
+    return { start: found.index, offers };
+  },
+};
+
 const commandTexts: [string, () => string, string][] = [
   ["me", () => t("Say what you are doing"), "/me "],
   ["poll", () => t("Ask a question"), "/poll "],
@@ -208,7 +228,7 @@ function askBeforeMany(to: Destination, content: string, goOn: () => void): bool
 }
 
 export function installTypeahead(): void {
-  completers.push(mentions, topics, channels, emoji, commands);
+  completers.push(mentions, topics, channels, emoji, times, commands);
   slashCommands.set("dark", () => void attempt(changeSetting({ color_scheme: ColorScheme.dark })));
   sendChecks.push(askBeforeMany);
   slashCommands.set("light", () => void attempt(changeSetting({ color_scheme: ColorScheme.light })));

@@ -6,6 +6,7 @@ export const texts: Record<string, string> = {
   "A minus excludes: messages outside of the channel": "Ein Minus schließt aus: Nachrichten außerhalb des Kanals",
   "A service calls the address of a bot, and the bot writes what happened there into a channel.":
     "Ein Dienst ruft die Adresse eines Bots auf, und der Bot schreibt in einen Kanal, was dort geschehen ist.",
+  "A time that everyone sees in their time zone": "Eine Zeit, die jeder in seiner Zeitzone sieht",
   "A topic is required here.": "Hier braucht es ein Thema.",
   About: "Über",
   "About {name}": "Über {name}",

@@ -5,7 +5,7 @@ import { editMessage, getSource, renderMarkdown } from "../api/endpoints.ts";
 import type { Message } from "../api/types.ts";
 import { t } from "../i18n/text.ts";
 import { canEdit } from "../store/permissions.ts";
-import { format, TextTools, useCompletion } from "../compose/compose.tsx";
+import { continueList, format, TextTools, useCompletion } from "../compose/compose.tsx";
 import { dataTakers } from "../compose/extras.ts";
 import { fitHeight } from "../compose/fit_height.ts";
 import { isUploading, Uploads } from "../compose/uploads.tsx";
@@ -76,7 +76,7 @@ export function Editor({ message: m }: { message: Message }) {
     if (e.key === "Enter" && (e.ctrlKey || e.metaKey)) {
       e.preventDefault();
       void save();
-    }
+    } else if (e.key === "Enter" && !e.shiftKey && !e.isComposing && continueList(area.current!)) e.preventDefault();
   };
   const togglePreview = (): void => {
     if (preview !== null) {

@@ -79,7 +79,8 @@ interface MessageProps {
   unread: boolean;
 }
 
-export const MessageRow = memo(function MessageRow({ message: m, head, unread }: MessageProps) {
+export const MessageRow = memo(function MessageRow({ message: m, head: isHead, unread }: MessageProps) {
+  const head = isHead || m.is_me_message; // such a text goes on from the name
   const sender = read("users").get(m.sender_id);
   const name = sender?.full_name ?? m.sender_full_name;
   const isSelected = selected.value === m.id;

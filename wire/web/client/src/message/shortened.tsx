@@ -32,7 +32,8 @@ function mayBeLong(text: string): boolean {
 }
 
 export function MessageContent({ message: m }: { message: Message }) {
-  const html = m.match_content ?? m.content;
+  const rendered = m.match_content ?? m.content;
+  const html = m.is_me_message ? rendered.replace(/^<p>\/me /, "<p>") : rendered; // the name is before it
   return mayBeLong(html) ? <Shortened row={String(m.id)} text={html}><Content html={html} /></Shortened> : <Content html={html} />;
 }
 

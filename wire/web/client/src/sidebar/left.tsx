@@ -17,6 +17,7 @@ import { Menu, openPopover, type MenuItems } from "../ui/dialogs.tsx";
 import { channelIcon, Icon, type IconName } from "../ui/icons.tsx";
 import { closeAfterLink, leftOpen } from "../ui/layout.ts";
 import { policyNames } from "../views/header.tsx";
+import { columnKeys } from "./column_keys.ts";
 import { openMainMenu } from "./main_menu.tsx";
 
 const filter = signal("");
@@ -29,10 +30,12 @@ function toggle(section: string): void {
   closed.value = now;
 }
 
+const keys = columnKeys("a.side-link:not(.more)", () => (filter.value = ""));
+
 export function Left() {
   const realm = read("realm");
   return (
-    <nav class={`left ${leftOpen.value ? "open" : ""}`} tabIndex={-1} aria-label={t("Channels and views")} onClick={closeAfterLink}>
+    <nav class={`left ${leftOpen.value ? "open" : ""}`} tabIndex={-1} aria-label={t("Channels and views")} onClick={closeAfterLink} onKeyDown={keys}>
       <header class="left-head">
         <img class="realm-icon" src={realm.realm_icon_url} alt="" width={28} height={28} />
         <strong class="grow">{realm.realm_name}</strong>

@@ -10,6 +10,7 @@ import { hash, routes } from "../router.ts";
 import { conversationOf, hashOf, narrowTo, operandOfFirst } from "../store/narrow.ts";
 import { avatarOf, presenceOf } from "../store/queries.ts";
 import { peek, read } from "../store/store.ts";
+import { columnKeys } from "./column_keys.ts";
 import { Icon } from "../ui/icons.tsx";
 import { closeAfterLink, closeColumns, closePeople, covered, peopleFloat } from "../ui/layout.ts";
 
@@ -75,8 +76,11 @@ export function People() {
   );
 }
 
+const moveKeys = columnKeys("a.side-link", () => (filter.value = ""));
+
 // keys closes a column above the view with Escape; a filter is emptied first.
 function keys(e: KeyboardEvent): void {
+  moveKeys(e);
   if (e.key !== "Escape" || filter.value || !(covered.value || peopleFloat.value)) return;
   e.preventDefault();
   closePeople();

@@ -7,6 +7,7 @@ import { openCompose } from "../compose/state.ts";
 import { plural, t } from "../i18n/text.ts";
 import { editing } from "../message/edit.ts";
 import { contentClicks } from "../message/clicks.ts";
+import { copyMessages } from "../message/copy_messages.ts";
 import { readSuspension, setShownIDs } from "../message/menu.tsx";
 import { estimateRow, rowsOf, type Row } from "../message/rows.ts";
 import { ConversationRow, DayRow, MessageRow, OutgoingRow, selected, UnreadRow } from "../message/row.tsx";
@@ -232,7 +233,7 @@ function Messages({ list, terms, start, firstUnread }: MessagesProps) {
   const newBelow = away ? messages.filter((m) => !m.flags.includes("read")).length : 0;
   const unread = near ? messages.filter((m) => !m.flags.includes("read")) : [];
   return (
-    <div class="message-pane" onClick={contentClicks} onKeyDown={contentClicks}>
+    <div class="message-pane" onClick={contentClicks} onKeyDown={contentClicks} onCopy={copyMessages}>
       {unread.length > 0 && (
         <p class="reading-note" role="note">
           {t("This view does not mark messages as read.")}{" "}

@@ -1,0 +1,1 @@
+import{db as r}from"./chunk-HGMUO3WK.js";r();

@@ -1,1 +1,0 @@
-import{a as o}from"./chunk-CYVRMX76.js";import"./chunk-SBZZJFMB.js";import"./chunk-M5DRQYNF.js";import"./chunk-6V66L52X.js";export{o as Preferences};
