@@ -29,7 +29,7 @@ func (c RestoreArchive) Decide(t *Turn) (int, error) {
 		for _, number := range t.small.archived.keys() {
 			row := t.small.archived.must(number)
 			if row.Messages.Has(int64(c.Message)) {
-				if err := t.checkKept(row, int64(c.Message)); err != nil {
+				if err := t.checkNotExpired(row, int64(c.Message)); err != nil {
 					return 0, err
 				}
 				t.restoreMessages(number, ids.SetOf(c.Message))
@@ -45,7 +45,7 @@ func (c RestoreArchive) Decide(t *Turn) (int, error) {
 	first, _ := a.Rows.Min()
 	row := t.small.archived.must(first)
 	oldest, _ := row.Messages.Min()
-	if err := t.checkKept(row, oldest); err != nil {
+	if err := t.checkNotExpired(row, oldest); err != nil {
 		return 0, err
 	}
 	n := a.Messages
@@ -53,8 +53,8 @@ func (c RestoreArchive) Decide(t *Turn) (int, error) {
 	return n, nil
 }
 
-// checkKept refuses to restore a message that the retention policy would delete again at once.
-func (t *Turn) checkKept(row *ArchivedMessages, id int64) error {
+// checkNotExpired refuses to restore a message that the retention policy would delete again at once.
+func (t *Turn) checkNotExpired(row *ArchivedMessages, id int64) error {
 	m := row.message(id)
 	days := t.retentionDays(ChannelID(m.channel))
 	if days < 0 || int64(m.time)+days*secondsPerDay > t.Now {
