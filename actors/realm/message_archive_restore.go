@@ -152,7 +152,7 @@ type MessagesRestored struct {
 func (*MessagesRestored) keepsMarkdownConfig() {}
 
 func (f *MessagesRestored) apply(r *Realm) {
-	row, kept := r.small.archived.must(f.Row), r.savePriorState()
+	row, prior := r.small.archived.must(f.Row), r.savePriorState()
 	f.IDs.Each(func(n int64) bool {
 		id, m := MessageID(n), row.message(n)
 		b := r.blocks.ensure(n / blockSize)
@@ -163,27 +163,27 @@ func (f *MessagesRestored) apply(r *Realm) {
 		}
 		r.indexMessage(id, r.message(id))
 		if m.channel == 0 {
-			kept.conversations.Add(int64(m.conversation))
+			prior.conversations.Add(int64(m.conversation))
 		} else {
-			kept.channels.Add(int64(m.channel))
+			prior.channels.Add(int64(m.channel))
 		}
 		return true
 	})
 	for _, x := range row.Marks {
-		restored, some := ArchivedMarks{User: x.User}, false
+		restored, empty := ArchivedMarks{User: x.User}, true
 		for i, pair := range x.sets(&MessageMarks{}) {
 			set := restored.sets(&MessageMarks{})[i][0]
 			*set = ids.Intersection(*pair[0], f.IDs)
-			some = some || !set.Empty()
+			empty = empty && set.Empty()
 		}
-		if !some {
+		if empty {
 			continue
 		}
 		rd := r.marks.ensure(x.User)
 		for _, pair := range restored.sets(rd) {
 			pair[1].Union(*pair[0])
 		}
-		kept.marks = append(kept.marks, restored)
+		prior.marks = append(prior.marks, restored)
 	}
 	for _, id := range f.Uploads {
 		r.restoreUpload(r.small.archivedUploads.must(id))
