@@ -3,7 +3,8 @@ package realm
 // recentActivityPeriod is the time after its last message in which a channel counts as active: 180 days.
 const recentActivityPeriod = 180 * secondsPerDay
 
-// recentlyActive reports whether a channel had a message in the last recentActivityPeriod and is not marked as quiet.
+// recentlyActive reports whether a channel had a message in the last recentActivityPeriod and is not marked as inactive
+// (Quiet).
 func (r *Realm) recentlyActive(c *Channel) bool {
 	return !c.Quiet && r.index.clock-c.LastActive <= recentActivityPeriod
 }

@@ -7,13 +7,13 @@ import (
 	"parley/actors/realm/ids"
 )
 
-// Messages that are deleted, by users or by the retention policy, go to the archive first. For a time that the operator
-// sets, the operator can restore them with everything that belongs to them. Then message_archive_purge.go deletes them
-// permanently, with their texts.
+// Messages that are deleted, by users or by the retention policy, are moved to the archive first. For a time that the
+// operator sets, the operator can restore them with everything that belongs to them. Then message_archive_purge.go
+// deletes them permanently, with their texts.
 //
 // An archived message has no effect on anything that users see. It is not in the blocks of messages and not in any
-// index, and its marks are kept with it. Only its text stays where it was. The search index still has the text; hits
-// that are not messages any more are ignored.
+// index, and its marks are stored with it. Only its text is not moved. The search index still has the text; hits that
+// are not messages any more are ignored.
 
 // DefaultArchiveDays is the default of the time for which deleted messages can be restored.
 const DefaultArchiveDays = 30
@@ -168,7 +168,7 @@ func (a *ArchivedMessages) removeMessages(removed ids.Set) {
 }
 
 // archiveMessages records that messages are deleted: groups of messages of one conversation each. All are direct, or
-// all are in one channel. Files that only they used go to the archive, too.
+// all are in one channel. Files that only they used are moved to the archive, too.
 func (t *Turn) archiveMessages(groups []ArchivedGroup, reason ArchiveReason, by UserID) {
 	f := &MessagesArchived{Row: t.nextID("archived messages"), Reason: reason, By: by, At: t.Now, Groups: groups}
 	f.Archive = archiveName(t.Now, reason, groups[0].Channel, by)
@@ -217,7 +217,7 @@ type MessagesArchived struct {
 	By      UserID // 0: the retention policy
 	At      int64
 	Groups  []ArchivedGroup // in the order of their events; at most maxHiddenPerFact messages
-	Uploads []int64         // files that only these messages used: they go to the archive, too
+	Uploads []int64         // files that only these messages used: they are moved to the archive, too
 }
 
 // ArchivedGroup is deleted messages of one conversation.

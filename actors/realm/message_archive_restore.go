@@ -142,11 +142,11 @@ func (t *Turn) restoreMessages(number int64, messages ids.Set) {
 	t.recordFirstMessages(first)
 }
 
-// MessagesRestored says that messages are back from the archive.
+// MessagesRestored says that messages were restored from the archive.
 type MessagesRestored struct {
 	Row     int64
 	IDs     ids.Set
-	Uploads []int64 // files that are back, too
+	Uploads []int64 // files that were restored with them
 }
 
 func (*MessagesRestored) keepsMarkdownConfig() {}
