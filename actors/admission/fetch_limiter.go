@@ -49,7 +49,7 @@ const (
 	pollWindow = 100 * time.Millisecond
 	// maxWindow is the length from which on a window is not evaluated, because most of it was a pause.
 	maxWindow = 2 * pollWindow
-	// firstRate is how many events a second may be produced at first: more than two processors deliver.
+	// firstRate is how many events a second may be produced at first: more than a server with two processors delivers.
 	firstRate = 2e6
 	// minRate is the lowest rate.
 	minRate = 1000

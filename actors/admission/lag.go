@@ -5,8 +5,8 @@ import "time"
 // rateWindow is how long deliveries are counted for an estimate of their rate.
 const rateWindow = 100 * time.Millisecond
 
-// Lag estimates how long the events of a new command would wait for their delivery. All times are of one clock that
-// never jumps. The zero value has nothing to deliver.
+// Lag estimates how long the events of a new command would wait for their delivery. All times must come from one
+// monotonic clock. The zero value has no commands or deliveries in progress.
 type Lag struct {
 	admitted int             // commands that have not been committed
 	began    []time.Duration // when each delivery in progress was committed, in that order
@@ -21,11 +21,11 @@ type Lag struct {
 // Admit counts a command that gets its turn. Commit or Drop must follow.
 func (l *Lag) Admit() { l.admitted++ }
 
-// Drop says that a command ended without events.
+// Drop records that a command ended without events.
 func (l *Lag) Drop() { l.admitted-- }
 
-// Commit says that events are on disk and must be delivered. admitted says that their command was counted by Admit. It
-// returns a number for Deliver.
+// Commit records that events are on disk and must be delivered. admitted is true if their command was counted by Admit.
+// It returns a number for Deliver.
 func (l *Lag) Commit(admitted bool, now time.Duration) int {
 	if admitted {
 		l.admitted--
@@ -37,7 +37,7 @@ func (l *Lag) Commit(admitted bool, now time.Duration) int {
 	return l.first + len(l.began) - 1
 }
 
-// Deliver says that the events of a Commit are delivered.
+// Deliver records that the events of a Commit are delivered.
 func (l *Lag) Deliver(number int, now time.Duration) {
 	l.ended[number-l.first] = true
 	n := 0

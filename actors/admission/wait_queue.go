@@ -84,9 +84,9 @@ type victim[K comparable, T any] struct {
 	waiter *waiter[K, T]
 }
 
-// chooseVictim returns the account that loses an item to make room for an item of a. If a is a person and bots wait, it
-// is the bot with the most items; else the account of a's class with the most items, if it still has at least as many
-// as a afterwards. It returns nil if the new item of a must be refused.
+// chooseVictim returns the account that loses an item so that an item of a can be added. If a is a person and bots
+// wait, it is the bot with the most items; else the account of a's class with the most items, if it still has at least
+// as many as a afterwards. It returns nil if the new item of a must be refused.
 func (q *WaitQueue[K, T]) chooseVictim(a Account[K]) *victim[K, T] {
 	l, least := q.classOf(a), 2
 	if !a.Bot && len(q.bots.order) > 0 {

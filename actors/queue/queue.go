@@ -48,7 +48,7 @@ const weightBytes = 1 << 10
 // 1.
 func Weight(bytes int) int { return 1 + bytes/weightBytes }
 
-// UnackedEvent is an event that the client has not acknowledged.
+// UnackedEvent is an event that the client has not acknowledged, with its id in the queue.
 type UnackedEvent struct {
 	ID    int64
 	Event *Event
@@ -72,7 +72,7 @@ const (
 type Queue struct {
 	Reg  *realm.Queue
 	Next *Queue // another queue of the same user; the session sets it
-	// what session.Protocol needs to know of the registration, a pointer; the session sets it
+	// the options of the registration, a pointer: see session.Protocol.NewQueueOptions; the session sets it
 	Options      any
 	registeredAt realm.Seq
 	unacked      []UnackedEvent
@@ -83,7 +83,8 @@ type Queue struct {
 	heartbeatAt  int32           // when the waiting poll gets a heartbeat, in seconds of Server.elapsed
 	// when the last poll arrived or was answered, in the same seconds
 	lastContact int32
-	// The queue existed before this process: what its client has acknowledged is unknown until it polls.
+	// The queue existed before this process, or at another node. Until its client polls, it is unknown which events the
+	// client has acknowledged.
 	restored       bool
 	tickRequested  bool // an empty fact has been asked for
 	CloseRequested bool // the realm has been asked to close the queue
@@ -104,12 +105,12 @@ func New(reg *realm.Queue, now int64, restored bool) *Queue {
 }
 
 // add appends an event.
-func (q *Queue) add(h UnackedEvent) {
+func (q *Queue) add(e UnackedEvent) {
 	if q.unacked == nil {
 		q.unacked = q.inline[:0]
 	}
-	q.unacked = append(q.unacked, h)
-	q.newestID = max(q.newestID, h.ID)
+	q.unacked = append(q.unacked, e)
+	q.newestID = max(q.newestID, e.ID)
 }
 
 // Append adds the events that one fact has for this queue, under the ids (seq - registration) << 8 | k. first is the k
@@ -125,7 +126,7 @@ func (q *Queue) Append(seq realm.Seq, first int, events []*Event) {
 }
 
 // AppendEphemeral adds an event that has no fact. Its id is above every id in use and below the next fact's ids. It
-// reports false if no such id is left: the event is dropped, as a crash might have dropped it.
+// reports false if there is no such id; then the event is dropped, because ephemeral events may be lost.
 func (q *Queue) AppendEphemeral(seq realm.Seq, e *Event) bool {
 	base := int64(seq-q.registeredAt) << 8
 	id := max(q.newestID, q.ackedID, base-1) + 1
@@ -136,19 +137,19 @@ func (q *Queue) AppendEphemeral(seq realm.Seq, e *Event) bool {
 	return true
 }
 
-// ReplaceThrough replaces the events up to those of fact seq by those that fill appends.
-func (q *Queue) ReplaceThrough(seq realm.Seq, fill func()) {
+// ReplaceThrough replaces the events up to those of fact seq by the events that appendEvents adds with Append.
+func (q *Queue) ReplaceThrough(seq realm.Seq, appendEvents func()) {
 	n := sort.Search(len(q.unacked), func(i int) bool { return q.SeqOf(q.unacked[i].ID) > seq })
 	later := append([]UnackedEvent{}, q.unacked[n:]...)
 	q.unacked, q.inline = nil, [1]UnackedEvent{}
-	fill()
-	for _, h := range later {
-		q.add(h)
+	appendEvents()
+	for _, e := range later {
+		q.add(e)
 	}
 }
 
-// NeedsTick reports that an empty fact should be journaled, to make room for more ids of ephemeral events. It does so
-// once each time.
+// NeedsTick reports whether an empty fact should be journaled, after which there are further ids for ephemeral events.
+// It returns true only once until that fact has arrived.
 func (q *Queue) NeedsTick(seq realm.Seq) bool {
 	needed := max(q.newestID, q.ackedID) >= int64(seq-q.registeredAt)<<8+tickThreshold
 	first := needed && !q.tickRequested
@@ -186,7 +187,7 @@ func (q *Queue) acknowledge(last int64, seq realm.Seq) error {
 		return realm.BadRequest("An event newer than %d has already been pruned!", last)
 	}
 	if last == q.ackedID {
-		q.restored = false // its client has acknowledged nothing
+		q.restored = false // its client has acknowledged no event
 		return nil
 	}
 	n := len(q.unacked)
@@ -220,7 +221,7 @@ func (q *Queue) IsAhead(last int64, seq realm.Seq) bool {
 	return last > q.newestID && last > q.ackedID
 }
 
-// SetRestored says that the client may have acknowledged events at another node.
+// SetRestored records that the client may have acknowledged events at another node.
 func (q *Queue) SetRestored() { q.restored = true }
 
 // EndPoll returns the waiting poll, or nil. The poll does not wait any more.
@@ -276,7 +277,7 @@ func (q *Queue) Full() bool { return len(q.unacked) > MaxUnacked && !q.restored 
 // session actor has received.
 func (q *Queue) AckedThrough(seq realm.Seq) realm.Seq {
 	if q.restored {
-		return q.registeredAt // nothing else is known until the client polls
+		return q.registeredAt // it is unknown until the client polls
 	}
 	if len(q.unacked) == 0 {
 		return seq
@@ -284,7 +285,7 @@ func (q *Queue) AckedThrough(seq realm.Seq) realm.Seq {
 	return q.registeredAt + realm.Seq(q.unacked[0].ID>>8) - 1
 }
 
-// SeqOf returns the fact of an event, about: ephemeral events have the one before them.
+// SeqOf returns the fact of an event. For an ephemeral event it is the fact before it.
 func (q *Queue) SeqOf(id int64) realm.Seq { return q.registeredAt + realm.Seq(id>>8) }
 
 // Restored reports whether the queue existed before this process and its client has not polled since.

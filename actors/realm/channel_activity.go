@@ -3,25 +3,26 @@ package realm
 // recentActivityPeriod is the time after its last message in which a channel counts as active: 180 days.
 const recentActivityPeriod = 180 * secondsPerDay
 
-// recentlyActive reports whether a channel had a message in the last recentActivityPeriod and is not marked as quiet.
+// recentlyActive reports whether a channel had a message in the last recentActivityPeriod and is not marked as inactive
+// (Quiet).
 func (r *Realm) recentlyActive(c *Channel) bool {
 	return !c.Quiet && r.index.clock-c.LastActive <= recentActivityPeriod
 }
 
-// quietChannelsDue returns, once a day, a turn that marks channels as no longer recently active. Each turn takes at
-// most maxQuietedPerTurn of them; nil means that none is left today.
-func quietChannelsDue(r *Realm, now int64) func(*Turn) (any, error) {
-	if r.index.quietCheckDay == now/secondsPerDay {
+// inactiveChannelsDue returns, once a day, a turn that marks channels as no longer recently active. Each turn takes at
+// most maxInactivePerTurn of them; nil means that none is left today.
+func inactiveChannelsDue(r *Realm, now int64) func(*Turn) (any, error) {
+	if r.index.activityCheckDay == now/secondsPerDay {
 		return nil
 	}
 	f := &ChannelsQuieted{}
 	r.EachChannel(func(c *Channel) {
-		if len(f.Channels) < maxQuietedPerTurn && !c.Quiet && !c.Archived && now-c.LastActive > recentActivityPeriod {
+		if len(f.Channels) < maxInactivePerTurn && !c.Quiet && !c.Archived && now-c.LastActive > recentActivityPeriod {
 			f.Channels = append(f.Channels, c.ID)
 		}
 	})
 	if len(f.Channels) == 0 {
-		r.index.quietCheckDay = now / secondsPerDay
+		r.index.activityCheckDay = now / secondsPerDay
 		return nil
 	}
 	return func(t *Turn) (any, error) {
@@ -30,9 +31,9 @@ func quietChannelsDue(r *Realm, now int64) func(*Turn) (any, error) {
 	}
 }
 
-// maxQuietedPerTurn is the number of channels in one fact. Each channel is an event of its own. With 10,000 receivers,
+// maxInactivePerTurn is the number of channels in one fact. Each channel is an event of its own. With 10,000 receivers,
 // the event's list of users takes 26 kB in the row of unacknowledged events, and a snapshot encodes a row at once.
-const maxQuietedPerTurn = 10
+const maxInactivePerTurn = 10
 
 // ChannelsQuieted marks channels as no longer recently active.
 type ChannelsQuieted struct{ Channels []ChannelID }

@@ -121,7 +121,7 @@ func (c EditChannel) checkPrivacy(t *Turn, edit *channelEdit) error {
 func errContentAccess() *Refusal { return BadRequest("Channel content access is required.") }
 
 // errTopicCreation refuses to limit the creation of topics in a channel with protected history. Users there cannot see
-// all topics, so the refusal would tell them that an older topic does not exist.
+// all topics, so the refusal would reveal that an older topic does not exist.
 func errTopicCreation() *Refusal {
 	return BadRequest("Everyone must be allowed to create topics in a private channel with protected history.")
 }

@@ -232,16 +232,16 @@ func (x *leavingScan) unread(u UserID) ids.Set {
 		}
 		read = true
 	}
-	// left returns the messages of some that the user has not read.
-	left := func(some ids.Set) ids.Set {
+	// unreadOf returns the messages of a set that the user has not read.
+	unreadOf := func(messages ids.Set) ids.Set {
 		switch {
 		case !read:
-			return some
-		case some.SharesBitmap(x.all):
+			return messages
+		case messages.SharesBitmap(x.all):
 			return all
 		}
-		x.bytesRead += some.SizeBytes()
-		return ids.Intersection(some, all)
+		x.bytesRead += messages.SizeBytes()
+		return ids.Intersection(messages, all)
 	}
 	var parts []ids.Set // disjoint
 	n := 0
@@ -252,7 +252,7 @@ func (x *leavingScan) unread(u UserID) ids.Set {
 	}
 	received := func(c ChannelID, sent ids.Set) {
 		if s := x.SubscriptionOf(u, c); s != nil && len(s.Spans) > 0 {
-			sent = left(sent)
+			sent = unreadOf(sent)
 			for _, p := range s.Spans {
 				add(p.messagesWithin(sent))
 			}
@@ -263,7 +263,7 @@ func (x *leavingScan) unread(u UserID) ids.Set {
 		received(o.channel, o.ids)
 	}
 	if !x.fromOtherChannels.Empty() {
-		elsewhere := left(x.fromOtherChannels)
+		elsewhere := unreadOf(x.fromOtherChannels)
 		add(x.rowsWithin(u, &elsewhere))
 	}
 	if rd == nil || !rd.Rows.Intersects(all) && !rd.Lost.Intersects(all) {
@@ -288,12 +288,12 @@ func (x *leavingScan) hasReadAny(rd *MessageMarks) bool {
 		return false
 	}
 	for _, b := range rd.Behind {
-		meets, known := x.overlaps[b]
+		overlap, known := x.overlaps[b]
 		if !known {
-			meets = x.all.Intersects(x.small.backlogs.must(b).Messages)
-			x.overlaps[b] = meets
+			overlap = x.all.Intersects(x.small.backlogs.must(b).Messages)
+			x.overlaps[b] = overlap
 		}
-		if meets {
+		if overlap {
 			return true
 		}
 	}

@@ -25,7 +25,7 @@ type Channel struct {
 	Default         bool   // copy of the organization's list of default channels
 	LastActive      int64  // time of the last message, or of creation
 	Settings        GroupValues
-	Quiet           bool // clients know that it is no longer recently active
+	Quiet           bool // inactive: clients know that it is no longer recently active
 }
 
 // ChannelRules are the permission settings that every channel has.

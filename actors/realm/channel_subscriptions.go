@@ -15,7 +15,7 @@ type Subscriptions struct {
 	Stale bool   `msgpack:"-"` // Used must be computed again
 }
 
-// Subscription is one user's relation to one channel. It is kept when the user leaves.
+// Subscription is one user's relation to one channel. It remains when the user leaves.
 type Subscription struct {
 	Channel                                 ChannelID
 	Active                                  bool

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// CustomEmoji is the row of a custom emoji. Removed ones are kept, because old messages show them.
+// CustomEmoji is the row of a custom emoji. The rows of removed ones remain, because old messages show them.
 type CustomEmoji struct {
 	ID          int64
 	Name        string

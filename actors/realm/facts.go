@@ -196,7 +196,7 @@ var typeByNumber = map[uint16]any{
 	473: (*AttachmentGone)(nil),
 	474: (*AvatarChanged)(nil),
 	475: (*AvatarShown)(nil),
-	476: (*ThumbnailNoted)(nil),
+	476: (*ThumbnailStateChanged)(nil),
 
 	// 480-482 additional API keys
 	480: (*KeyAdded)(nil),

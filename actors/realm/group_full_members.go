@@ -6,9 +6,9 @@ import (
 )
 
 // Full members are the members whose account is older than the organization's waiting period, and all users with a
-// higher role. A user becomes a full member, or stops being one, only by a fact. So everything clients know about it
-// stays true until another event. The clock alone makes no user a full member: the fact that the waiting period is over
-// does.
+// higher role. A user becomes a full member, or stops being one, only by a fact. So the data of clients about full
+// members is correct until the next event. When a waiting period ends, the server records the fact FullMembersGrew; the
+// clock alone changes nothing.
 
 // FullMember reports whether the account is older than the organization's waiting period, or has a role above member.
 func (r *Realm) FullMember(u *User) bool {
@@ -58,7 +58,7 @@ func fullMembersDue(r *Realm, now int64) func(*Turn) (any, error) {
 	}
 	f := &FullMembersGrew{At: now}
 	var due []*User
-	// at 0 no fact has set the time: the clock decided until now, so there is no change to tell clients
+	// At 0 no fact has set the time. The clock decided until now, so clients need no event.
 	if at := r.Org().FullAt; at != 0 {
 		for _, u := range r.users.all() {
 			if u.Active && !u.System && u.Role == Member && !u.wasOldEnough(at, days) && u.wasOldEnough(now, days) {

@@ -43,7 +43,7 @@ const (
 	maxActiveEmailInvites = 20000              // in one organization
 	maxInviteTokens       = 8                  // valid links of one invitation: one for each time it was sent
 	inviteRetention       = 30 * secondsPerDay // seconds; while it is stored, its link says why it fails
-	minInviterAge         = 3 * secondsPerDay  // seconds; required where everyone may join unasked
+	minInviterAge         = 3 * secondsPerDay  // seconds; required if everyone may join without an invitation
 )
 
 // inviteRef identifies an invitation: the two kinds have separate ids.

@@ -27,7 +27,7 @@ func (c RequestPasswordReset) Decide(t *Turn) (Done, error) {
 }
 
 // CurrentReset returns the link that would reset the password of a user now and be valid until a time. It refuses times
-// that are over, and users that cannot reset a password.
+// in the past, and users that cannot reset a password.
 func (v View) CurrentReset(id UserID, until int64) (EmailedLink, error) {
 	u := v.Find(id)
 	switch {
@@ -49,7 +49,7 @@ func (v View) CurrentReset(id UserID, until int64) (EmailedLink, error) {
 type ResetPassword struct {
 	Link EmailedLink
 	Hash string // Argon2id in PHC form
-	// Notice returns the email that tells the user about the change; nil: none.
+	// Notice returns the email to the user about the change; nil: none.
 	Notice func(email, org string) Email
 }
 

@@ -10,7 +10,7 @@ import (
 // organization, and by an operator, or when it was not used for BrowserSessionSeconds.
 
 const (
-	// BrowserSessionSeconds is how long a session lasts after its last use (protocol).
+	// BrowserSessionSeconds is the lifetime of a session after its last use (protocol).
 	BrowserSessionSeconds = 14 * secondsPerDay
 	// browserSessionStep is the precision with which the last use is stored: a fact for each request would fill the
 	// journal.
@@ -21,7 +21,8 @@ const (
 	maxAgentBytes = 256
 	// BrowserSecretLength is the length of a session's secret in characters.
 	BrowserSecretLength = 32
-	// newAccountSeconds is how long after joining a login is part of the sign-up, so that no email tells about it.
+	// newAccountSeconds is the time after joining in which a login is part of the sign-up, so no email is sent about
+	// it.
 	newAccountSeconds = 60
 )
 
@@ -42,7 +43,7 @@ func (s *BrowserSession) Expires() int64 { return s.Used + BrowserSessionSeconds
 // RenewalTime returns the time from which a use of a session is recorded again.
 func (s *BrowserSession) RenewalTime() int64 { return s.Used + browserSessionStep }
 
-// RenewalDue reports whether the use of a session at a time is to be recorded.
+// RenewalDue reports whether a use of the session at this time must be recorded.
 func (s *BrowserSession) RenewalDue(now int64) bool { return now >= s.RenewalTime() }
 
 // BrowserSessions is the row with the sessions of one user, oldest first.
@@ -95,7 +96,7 @@ func (v View) OwnBrowserSession() *BrowserSession {
 type OpenBrowserSession struct {
 	LogIn
 	Agent, Address string
-	// Compose returns the email that tells the user about the login; nil: none.
+	// Compose returns the email to the user about the login; nil: none.
 	Compose func(LoginEmail) Email
 }
 

@@ -37,8 +37,8 @@ func ErrEmailedLink() *Refusal { return Missing("This link is not valid, or not 
 // SignUpOpen reports whether visitors can make an account without an invitation.
 func (v View) SignUpOpen() bool { return !v.OrgBool("invite_required") && !v.Org().Deactivated }
 
-// checkSignUp refuses addresses that may not sign up. It does not depend on existing accounts, so it tells
-// nothing about them.
+// checkSignUp refuses addresses that may not sign up. It does not depend on existing accounts, so it reveals nothing
+// about them.
 func (v View) checkSignUp(email string) error {
 	switch {
 	case !v.System:
@@ -54,7 +54,7 @@ func (v View) checkSignUp(email string) error {
 }
 
 // RequestSignUp asks for an email with the link to sign up. The owner of an address with an account gets an email that
-// says so: the answer does not tell visitors which addresses have accounts.
+// says so, because the answer must not reveal which addresses have accounts.
 type RequestSignUp struct {
 	Email   string
 	Compose func(link EmailedLink, known bool, org string) Email

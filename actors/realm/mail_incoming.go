@@ -10,7 +10,7 @@ type PostEmail struct {
 	Files       []SaveUpload // attachments, at most MaxEmailFiles
 }
 
-// MaxEmailFiles is how many attachments of one email are kept. The message has a link to each, within its 10,000
+// MaxEmailFiles is how many attachments of one email are stored. The message has a link to each, within its 10,000
 // characters.
 const MaxEmailFiles = 20
 

@@ -10,7 +10,7 @@ import (
 // sent to its recipients by email. A user gets no email if they read the message, or are active in a client, within
 // the delay of their settings. Until then each such message is an outbox job for each user.
 
-// sendsMissedEmails reports whether the server sends emails about a missed message at all.
+// sendsMissedEmails reports whether the server sends emails about a message to users that miss it.
 func (t *Turn) sendsMissedEmails(f *MessageSent) bool {
 	return t.env.EmailEnabled && f.Sender != WelcomeBot
 }

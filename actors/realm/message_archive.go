@@ -7,13 +7,13 @@ import (
 	"parley/actors/realm/ids"
 )
 
-// Messages that are deleted, by users or by the retention policy, go to the archive first. For a time that the operator
-// sets, the operator can restore them with everything that belongs to them. Then message_archive_purge.go deletes them
-// permanently, with their texts.
+// Messages that are deleted, by users or by the retention policy, are moved to the archive first. For a time that the
+// operator sets, the operator can restore them with everything that belongs to them. Then message_archive_purge.go
+// deletes them permanently, with their texts.
 //
 // An archived message has no effect on anything that users see. It is not in the blocks of messages and not in any
-// index, and its marks are kept with it. Only its text stays where it was. The search index still has the text; hits
-// that are not messages any more are ignored.
+// index, and its marks are stored with it. Only its text is not moved. The search index still has the text; hits that
+// are not messages any more are ignored.
 
 // DefaultArchiveDays is the default of the time for which deleted messages can be restored.
 const DefaultArchiveDays = 30
@@ -135,11 +135,11 @@ func (a *ArchivedMessages) extra(id int64) *MessageExtra {
 }
 
 // removeMessages removes messages from the row. The slices of the row may be shared, so they are replaced.
-func (a *ArchivedMessages) removeMessages(gone ids.Set) {
+func (a *ArchivedMessages) removeMessages(removed ids.Set) {
 	var encoded []byte
 	i := 0
 	a.Messages.Each(func(id int64) bool {
-		if !gone.Has(id) {
+		if !removed.Has(id) {
 			encoded = append(encoded, a.Encoded[i:i+encodedMessageSize]...)
 		}
 		i += encodedMessageSize
@@ -147,41 +147,40 @@ func (a *ArchivedMessages) removeMessages(gone ids.Set) {
 	})
 	var extras []ArchivedExtra
 	for _, x := range a.Extras {
-		if !gone.Has(int64(x.Message)) {
+		if !removed.Has(int64(x.Message)) {
 			extras = append(extras, x)
 		}
 	}
 	var marks []ArchivedMarks
 	for _, x := range a.Marks {
-		left := ArchivedMarks{User: x.User}
-		some := false
+		left, empty := ArchivedMarks{User: x.User}, true
 		for i, pair := range x.sets(&MessageMarks{}) {
 			set := left.sets(&MessageMarks{})[i][0]
-			*set = ids.Difference(*pair[0], gone)
-			some = some || !set.Empty()
+			*set = ids.Difference(*pair[0], removed)
+			empty = empty && set.Empty()
 		}
-		if some {
+		if !empty {
 			marks = append(marks, left)
 		}
 	}
-	a.Messages = ids.Difference(a.Messages, gone)
+	a.Messages = ids.Difference(a.Messages, removed)
 	a.Encoded, a.Extras, a.Marks = encoded, extras, marks
 }
 
 // archiveMessages records that messages are deleted: groups of messages of one conversation each. All are direct, or
-// all are in one channel. Files that only they used go to the archive, too.
+// all are in one channel. Files that only they used are moved to the archive, too.
 func (t *Turn) archiveMessages(groups []ArchivedGroup, reason ArchiveReason, by UserID) {
 	f := &MessagesArchived{Row: t.nextID("archived messages"), Reason: reason, By: by, At: t.Now, Groups: groups}
 	f.Archive = archiveName(t.Now, reason, groups[0].Channel, by)
 	var paths []string
-	var gone ids.Set
+	var deleted ids.Set
 	for _, g := range groups {
 		for _, id := range g.IDs {
-			gone.Add(int64(id))
+			deleted.Add(int64(id))
 			paths = append(paths, t.extraOrEmpty(id).Attachments...)
 		}
 	}
-	f.Uploads = t.uploadsOnlyUsedBy(gone, paths)
+	f.Uploads = t.uploadsOnlyUsedBy(deleted, paths)
 	t.recordWithVisibility(f)
 }
 
@@ -218,7 +217,7 @@ type MessagesArchived struct {
 	By      UserID // 0: the retention policy
 	At      int64
 	Groups  []ArchivedGroup // in the order of their events; at most maxHiddenPerFact messages
-	Uploads []int64         // files that only these messages used: they go to the archive, too
+	Uploads []int64         // files that only these messages used: they are moved to the archive, too
 }
 
 // ArchivedGroup is deleted messages of one conversation.
@@ -250,9 +249,9 @@ func (f *MessagesArchived) apply(r *Realm) {
 		g := &f.Groups[i]
 		before.audiences = append(before.audiences, r.deletionAudience(g.Channel, g.IDs, f.By))
 	}
-	gone := f.messages()
-	row := &ArchivedMessages{Archive: f.Archive, At: f.At, Messages: gone}
-	gone.Each(func(n int64) bool {
+	deleted := f.messages()
+	row := &ArchivedMessages{Archive: f.Archive, At: f.At, Messages: deleted}
+	deleted.Each(func(n int64) bool {
 		id := MessageID(n)
 		m := r.changeMessage(id)
 		row.Encoded = appendMessage(row.Encoded, m)
@@ -266,8 +265,8 @@ func (f *MessagesArchived) apply(r *Realm) {
 		*m = message{}
 		return true
 	})
-	r.recordShownDeletion(gone)
-	row.Marks = r.takeMarks(gone, &before.stars, before.audiences)
+	r.recordShownDeletion(deleted)
+	row.Marks = r.takeMarks(deleted, &before.stars, before.audiences)
 	for _, id := range f.Uploads {
 		u := r.small.uploads.must(id)
 		before.uploads = append(before.uploads, removedUploadRef{id, u.Owner})
@@ -277,9 +276,9 @@ func (f *MessagesArchived) apply(r *Realm) {
 }
 
 // recordShownDeletion records that notifications of deleted messages may be shown on users' devices.
-func (r *Realm) recordShownDeletion(gone ids.Set) {
+func (r *Realm) recordShownDeletion(deleted ids.Set) {
 	for u, s := range r.small.shownNotifications.all() {
-		if s.Messages.Intersects(gone) {
+		if s.Messages.Intersects(deleted) {
 			r.small.staleNotifications[u] = struct{}{}
 		}
 	}
@@ -287,11 +286,11 @@ func (r *Realm) recordShownDeletion(gone ids.Set) {
 
 // takeMarks removes all users' marks of messages and returns them. It adds to stars the users that lose a star and are
 // in none of the audiences.
-func (r *Realm) takeMarks(gone ids.Set, stars *removedStars, audiences [][]UserID) (out []ArchivedMarks) {
+func (r *Realm) takeMarks(deleted ids.Set, stars *removedStars, audiences [][]UserID) (out []ArchivedMarks) {
 	var users []UserID
 	for u, rd := range r.marks.all() {
-		if rd.Rows.Intersects(gone) || rd.Starred.Intersects(gone) || rd.Collapsed.Intersects(gone) ||
-			rd.Lost.Intersects(gone) {
+		if rd.Rows.Intersects(deleted) || rd.Starred.Intersects(deleted) || rd.Collapsed.Intersects(deleted) ||
+			rd.Lost.Intersects(deleted) {
 			users = append(users, u)
 		}
 	}
@@ -299,12 +298,12 @@ func (r *Realm) takeMarks(gone ids.Set, stars *removedStars, audiences [][]UserI
 	for _, u := range users {
 		notified := slices.ContainsFunc(audiences, func(to []UserID) bool { return containsSorted(to, u) })
 		if !notified {
-			stars.add(r, u, gone, nil)
+			stars.add(r, u, deleted, nil)
 		}
 		x, rd := ArchivedMarks{User: u}, r.marks.change(u)
 		for _, pair := range x.sets(rd) {
-			*pair[0] = ids.Intersection(*pair[1], gone)
-			pair[1].Subtract(gone)
+			*pair[0] = ids.Intersection(*pair[1], deleted)
+			pair[1].Subtract(deleted)
 		}
 		out = append(out, x)
 	}
@@ -409,11 +408,11 @@ func (n *smallTables) indexArchivedUpload(u *Upload, sign int) {
 }
 
 // removeArchived removes messages from a row of the archive, and the row and the archive if nothing is left.
-func (r *Realm) removeArchived(number int64, gone ids.Set) {
+func (r *Realm) removeArchived(number int64, removed ids.Set) {
 	row := r.small.archived.change(number)
 	r.small.indexArchived(row, -1)
 	before := row.Messages.Len()
-	row.removeMessages(gone)
+	row.removeMessages(removed)
 	r.small.indexArchived(row, 1)
 	a := r.small.archives.change(row.Archive)
 	a.Messages -= before - row.Messages.Len()

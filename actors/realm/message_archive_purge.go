@@ -8,7 +8,7 @@ import (
 
 // Messages whose time in the archive is over are purged: their rows, texts and files are deleted permanently, except
 // those under a legal hold. The disk still has the bytes until the store has compacted the range of the purged texts.
-// The rows of PurgedTexts have that range, so that a restart forgets none. The same is true of old texts that a full
+// The rows of PurgedTexts have that range, so the task survives a restart. The same is true of old texts that a full
 // edit history has lost.
 
 // Limits of purging.
@@ -21,8 +21,8 @@ const (
 	// maxPurgeRowsScanned is how many rows of the archive one turn looks at, a hundred messages each: rows under a
 	// legal hold are skipped. About a millisecond.
 	maxPurgeRowsScanned = 100
-	// purgeInterval is the time between two looks at the whole archive, in seconds: rows under a legal hold are looked
-	// at each time.
+	// purgeInterval is the time between two checks of the whole archive, in seconds: each includes the rows under a
+	// legal hold.
 	purgeInterval = 3600
 )
 

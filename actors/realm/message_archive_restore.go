@@ -29,7 +29,7 @@ func (c RestoreArchive) Decide(t *Turn) (int, error) {
 		for _, number := range t.small.archived.keys() {
 			row := t.small.archived.must(number)
 			if row.Messages.Has(int64(c.Message)) {
-				if err := t.checkKept(row, int64(c.Message)); err != nil {
+				if err := t.checkNotExpired(row, int64(c.Message)); err != nil {
 					return 0, err
 				}
 				t.restoreMessages(number, ids.SetOf(c.Message))
@@ -45,7 +45,7 @@ func (c RestoreArchive) Decide(t *Turn) (int, error) {
 	first, _ := a.Rows.Min()
 	row := t.small.archived.must(first)
 	oldest, _ := row.Messages.Min()
-	if err := t.checkKept(row, oldest); err != nil {
+	if err := t.checkNotExpired(row, oldest); err != nil {
 		return 0, err
 	}
 	n := a.Messages
@@ -53,8 +53,8 @@ func (c RestoreArchive) Decide(t *Turn) (int, error) {
 	return n, nil
 }
 
-// checkKept refuses to restore a message that the retention policy would delete again at once.
-func (t *Turn) checkKept(row *ArchivedMessages, id int64) error {
+// checkNotExpired refuses to restore a message that the retention policy would delete again at once.
+func (t *Turn) checkNotExpired(row *ArchivedMessages, id int64) error {
 	m := row.message(id)
 	days := t.retentionDays(ChannelID(m.channel))
 	if days < 0 || int64(m.time)+days*secondsPerDay > t.Now {
@@ -142,17 +142,17 @@ func (t *Turn) restoreMessages(number int64, messages ids.Set) {
 	t.recordFirstMessages(first)
 }
 
-// MessagesRestored says that messages are back from the archive.
+// MessagesRestored says that messages were restored from the archive.
 type MessagesRestored struct {
 	Row     int64
 	IDs     ids.Set
-	Uploads []int64 // files that are back, too
+	Uploads []int64 // files that were restored with them
 }
 
 func (*MessagesRestored) keepsMarkdownConfig() {}
 
 func (f *MessagesRestored) apply(r *Realm) {
-	row, kept := r.small.archived.must(f.Row), r.savePriorState()
+	row, prior := r.small.archived.must(f.Row), r.savePriorState()
 	f.IDs.Each(func(n int64) bool {
 		id, m := MessageID(n), row.message(n)
 		b := r.blocks.ensure(n / blockSize)
@@ -163,27 +163,27 @@ func (f *MessagesRestored) apply(r *Realm) {
 		}
 		r.indexMessage(id, r.message(id))
 		if m.channel == 0 {
-			kept.conversations.Add(int64(m.conversation))
+			prior.conversations.Add(int64(m.conversation))
 		} else {
-			kept.channels.Add(int64(m.channel))
+			prior.channels.Add(int64(m.channel))
 		}
 		return true
 	})
 	for _, x := range row.Marks {
-		restored, some := ArchivedMarks{User: x.User}, false
+		restored, empty := ArchivedMarks{User: x.User}, true
 		for i, pair := range x.sets(&MessageMarks{}) {
 			set := restored.sets(&MessageMarks{})[i][0]
 			*set = ids.Intersection(*pair[0], f.IDs)
-			some = some || !set.Empty()
+			empty = empty && set.Empty()
 		}
-		if !some {
+		if empty {
 			continue
 		}
 		rd := r.marks.ensure(x.User)
 		for _, pair := range restored.sets(rd) {
 			pair[1].Union(*pair[0])
 		}
-		kept.marks = append(kept.marks, restored)
+		prior.marks = append(prior.marks, restored)
 	}
 	for _, id := range f.Uploads {
 		r.restoreUpload(r.small.archivedUploads.must(id))

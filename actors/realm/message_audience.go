@@ -129,12 +129,12 @@ func (r *Realm) deletionAudience(c ChannelID, messages []MessageID, by UserID) [
 // and members of the direct conversations, ascending.
 func (r *Realm) restoredAudience() []UserID {
 	var out []UserID
-	kept := r.priorState()
-	kept.channels.Each(func(c int64) bool {
+	prior := r.priorState()
+	prior.channels.Each(func(c int64) bool {
 		out = append(out, r.subscribersAudience(ChannelID(c))...)
 		return true
 	})
-	kept.conversations.Each(func(c int64) bool {
+	prior.conversations.Each(func(c int64) bool {
 		out = append(out, r.usersAudience(r.conversations.must(DirectConversationID(c)).Members...)...)
 		return true
 	})

@@ -146,7 +146,7 @@ func (f *MessagesDeleted) Erased() []BodyRef { return allVersions(f.IDs, f.Versi
 func (f *MessagesDeleted) apply(r *Realm) {
 	before := r.savePriorState()
 	before.audiences = [][]UserID{r.deletionAudience(f.Channel, f.IDs, f.By)}
-	gone := ids.SetOf(f.IDs...)
+	deleted := ids.SetOf(f.IDs...)
 	for _, id := range f.IDs {
 		m := r.changeMessage(id)
 		r.unindexMessage(id, m)
@@ -156,8 +156,8 @@ func (f *MessagesDeleted) apply(r *Realm) {
 		}
 		*m = message{}
 	}
-	r.recordShownDeletion(gone)
-	r.takeMarks(gone, &before.stars, before.audiences)
+	r.recordShownDeletion(deleted)
+	r.takeMarks(deleted, &before.stars, before.audiences)
 }
 
 func (f *MessagesDeleted) notices(r *Realm) []Notice {
@@ -175,12 +175,12 @@ func (f *MessagesDeleted) notices(r *Realm) []Notice {
 type removedStars map[UserID]ids.Set
 
 // add records the stars that user u loses, unless the user is in the audience of the deletion.
-func (s *removedStars) add(r *Realm, u UserID, gone ids.Set, audience []UserID) {
+func (s *removedStars) add(r *Realm, u UserID, deleted ids.Set, audience []UserID) {
 	marks := r.marks.find(u)
 	if marks == nil || !r.index.usersWithQueues.Has(int64(u)) || containsSorted(audience, u) {
 		return
 	}
-	if stars := ids.Intersection(marks.Starred, gone); !stars.Empty() {
+	if stars := ids.Intersection(marks.Starred, deleted); !stars.Empty() {
 		if *s == nil {
 			*s = removedStars{}
 		}

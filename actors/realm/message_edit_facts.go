@@ -35,7 +35,7 @@ func (p *messageEdit) record(t *Turn) Edited {
 	}
 	topic := p.topicAfter()
 	m := &MessageMove{IDs: p.ids, From: from.ID, To: p.targetChannel.ID, FromTopic: p.info.Topic, TopicName: topic,
-		TopicChanged: p.Topic != nil, Toggle: p.resolveToggle, Mode: p.Mode, KeepMoves: MaxMovesKept}
+		TopicChanged: p.Topic != nil, Toggle: p.resolveToggle, Mode: p.Mode, KeepMoves: MaxMovesInHistory}
 	m.Topic, m.NewTopic = t.topicIDFor(m.To, topic)
 	if m.TopicChanged {
 		m.Links = t.topicLinks(topic)
@@ -89,7 +89,7 @@ func (t *Turn) contentEdit(p *messageEdit) *ContentEdit {
 		TopicMentioned: probe.TopicMentioned,
 		Alerted:        probe.Alerted,
 		Body:           p.Content.Body,
-		Forgotten:      textsToForget(t.extraOrEmpty(p.Message).History),
+		Forgotten:      versionsToErase(t.extraOrEmpty(p.Message).History),
 	}
 }
 

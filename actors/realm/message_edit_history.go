@@ -6,23 +6,23 @@ import "slices"
 // one member could fill the disk and the answers of all readers by editing or moving one message. At the limit the
 // history loses its second oldest edit or move, so it always shows the first text and the first topic.
 const (
-	MaxTextsKept = 100 // edits of the text
-	MaxMovesKept = 100 // moves to another topic or channel
+	MaxTextEditsInHistory = 100 // edits of the text
+	MaxMovesInHistory     = 100 // moves to another topic or channel
 )
 
 // maxTextVersion is the highest version of a message's text. Versions are 16-bit numbers in rows and facts.
 const maxTextVersion = 1<<16 - 1
 
-// textsToForget returns the versions that a history loses when an edit is added to it. It includes versions between
+// versionsToErase returns the versions that a history loses when an edit is added to it. It includes versions between
 // them that were only rendered again.
-func textsToForget(history []Revision) (out []uint16) {
+func versionsToErase(history []Revision) (out []uint16) {
 	var edits []uint16
 	for _, r := range history {
 		if r.Content {
 			edits = append(edits, r.Version)
 		}
 	}
-	surplus := len(edits) + 1 - MaxTextsKept
+	surplus := len(edits) + 1 - MaxTextEditsInHistory
 	if surplus <= 0 {
 		return nil
 	}

@@ -275,7 +275,7 @@ func (r *Realm) addUnreadDetails(e *FlagsEvent, u UserID) {
 	e.At = make([]uint32, 0, e.IDs.Len())
 	mutes := r.muteSettingsOf(u)
 	rd := r.marks.find(u)
-	topics, talks := map[TopicID]uint32{}, map[DirectConversationID]uint32{} // index into Places
+	topics, conversations := map[TopicID]uint32{}, map[DirectConversationID]uint32{} // index into Places
 	near := messageLookup{Realm: r}
 	e.IDs.Each(func(n int64) bool {
 		id := MessageID(n)
@@ -289,9 +289,9 @@ func (r *Realm) addUnreadDetails(e *FlagsEvent, u UserID) {
 				p.Unmuted = !mutes.isMuted(p.Channel, p.Topic)
 				topics[m.topic], e.Places = at, append(e.Places, p)
 			}
-		} else if at, known = talks[m.conversation]; !known {
+		} else if at, known = conversations[m.conversation]; !known {
 			at = uint32(len(e.Places))
-			talks[m.conversation], e.Places = at, append(e.Places,
+			conversations[m.conversation], e.Places = at, append(e.Places,
 				UnreadPlace{Unmuted: true, People: excludeUsers(r.conversations.must(m.conversation).Members, u)})
 		}
 		e.At = append(e.At, at)

@@ -8,7 +8,7 @@ import (
 )
 
 // A legal hold keeps messages in the archive for as long as it exists, whether a user or the retention policy deleted
-// them. Users notice nothing of it.
+// them. Users cannot see it.
 
 // LegalHold is the row of one hold: on the messages of a user, which includes direct messages to them, or of a channel.
 type LegalHold struct {

@@ -45,7 +45,7 @@ func (t *Turn) checkGroupMentions(me *User, x ContentInfo) error {
 	return nil
 }
 
-// GroupDisplayName returns a group's name as people read it. System groups have a name of their own for this.
+// GroupDisplayName returns a group's name for display. System groups have a separate display name.
 func GroupDisplayName(g *Group) string {
 	if g.System && int(g.ID) <= len(SystemGroups) {
 		return SystemGroups[g.ID-1].Display

@@ -6,8 +6,8 @@ import (
 	"parley/actors/realm/ids"
 )
 
-// Messages that moved from channel to channel remember where they were sent: the users that were subscribed to that
-// channel at that time received them.
+// Messages that moved from channel to channel store the channel to which they were sent: the users that were subscribed
+// to that channel at that time received them.
 
 // originPart is a set of messages that were sent to the same channel, wherever they are now.
 type originPart struct {

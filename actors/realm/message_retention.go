@@ -4,12 +4,13 @@ import (
 	"parley/actors/realm/ids"
 )
 
-// The organization and each channel may limit how long messages are kept, in days (message_retention_days). Direct
-// messages follow the organization's limit. Older messages are deleted: they go to the archive, see message_archive.go.
+// The organization and each channel may limit for how many days messages are stored (message_retention_days). Direct
+// messages follow the organization's limit. Older messages are deleted: they are moved to the archive, see
+// message_archive.go.
 //
 // The server looks for due messages by itself, the oldest first. Messages of a conversation have ascending times, so
-// only its oldest messages are looked at. Nothing of this is stored: after a restart the search begins again, and a
-// message that is gone is not found again.
+// only its oldest messages are looked at. The progress is not stored: after a restart the search begins again, and does
+// not find messages that were deleted before.
 
 // Limits of retention. With them a million messages that become due at once take 4 minutes in small channels, and 3
 // hours in one with 10,000 connected subscribers. Other turns wait at most a few milliseconds.
@@ -30,7 +31,7 @@ const (
 	maxRetentionDeliveries = 100_000
 	// maxRetentionScan is how many channels and conversations one turn looks at: about half a millisecond.
 	maxRetentionScan = 2000
-	// retentionInterval is the time between two looks at all conversations, in seconds.
+	// retentionInterval is the time between two checks of all conversations, in seconds.
 	retentionInterval = 60
 )
 
@@ -44,7 +45,7 @@ type retentionProgress struct {
 	lag          int64 // how long the message found last has been due, in seconds; 0: none is due
 }
 
-// retentionDays returns for how many days messages of a channel, or direct messages, are kept; -1: no limit.
+// retentionDays returns for how many days messages of a channel, or direct messages, are stored; -1: no limit.
 func (r *Realm) retentionDays(c ChannelID) int64 {
 	if c != 0 {
 		if days := r.channels.must(c).Retention; days != nil {

@@ -8,7 +8,7 @@ import (
 	"parley/actors/realm/ids"
 )
 
-// maxScheduledPerUser is how many scheduled messages one user may have: the text of each is kept in memory.
+// maxScheduledPerUser is how many scheduled messages one user may have: the text of each is in memory.
 const maxScheduledPerUser = 1000
 
 // maxDeliveryDelay is how many seconds after its time a scheduled message may still be sent. Later it fails (protocol).

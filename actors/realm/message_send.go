@@ -185,7 +185,8 @@ func (r *Realm) knowsChannel(me *User, c *Channel) bool {
 	return me.System || r.hasMetadataAccess(me, c) || me.BotOwner != 0 && r.Subscribed(me.BotOwner, c.ID)
 }
 
-// checkMaySend refuses users who may not post in the channel at all. It checks the posting group first, then access.
+// checkMaySend refuses users who may not post in any topic of the channel. It checks the posting group first, then
+// access.
 func (r *Realm) checkMaySend(me *User, c *Channel) error {
 	if me.System {
 		return nil
@@ -332,7 +333,7 @@ func escapeHTML(s string) string {
 	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "'", "&#x27;").Replace(s)
 }
 
-// WarnBotOwner tells a bot's owner that the bot wrote to a channel that does not exist.
+// WarnBotOwner notifies a bot's owner that the bot wrote to a channel that does not exist.
 type WarnBotOwner struct{ Channel string }
 
 func (c WarnBotOwner) Decide(t *Turn) (Done, error) {
@@ -343,8 +344,8 @@ func (c WarnBotOwner) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
-// WarnBotOwnerOfPayload tells a bot's owner that a service sent a request from which no message could be made. Of each
-// kind there is at most one warning a day.
+// WarnBotOwnerOfPayload notifies a bot's owner that a service sent a request from which no message could be made. Of
+// each kind there is at most one warning a day.
 type WarnBotOwnerOfPayload struct {
 	Service, Display string
 	Kind             string // a name for requests of the same fault

@@ -5,7 +5,7 @@ import "slices"
 // maxTypingAudience is the largest number of subscribers for which typing in a channel is sent (protocol).
 const maxTypingAudience = 100
 
-// SendTyping asks to tell others that the caller starts or stops writing a message.
+// SendTyping asks to notify others that the caller starts or stops writing a message.
 type SendTyping struct {
 	Stop      bool
 	ToChannel bool
@@ -90,7 +90,7 @@ type Typing struct {
 
 func (*Typing) EventType() string { return "typing" }
 
-// SendEditTyping asks to tell others that the caller starts or stops editing a message.
+// SendEditTyping asks to notify others that the caller starts or stops editing a message.
 type SendEditTyping struct {
 	Message MessageID
 	Stop    bool

@@ -106,14 +106,14 @@ func (v View) Unread() UnreadMessages {
 
 // scan tests the messages of a set, newest first, at most limit of them. It reports whether it found enough or tested
 // all.
-func (f *UnreadMessages) scan(p *readerAccess, among *ids.Set, limit int) bool {
+func (f *UnreadMessages) scan(p *readerAccess, candidates *ids.Set, limit int) bool {
 	messages := messageLookup{Realm: p.Realm}
-	end := among.Len()
+	end := candidates.Len()
 	for lo, hi := 0, end; hi > 0; hi = lo {
 		if lo = max(0, hi-unreadScanStep, end-limit); lo == hi {
 			return false
 		}
-		for _, id := range slices.Backward(among.Slice(lo, hi)) {
+		for _, id := range slices.Backward(candidates.Slice(lo, hi)) {
 			m := messages.message(id)
 			if m == nil || !p.countsAsUnread(id, m) {
 				continue
@@ -328,11 +328,11 @@ func (v View) Starred() []MessageID {
 
 // newestWithRows returns the n newest messages of a set that the caller has rows of, ascending. It tests at most limit
 // messages, and reports whether that was enough.
-func (v View) newestWithRows(among ids.Set, n, limit int) (ids []MessageID, enough bool) {
+func (v View) newestWithRows(candidates ids.Set, n, limit int) (ids []MessageID, enough bool) {
 	p := readerAccess{View: v, reader: v.Me()}
 	p.load()
 	messages := messageLookup{Realm: v.Realm}
-	among.EachBackward(func(x int64) bool {
+	candidates.EachBackward(func(x int64) bool {
 		if limit--; limit < 0 {
 			return false
 		}

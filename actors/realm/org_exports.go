@@ -259,8 +259,8 @@ type ExportConsentEvent struct {
 
 func (*ExportConsentEvent) EventType() string { return "realm_export_consent" }
 
-// consentNotices tells administrators whether a reactivated account consents to exports. No other event contains it,
-// and none does for a new account (protocol).
+// consentNotices returns the events to administrators about whether a reactivated account consents to exports. No other
+// event contains it, and none does for a new account (protocol).
 func (r *Realm) consentNotices(u *User) []Notice {
 	to := r.humanAdminsAudience()
 	if u.IsBot() || len(to) == 0 {

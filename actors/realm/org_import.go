@@ -274,7 +274,7 @@ func (x *Import) conversation(people []UserID) DirectConversationID {
 	return id
 }
 
-// receive notes the recipients of a message, and their flags.
+// receive records the recipients of a message, and their flags.
 func (x *Import) receive(in *ImportedMessage) {
 	origin := in.Channel
 	if in.Extra.SentTo != 0 {

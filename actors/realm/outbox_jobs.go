@@ -20,7 +20,7 @@ const (
 	OutboxPush          OutboxJobKind = 3 // show a message on a user's devices
 	OutboxPushRemoval   OutboxJobKind = 4 // remove messages from a user's devices
 	OutboxMissedMessage OutboxJobKind = 5 // email a message to a user that does not read it in time
-	// OutboxRegistration tells the push bouncer about a user's devices.
+	// OutboxRegistration sends the push bouncer a change of a user's devices.
 	OutboxRegistration OutboxJobKind = 6
 	OutboxPreview      OutboxJobKind = 7 // fetch the pages a message links to, and show their previews
 )
@@ -37,7 +37,7 @@ type OutboxJob struct {
 	Told    Seq       // number of the message's fact
 	Group   GroupID   // the group that mentions the user; 0: mentioned by name
 	Gone    []MessageID
-	// Registration is the change of a user's devices to tell the push bouncer.
+	// Registration is the change of a user's devices for the push bouncer.
 	Registration *DeviceRegistration
 	Version      uint16 // of the text whose links are previewed
 }
@@ -60,8 +60,8 @@ type Email struct {
 // LinkPlaceholder is the place in a stored email of a link that must not be stored.
 const LinkPlaceholder = "{link}"
 
-// Limits of outbox jobs of an organization. Above them new jobs are dropped and logged. Jobs that old are of little
-// use, and memory must not grow while an external service is down.
+// Limits of outbox jobs of an organization. Above them new jobs are dropped and logged, because memory must not grow
+// while an external service is down.
 const (
 	MaxEmails             = 10_000 // a few hundred bytes each
 	MaxWebhookCalls       = 1000
@@ -74,8 +74,8 @@ const (
 	// maxMissedPerUser limits the messages that wait to be emailed to one user. A user that missed more will look at
 	// the messages themselves.
 	maxMissedPerUser = 50
-	// maxShownPerUser limits the messages of one user that are remembered as shown on devices; the newest ones are
-	// kept. The user has probably dismissed older ones.
+	// maxShownPerUser limits the messages of one user that are stored as shown on devices. Older ones are dropped: the
+	// user has probably dismissed their notifications.
 	maxShownPerUser = 1000
 	// maxPushRemovals is the number of messages that one notification removes. Apple's notifications are limited to 4
 	// kB (protocol).
@@ -263,7 +263,7 @@ const maxNotifiedPerTurn = 250
 
 // addMessageOutboxJobs records the outbox jobs of a message that was just sent. If very many users may have to be
 // notified, a job of several turns does it. The number of such jobs is limited; above the limit the notifications are
-// dropped, as they would be for lack of room in the outbox.
+// dropped, as they would be if the outbox were full.
 func (t *Turn) addMessageOutboxJobs(f *MessageSent) {
 	calls := slices.Concat(t.serviceJobs(f), t.previewJobs(f.ID, 0, t.users.must(f.Sender), f.Content))
 	users := ids.Union(t.pushCandidates(f), t.missedEmailCandidates(f))

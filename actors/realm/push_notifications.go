@@ -56,7 +56,7 @@ func (t *Turn) pushCandidates(f *MessageSent) ids.Set {
 // notificationSettings are the names of a user's settings that decide about one kind of notification (push or email).
 type notificationSettings struct {
 	personal    string // for direct messages and mentions
-	alternative string // without this setting and personal, no notification at all; "" checks neither
+	alternative string // if this setting and personal are both off, there is no notification; "" checks neither
 	followed    string // for all messages in followed topics
 	channel     string // for all messages in channels; the subscription may override it
 	override    func(*Subscription) *bool

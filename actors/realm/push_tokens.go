@@ -77,7 +77,7 @@ func (v View) NotifiedPushTokens(u UserID) []PushToken {
 	})
 }
 
-// AddPushToken asks to notify a device. A known token is not changed, but the push bouncer is told again, because it
+// AddPushToken asks to notify a device. A known token is not changed, but it is sent to the push bouncer again, which
 // may have lost it.
 type AddPushToken struct {
 	Kind       PushKind

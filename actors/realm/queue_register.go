@@ -209,9 +209,9 @@ func (f *QueueClosed) notices(*Realm) []Notice { return []Notice{{To: []UserID{f
 func (*QueueClosed) EventType() string { return "" }
 
 // QueuesCaughtUp says that one session actor's queues have fetched all events up to a fact number: each of their
-// clients has polled since the server started. Events up to there need not be kept for them. It changes no state and
-// sends no event. Without it, a server that is killed repeatedly would keep all events, because not all clients poll
-// in each of its short runs.
+// clients has polled since the server started. The server need not store events up to there for them. It changes no
+// state and sends no event. Without it, a server that is killed repeatedly would store all events, because not all
+// clients poll in each of its short runs.
 type QueuesCaughtUp struct {
 	Actor, Actors int // index of the session actor and their number; with another number of them the fact is ignored
 	Through       Seq

@@ -122,8 +122,8 @@ type Notice struct {
 	PublicOnly bool
 }
 
-// Publication is the notices of one fact, on the way to the session actors. Seq is the number of the fact. An ephemeral
-// event has no fact: its publication has the number of the fact before it.
+// Publication is the notices of one fact, as they are sent to the session actors. Seq is the number of the fact. An
+// ephemeral event has no fact: its publication has the number of the fact before it.
 type Publication struct {
 	Seq       Seq
 	Ephemeral bool
@@ -192,8 +192,8 @@ type Caller struct {
 	// Request is the id of the request, if its sender can ask later whether it was carried out; at most MaxRequestID
 	// bytes. It is written with the facts.
 	Request string
-	// Edge is the connection that the request came from, if another node passed it on: an event queue that the request
-	// opens is kept by that node.
+	// Edge is the connection that the request came from, if another node passed it on: that node hosts an event queue
+	// that the request opens.
 	Edge string
 }
 
@@ -324,8 +324,8 @@ func RunSequentially(parts ...func()) {
 	}
 }
 
-// Ticked is a fact without content. Ephemeral events are numbered behind the last fact; a new fact number makes room
-// for more of them.
+// Ticked is a fact without content. Ephemeral events are numbered behind the last fact; after a new fact there are
+// further ids for them.
 type Ticked struct{}
 
 func (*Ticked) apply(*Realm)                {}
@@ -334,7 +334,7 @@ func (f *Ticked) notices(r *Realm) []Notice { return []Notice{{To: r.everyoneAud
 // EventType returns "": sessions need only the number.
 func (*Ticked) EventType() string { return "" }
 
-// Tick records an empty fact that reaches every queue, to make room for more ephemeral event ids.
+// Tick records an empty fact that reaches every queue, after which there are further ids for ephemeral events.
 func (t *Turn) Tick() error {
 	t.Record(&Ticked{})
 	return nil

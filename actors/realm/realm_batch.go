@@ -42,7 +42,7 @@ type Request struct {
 	Seq Seq // the last fact of the turn
 }
 
-// AnyEpoch is the epoch that a process names to claim a realm in any case.
+// AnyEpoch, as the expected epoch of a claim, makes the claim succeed with every present epoch.
 const AnyEpoch = math.MaxUint64
 
 // Claimed is the state of a realm when a process became its owner.

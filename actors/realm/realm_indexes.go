@@ -37,7 +37,7 @@ type indexes struct {
 	conversationByMembers map[string]DirectConversationID // by conversationKey
 	conversationsOf       map[UserID][]DirectConversationID
 	mailTokens            map[mailKey]string
-	quietCheckDay         int64 // day of the last check for quiet channels, counted from 1970
+	activityCheckDay      int64 // day of the last search for inactive channels, in days since 1970
 
 	// Messages.
 	bySender                            map[UserID]*ids.Set

@@ -30,8 +30,8 @@ func findUnprintable(s string) (int, bool) {
 }
 
 // findSpoofing is findUnprintable for names of accounts, channels, folders and groups: they also must not contain
-// controls of the text direction. With these a name could be shown as another one, and turn around the text behind
-// it. Topics may contain them, as messages may: a topic claims no identity.
+// controls of the text direction. With these a name could be shown as another one, and turn around the text behind it.
+// Topics and messages may contain them, because they do not identify a user or channel.
 func findSpoofing(s string) (int, bool) {
 	n := 0
 	for _, c := range s {

@@ -1,6 +1,6 @@
 package realm
 
-// Setting is one row of a settings table. The rows drive the form, the fact, the event and the test of each setting.
+// Setting is one row of a settings table. Form, fact, event and test of each setting are derived from it.
 type Setting struct {
 	Name       string
 	Default    any   // bool, int64, string or nil: the stored types

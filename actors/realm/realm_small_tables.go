@@ -250,7 +250,7 @@ func (n *smallTables) nextDue(r *Realm, now int64) func(*Turn) (any, error) {
 
 		// channels; last, because these jobs can wait
 		leavingDue,
-		quietChannelsDue,
+		inactiveChannelsDue,
 
 		// archive of deleted messages
 		retentionDue, archivePurgeDue,

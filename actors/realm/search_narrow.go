@@ -235,7 +235,7 @@ func (n *narrowQuery) addLazy(buildSet func() ids.Set, test func(MessageID, *mes
 	n.conditions = append(n.conditions, condition{buildSet: buildSet, test: test, negated: negated})
 }
 
-// restrictKind notes that only direct messages, or only channel messages, can match a term.
+// restrictKind records that only direct messages, or only channel messages, can match a term.
 func (n *narrowQuery) restrictKind(direct, negated bool) {
 	if !negated {
 		n.directOnly, n.channelOnly = n.directOnly || direct, n.channelOnly || !direct

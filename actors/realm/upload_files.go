@@ -306,19 +306,19 @@ func (c SetThumbnailState) Decide(t *Turn) (Done, error) {
 	if u == nil || u.Thumbnail == c.State || !t.System {
 		return Done{}, nil
 	}
-	t.Record(&ThumbnailNoted{c.Upload, c.State})
+	t.Record(&ThumbnailStateChanged{c.Upload, c.State})
 	return Done{}, nil
 }
 
-// ThumbnailNoted says whether an image has a thumbnail now.
-type ThumbnailNoted struct {
+// ThumbnailStateChanged says whether an image has a thumbnail now.
+type ThumbnailStateChanged struct {
 	Upload int64
 	State  ThumbnailState
 }
 
-func (f *ThumbnailNoted) apply(r *Realm)            { r.small.uploads.change(f.Upload).Thumbnail = f.State }
-func (f *ThumbnailNoted) notices(r *Realm) []Notice { return nil }
-func (*ThumbnailNoted) keepsMarkdownConfig()        {}
+func (f *ThumbnailStateChanged) apply(r *Realm)            { r.small.uploads.change(f.Upload).Thumbnail = f.State }
+func (f *ThumbnailStateChanged) notices(r *Realm) []Notice { return nil }
+func (*ThumbnailStateChanged) keepsMarkdownConfig()        {}
 
 // UploadsOf returns at most max of a user's files, the newest ones, oldest first, and the total size of the
 // organization's files in bytes.

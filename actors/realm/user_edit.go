@@ -353,9 +353,9 @@ func (r *Realm) accountNotices(id UserID, channels []ChannelID, reactivated, ful
 	return out
 }
 
-// peerNotices tells other users that users joined or left channels. One event covers the channels that all members can
-// see. Guests and members of private channels get further events, one per set of channels they share with the users.
-// This matters because one fact can send a queue only a limited number of events.
+// peerNotices returns the events to other users that users joined or left channels. One event covers the channels that
+// all members can see. Guests and members of private channels get further events, one per set of channels they share
+// with the users. This matters because one fact can send a queue only a limited number of events.
 func (r *Realm) peerNotices(channels []ChannelID, users []UserID, joined bool) (out []Notice) {
 	addNotice := func(to []UserID, list []ChannelID) {
 		if len(list) > 0 && len(to) > 0 {

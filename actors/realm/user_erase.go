@@ -10,7 +10,7 @@ import (
 
 // The operator deletes the data of one person permanently: the account stays as an empty "Deleted user", because
 // messages of others refer to it. There can be much data, so the server does this in steps, a turn each. An Erasure row
-// is the job. It stays afterwards, as the record of what was removed.
+// is the job. It remains afterwards and records the removed data.
 
 // Erasure is the row of the deletion of one person's data.
 type Erasure struct {
@@ -96,7 +96,7 @@ func (c EraseUser) Decide(t *Turn) (Done, error) {
 		empty := ""
 		t.Record(&StatusChanged{User: u.ID, Text: &empty, Emoji: &UserStatus{}})
 	}
-	email := fmt.Sprintf("deleted%d@user.invalid", u.ID) // RFC 2606: nobody has it
+	email := fmt.Sprintf("deleted%d@user.invalid", u.ID) // RFC 2606: no mailbox has such an address
 	t.Record(&UserChanged{ID: u.ID, Email: &email})
 	t.startPurge(t.users.must(u.ID), DeactivationActions{Public: true, Private: true, Direct: true})
 	t.Record(f)

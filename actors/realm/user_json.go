@@ -4,7 +4,7 @@ import "slices"
 
 // A registration contains all accounts, and its content is the same for all viewers of one kind. The accounts are
 // therefore encoded in chunks of consecutive ids. For each kind of viewer the realm caches the encoded chunks; a
-// changed row invalidates its chunk, not the whole list. Package wire does the encoding; the realm only keeps the
+// changed row invalidates its chunk, not the whole list. Package wire does the encoding; the realm only stores the
 // bytes.
 
 const (
@@ -75,11 +75,10 @@ func (r *Realm) countVersions() {
 // UserListJSON returns all accounts, ordered by id. encode encodes one chunk; the result is cached until an account of
 // the chunk changes. join combines all chunks; its result is cached until any account changes. kind identifies
 // everything else that the result depends on. If own is not 0, encodeOwn encodes the chunk of that account for this
-// caller alone. Then the joined result is not cached, and join gets kept = false. The bytes are shared and must not be
-// changed.
+// caller alone. Then the joined result is not cached, and join gets cached = false. The bytes are shared: read only.
 func (r *Realm) UserListJSON(
 	kind any, encode func([]*User) [][]byte, own UserID, encodeOwn func([]*User) [][]byte,
-	join func(chunks [][][]byte, kept bool) any,
+	join func(chunks [][][]byte, cached bool) any,
 ) any {
 	l := r.userListCache(kind)
 	if own == 0 && l.version == r.cache.usersVersion+1 {

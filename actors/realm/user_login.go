@@ -1,6 +1,6 @@
 package realm
 
-// LogIn records that a user logged in. To check a password takes long, so the command refuses the login if the account
+// LogIn records that a user logged in. Checking a password takes long, so the command refuses the login if the account
 // was deactivated or the password changed meanwhile.
 type LogIn struct {
 	User     UserID
@@ -12,7 +12,7 @@ type LogIn struct {
 type LogInApp struct {
 	LogIn
 	Agent, Address string
-	// Compose returns the email that tells the user about the login; nil: none.
+	// Compose returns the email to the user about the login; nil: none.
 	Compose func(LoginEmail) Email
 }
 

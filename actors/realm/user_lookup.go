@@ -117,8 +117,8 @@ func (x *indexes) removeUserName(u UserID, name string) {
 	}
 }
 
-// FindByName returns the user with that name, compared without case, or nil. Active accounts come before inactive ones,
-// then the oldest wins.
+// FindByName returns the user with that name, compared without case, or nil. It prefers active accounts, then the
+// oldest.
 func (r *Realm) FindByName(name string) *User {
 	var found *User
 	for _, id := range r.index.usersByName[fold(name)] {
@@ -208,8 +208,8 @@ func (v View) RequireOwner() (*User, error) {
 	return me, nil
 }
 
-// MaySeeUser reports whether the caller may see a user at all. Everyone may see everyone, unless guests are limited to
-// users with whom they share a channel or a direct conversation.
+// MaySeeUser reports whether the caller may see a user. Everyone may see everyone, unless guests are limited to users
+// with whom they share a channel or a direct conversation.
 func (v View) MaySeeUser(u *User) bool {
 	me := v.Me()
 	if me == nil {

@@ -2,7 +2,7 @@ package realm
 
 // PresencePolicy says how to treat a presence report of the caller.
 type PresencePolicy struct {
-	Disabled bool // the organization shows no presence at all
+	Disabled bool // the organization shows no presence
 	Hidden   bool // the caller does not share their presence
 }
 

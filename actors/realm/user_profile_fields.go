@@ -341,10 +341,10 @@ func (f *ProfileFieldChanged) apply(r *Realm) {
 	}
 }
 
-// removeValues removes those values of a field for which gone returns true, of all users.
-func (r *Realm) removeValues(field int64, gone func(string) bool) {
+// removeValues removes those values of a field for which isRemoved returns true, of all users.
+func (r *Realm) removeValues(field int64, isRemoved func(string) bool) {
 	for _, id := range r.users.keys() {
-		if v, has := r.users.must(id).Profile[field]; has && gone(v) {
+		if v, has := r.users.must(id).Profile[field]; has && isRemoved(v) {
 			u := r.users.change(id)
 			delete(u.Profile, field)
 			delete(u.ProfileHTML, field)

@@ -19,15 +19,15 @@ type Protocol interface {
 	AnswerPoll(queue.Reply, realm.QueueID, []queue.UnackedEvent) (weight int, complete bool)
 	// AnswerError answers a poll with an error.
 	AnswerError(queue.Reply, error)
-	// Heartbeat returns the event that tells a waiting client that the server is alive. It is always the same one.
+	// Heartbeat returns the event with which a waiting poll is answered if there is no other event. It is always the
+	// same one.
 	Heartbeat() *queue.Event
 }
 
 // NoticeRenderer encodes one notice for the queues of its audience. Queues with equal options share the encoded events.
 type NoticeRenderer interface {
-	// EventsFor returns the events that the notice means for one queue of a user, encoded up to their ids. It returns
-	// nil if the queue does not want them. The options are the ones that NewQueueOptions's function returned for the
-	// queue.
+	// EventsFor returns the events of the notice for one queue of a user, encoded up to their ids. It returns nil if
+	// the queue does not want them. The options are the ones that NewQueueOptions's function returned for the queue.
 	EventsFor(u realm.UserID, q *realm.Queue, options any) []*queue.Event
 }
 

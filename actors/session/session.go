@@ -73,7 +73,7 @@ func (t *Table) Get(i int64) *Session {
 	return &t.pages[i/pageSize][i%pageSize]
 }
 
-// GetOrCreate returns the session with an index and makes it if needed.
+// GetOrCreate returns the session with an index, and creates it if there is none.
 func (t *Table) GetOrCreate(i int64) *Session {
 	for i/pageSize >= int64(len(t.pages)) {
 		t.pages = append(t.pages, nil)
@@ -84,16 +84,16 @@ func (t *Table) GetOrCreate(i int64) *Session {
 	return t.Get(i)
 }
 
-// EachQueue calls fn with every queue. fn may remove the queue that it gets.
-func (t *Table) EachQueue(fn func(*queue.Queue)) {
+// EachQueue calls visit with every queue. visit may remove the queue that it gets.
+func (t *Table) EachQueue(visit func(*queue.Queue)) {
 	for _, p := range t.pages {
 		if p == nil {
 			continue
 		}
 		for i := range p {
 			for q := p[i].First; q != nil; {
-				next := q.Next // before fn, which may remove q
-				fn(q)
+				next := q.Next // before visit, which may remove q
+				visit(q)
 				q = next
 			}
 		}

@@ -16,16 +16,16 @@ type Source interface {
 
 // Sink takes the records of a source. Its methods are called by one goroutine.
 type Sink interface {
-	// Put takes a record; the sink does not keep it after returning, so the source may use it again.
+	// Put takes a record. The sink does not use it after returning, so the source may change it.
 	Put(Record) error
 	// Drop counts objects that the format leaves out: n of a kind, such as "messages", with the reason.
 	Drop(kind, reason string, n int)
-	// Size tells the number of bytes that Read reads in total, and how many it has read, for the estimate of the time
-	// left.
+	// Size reports the number of bytes that Read reads in total, and how many it has read, for the estimate of the
+	// remaining time.
 	Size(read, total int64)
 }
 
-// Options are the choices of the operator, and the means of the engine, for all formats.
+// Options are the choices of the operator, and the functions of the engine that formats call.
 type Options struct {
 	Team string // Mattermost: only this team
 	Main string // name of the file that the operator gave, if it is not an archive but a file beside its data

@@ -9,7 +9,7 @@ import (
 // FirstUserID is the first id that a format may want for a user.
 const FirstUserID = 8
 
-// Mentions are the texts that mention users. Users with equal names are told apart by their ids.
+// Mentions are the texts that mention users. Users with equal names are distinguished by their ids.
 type Mentions struct {
 	users map[string]*User
 	names map[string]int

@@ -125,8 +125,8 @@ func lexerFor(lang string) (chroma.Lexer, *language) {
 	return nil, l
 }
 
-// highlight appends the tokens of code to body. It returns false if the highlighter does not have the language or
-// time is up.
+// highlight appends the tokens of code to body. It returns false if the highlighter does not have the language, or
+// outOfTime.
 func (r *renderer) highlight(body *node, k kind, lang, code string) bool {
 	if lang == "" {
 		return false

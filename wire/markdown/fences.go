@@ -141,8 +141,8 @@ func (r *renderer) replaceFences(text string) string {
 	return strings.Join(stack[0].lines, "\n")
 }
 
-// withoutBlankEnds drops blank lines at both ends. A quote of blank lines only keeps them, and an empty one has one: it
-// shows its marks.
+// withoutBlankEnds drops blank lines at both ends. A quote that has only blank lines keeps them, and an empty quote
+// gets one, so that its marks are shown.
 func withoutBlankEnds(lines []string) []string {
 	all := lines
 	for len(lines) > 0 && blank(lines[len(lines)-1]) {

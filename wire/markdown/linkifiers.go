@@ -79,7 +79,7 @@ var patternErrors = map[syntax.ErrorCode]string{
 	syntax.ErrNestingDepth:          "pattern too large - compile failed",
 }
 
-// badPattern returns the error of a pattern in the words of RE2: what is wrong, then the part that is.
+// badPattern returns the error of a pattern in the words of RE2: the fault, then the part of the pattern that has it.
 func badPattern(err error) error {
 	var e *syntax.Error
 	if !errors.As(err, &e) {

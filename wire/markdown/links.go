@@ -8,7 +8,7 @@ import (
 // Without the bound a text of unclosed links takes quadratic time; ordinary texts need two.
 const maxLinkWork = 16
 
-// namedLinks replaces [text](address) and [text](address "title"). The text is kept as it is.
+// namedLinks replaces [text](address) and [text](address "title"). The text does not change.
 func (r *renderer) namedLinks(text string) string {
 	if !strings.Contains(text, "](") {
 		return text

@@ -214,7 +214,7 @@ func oneParagraph(text string) string {
 	return text
 }
 
-// outOfTime reports whether the slow parts of this rendering have used their time.
+// outOfTime reports whether the slow parts of this rendering have used maxTime.
 func (r *renderer) outOfTime() bool {
 	if r.started.IsZero() {
 		r.started = time.Now()

@@ -215,7 +215,7 @@ func (p *textWriter) children(n *html.Node) {
 	}
 }
 
-// endsLine reports whether n is only the line end after an element that has already written its own.
+// endsLine reports whether n is only a line end after an element that has already written a line end.
 func (p *textWriter) endsLine(n *html.Node) bool {
 	b := n.PrevSibling
 	return b != nil && b.Type == html.ElementNode && (b.Data == "ol" || hasClass(b, "spoiler-block")) && blank(n.Data)

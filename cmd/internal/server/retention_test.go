@@ -215,7 +215,7 @@ func TestDroppedVersionsLeaveTheDisk(t *testing.T) {
 	sent := s.call("ann@example.org", "POST", "messages", url.Values{"type": {"stream"}, "to": {"general"},
 		"topic": {"t"}, "content": {marker(0)}})
 	path := fmt.Sprintf("messages/%.0f", sent["id"])
-	const edits = realm.MaxTextsKept + 20
+	const edits = realm.MaxTextEditsInHistory + 20
 	contains := func(data []byte, n int) bool { return bytes.Contains(data, []byte(marker(n))) }
 	for n := range edits {
 		s.call("ann@example.org", "PATCH", path, url.Values{"content": {marker(n + 1)}})
@@ -233,7 +233,7 @@ func TestDroppedVersionsLeaveTheDisk(t *testing.T) {
 	history, _ := json.Marshal(s.call("ann@example.org", "GET", path+"/history", nil)["message_history"])
 	for n := range edits + 1 {
 		// The history shows the first text and the newest ones, beside the text that the message has now.
-		kept := n == 0 || n > edits-realm.MaxTextsKept
+		kept := n == 0 || n > edits-realm.MaxTextEditsInHistory
 		if !kept && contains(data, n) {
 			t.Errorf("text %d is in the backup", n)
 		}

@@ -65,7 +65,7 @@ func readDocument(r io.Reader, buf []byte) (bson.Raw, error) {
 	if length < minDocument || length > maxDocument {
 		return nil, errDocument
 	}
-	// The memory grows with what is there: a length alone costs nothing.
+	// The memory grows with the bytes that are read: a wrong length alone costs nothing.
 	buf = append(buf[:0], head[:]...)
 	for step := 64 << 10; len(buf) < int(length); step *= 2 {
 		from := len(buf)

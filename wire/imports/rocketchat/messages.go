@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	// maxRepeated limits the ids that several messages may have: those are kept in memory. MongoDB never stores two
+	// maxRepeated limits the ids that several messages may have, because those are in memory. MongoDB never stores two
 	// documents with one id.
 	maxRepeated = 10_000
-	// maxStrangers limits the senders and partners without an account, which are kept in memory like users.
+	// maxStrangers limits the senders and partners without an account, which are in memory like users.
 	maxStrangers = 1_000_000
-	// maxThreads limits the threads that get topics of their own: their ids are kept in memory, some 80 bytes each.
+	// maxThreads limits the threads that get topics of their own: their ids are in memory, some 80 bytes each.
 	maxThreads = 1_000_000
 )
 
