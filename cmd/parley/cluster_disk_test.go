@@ -111,8 +111,10 @@ func TestClusterAllDisksFull(t *testing.T) {
 			return err != nil
 		})
 		const refusal = "status 503, INSUFFICIENT_STORAGE: The disk of this server"
-		// The first leader may hand over before it knows that the others have no space either.
+		// The first leader may hand over before it knows that the others have no space either. The cores share one file
+		// system, so the space of a removed ballast has to be filled again.
 		for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+			d.fill(left)
 			err = d.send(100)
 		}
 		for end := time.Now().Add(1500 * time.Millisecond); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
