@@ -26,7 +26,7 @@ type Status struct {
 	Commit        uint64        // entry that a majority has, as far as this node knows
 	Last          uint64        // entry in the log of this node
 	SnapshotIndex uint64        // index of the Raft snapshot: entries up to it may be deleted
-	Contact       time.Duration // since the last message of the leader; 0 on the leader
+	Contact       time.Duration // since the last message of a leader, or the start; 0 on the leader
 	Heard         bool          // there was a message of a leader since the start
 	Installs      int64         // backups of other nodes that were installed
 	Verified      int64         // comparisons of the log that found no difference
@@ -46,7 +46,10 @@ func (n *Node) Status() Status {
 	}
 	s.State = strings.ToLower(n.raft.State().String())
 	if last := n.raft.LastContact(); !s.Leading {
-		s.Contact, s.Heard = time.Since(last), !last.IsZero()
+		if s.Heard = !last.IsZero(); !s.Heard {
+			last = n.opened
+		}
+		s.Contact = time.Since(last)
 	}
 	for _, x := range n.members() {
 		s.Members = append(s.Members, Member{ID: string(x.ID), Address: string(x.Address),

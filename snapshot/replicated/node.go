@@ -147,6 +147,7 @@ type Node struct {
 	raft      *raft.Raft
 	failed    *failure
 	damage    damage
+	opened    time.Time
 
 	proposeMu sync.Mutex // one append at a time, so that the entries of one follow each other in the log
 	// Bytes and number of the entries that were applied since the log was truncated. The Raft snapshot stores them for
@@ -234,7 +235,7 @@ func Open(dir string, o Options) (*Node, error) {
 		return nil, errors.New("BUG: a node needs an id and an address")
 	}
 	n := &Node{dir: dir, o: o, fs: o.Store.FS, log: o.Log, failed: newFailure(), started: make(chan struct{}),
-		closing: make(chan struct{}), confirmations: newConfirmations()}
+		closing: make(chan struct{}), confirmations: newConfirmations(), opened: time.Now()}
 	err := n.checkNotDamaged()
 	if err == nil {
 		err = n.openStore()

@@ -499,3 +499,13 @@ func TestMeta(t *testing.T) {
 		}
 	}
 }
+
+// A node that no leader has contacted yet counts the silence from its start.
+func TestContactBeforeFirstLeader(t *testing.T) {
+	began := time.Now()
+	c := newCluster(t, nil)
+	c.startNew("a", PrepareJoin)
+	if s := c.nodes["a"].Status(); s.Heard || s.Contact <= 0 || s.Contact > time.Since(began) {
+		t.Errorf("no leader for %v, %v after the start, heard one: %t", s.Contact, time.Since(began), s.Heard)
+	}
+}
