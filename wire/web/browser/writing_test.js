@@ -170,7 +170,7 @@ scene('a channel is pinned, muted and coloured, and another session follows', as
   const one = await opened(s, parley, ANN, '#inbox');
   const two = await opened(s, parley, ANN, '#inbox');
   await channelMenu(one, 'general', 'Pin to the top');
-  await two.page.getByRole('button', { name: /Pinned channels/ }).waitFor();
+  await two.page.locator('.left').getByRole('button', { name: /Pinned channels/ }).waitFor();
   await channelMenu(one, 'general', 'Mute channel');
   await two.page.locator('.left li.muted', { hasText: 'general' }).waitFor();
   await channelMenu(one, 'general', 'Channel settings');
