@@ -45,7 +45,7 @@ scene('a channel is created with its folder, subscribers, permissions and time t
   await olive.accessible();
   await dialog.getByRole('button', { name: 'Create' }).click();
   await ann.page.locator('.left .side-link', { hasText: 'orchard' }).waitFor();
-  await ann.page.getByRole('button', { name: /Places/ }).waitFor();
+  await ann.page.locator('.left').getByRole('button', { name: /Places/ }).waitFor();
   const c = await channelOf(parley, 'orchard');
   assert.equal(c.message_retention_days, 30);
   assert.equal(c.topics_policy, 'disable_empty_topic');
@@ -70,7 +70,7 @@ scene('channel folders are added, renamed, ordered and archived, and the sidebar
   await ada.accessible();
   const { channel_folders: folders } = await parley.call(ADA, 'GET', 'channel_folders');
   await parley.call(ADA, 'PATCH', 'streams/1', { folder_id: String(folders.find((f) => f.name === 'Second').id) });
-  await ann.page.getByRole('button', { name: /Second/ }).waitFor();
+  await ann.page.locator('.left').getByRole('button', { name: /Second/ }).waitFor();
   await ada.page.getByRole('button', { name: 'Up: Second' }).click();
   await eventually('the order is stored', async () => (await parley.call(ADA, 'GET', 'channel_folders')).channel_folders
     .sort((a, b) => a.order - b.order)[0].name === 'Second');
@@ -78,7 +78,7 @@ scene('channel folders are added, renamed, ordered and archived, and the sidebar
   await ada.page.getByRole('button', { name: 'Edit: Second' }).click();
   await ada.page.getByRole('dialog', { name: 'Edit folder' }).getByLabel('Name').fill('Rooms');
   await ada.page.getByRole('dialog', { name: 'Edit folder' }).getByRole('button', { name: 'Save' }).click();
-  await ann.page.getByRole('button', { name: /Rooms/ }).waitFor();
+  await ann.page.locator('.left').getByRole('button', { name: /Rooms/ }).waitFor();
   await ada.page.getByRole('button', { name: 'Archive: First' }).click();
   await eventually('the folder is gone', async () => await ada.page.getByRole('button', { name: 'Edit: First' }).count() === 0);
   await ada.page.getByLabel('Show archived folders').check();

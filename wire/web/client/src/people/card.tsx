@@ -16,7 +16,7 @@ export function openUserCard(id: number, at: Element | DOMRect): void {
 // PersonName is the name of a user, which opens their card.
 export function PersonName({ id, class: more = "" }: { id: number; class?: string }) {
   return (
-    <button type="button" class={`link ${more}`} onClick={(e) => openUserCard(id, e.currentTarget)}>
+    <button type="button" class={`link person-link ${more}`} onClick={(e) => openUserCard(id, e.currentTarget)}>
       {userName(id)}
     </button>
   );

@@ -1,1 +1,0 @@
-import{db as r}from"./chunk-HGMUO3WK.js";r();
