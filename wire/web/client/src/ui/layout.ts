@@ -44,6 +44,12 @@ export function closeColumns(): boolean {
 // closePeople closes the column of people, and gives the focus back to the button that opens it.
 export function closePeople(): void {
   rightOpen.value = false;
+  focusPeopleButton();
+  // A slow browser drops the focus when the column is removed from the page.
+  setTimeout(() => document.activeElement === document.body && focusPeopleButton(), 100);
+}
+
+function focusPeopleButton(): void {
   document.querySelector<HTMLElement>("[data-people]")?.focus();
 }
 

@@ -23,7 +23,7 @@ import { shownList } from "../views/message_view.tsx";
 import { openPopover } from "./dialogs.tsx";
 import { notify } from "./notices.ts";
 import { addShortcuts, openShortcuts, type Shortcut } from "./keys.tsx";
-import { closeColumns, leftOpen, rightOpen } from "./layout.ts";
+import { closeColumns, closePeople, covered, leftOpen, peopleFloat, rightOpen } from "./layout.ts";
 import { h } from "preact";
 
 function current(): Message | undefined {
@@ -218,6 +218,7 @@ function toggleMute(): boolean | void {
 // escape closes what is in front: a window, a column of a narrow page, the compose box. Then it goes home.
 function escape(home: boolean): boolean | void {
   if (routes.value.overlay) return closeOverlay();
+  if (rightOpen.value && (covered.value || peopleFloat.value)) return closePeople();
   if (closeColumns()) return;
   if (compose.value.open) return closeCompose();
   if (!home) return false;

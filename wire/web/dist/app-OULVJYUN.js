@@ -1,0 +1,1 @@
+import{db as r}from"./chunk-JM4UGWP5.js";r();
