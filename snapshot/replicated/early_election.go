@@ -9,21 +9,21 @@ import (
 )
 
 const (
-	// goneSilence is how long a leader whose address refuses connections must have been silent before a follower asks
+	// minSilence is how long a leader whose address refuses connections must have been silent before a follower asks
 	// for votes, as a part of the election timeout. The leader sends a heartbeat after 0.1 to 0.2 of it, over
 	// connections that it has opened itself. So a leader that lives is not replaced because the connections to it break
 	// and are refused for a while, as when a proxy between the nodes restarts.
-	goneSilence = 0.3
-	// goneInterval is the time between two connections to its address, and goneRefusals is how many of them must be
+	minSilence = 0.3
+	// connectInterval is the time between two connections to its address, and minRefusals is how many of them must be
 	// refused in succession.
-	goneInterval = 25 * time.Millisecond
-	goneRefusals = 3
-	// endingTime is how long a process that was killed may still accept connections after one of them has ended: the
-	// kernel closes its sockets one after the other.
-	endingTime = 100 * time.Millisecond
-	// goneTurn is how much later the next voter asks for votes, in the order of the ids. An election takes some
+	connectInterval = 25 * time.Millisecond
+	minRefusals     = 3
+	// socketCloseTime is how long a process that was killed may still accept connections after one of them has ended:
+	// the kernel closes its sockets one after the other.
+	socketCloseTime = 100 * time.Millisecond
+	// candidateDelay is how much later the next voter asks for votes, in the order of the ids. An election takes some
 	// milliseconds, so two voters do not split the votes.
-	goneTurn = 75 * time.Millisecond
+	candidateDelay = 75 * time.Millisecond
 )
 
 // ReplaceLeader ends the election timeout early if the process of a leader has ended. The caller has seen the end of a
@@ -40,22 +40,25 @@ func (n *Node) ReplaceLeader(ctx context.Context, leader string, isRefused func(
 	term := n.raft.CurrentTerm()
 	ctx, cancel := context.WithTimeout(ctx, 2*n.o.ElectionTimeout) // later the ordinary election has begun
 	defer cancel()
-	refusals, silence := 0, time.Duration(goneSilence*float64(n.o.ElectionTimeout))
+	refusals, silence := 0, time.Duration(minSilence*float64(n.o.ElectionTimeout))
 	for began := time.Now(); ; {
 		turn, votes := n.turnAfter(leader)
 		if !votes || n.raft.State() != raft.Follower || n.raft.CurrentTerm() != term || !n.follows(leader) {
 			return false
 		}
-		if refusals++; !isRefused(ctx) {
-			if refusals = 0; time.Since(began) > endingTime {
-				return false
-			}
+		switch {
+		case isRefused(ctx):
+			refusals++
+		case time.Since(began) > socketCloseTime:
+			return false
+		default:
+			refusals = 0
 		}
-		if refusals >= goneRefusals && time.Since(n.raft.LastContact()) >= silence+time.Duration(turn)*goneTurn {
+		if refusals >= minRefusals && time.Since(n.raft.LastContact()) >= silence+time.Duration(turn)*candidateDelay {
 			break
 		}
 		select {
-		case <-time.After(goneInterval):
+		case <-time.After(connectInterval):
 		case <-ctx.Done():
 			return false
 		case <-n.closing:

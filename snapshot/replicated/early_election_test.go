@@ -62,7 +62,7 @@ func TestReplaceLeaderThatLives(t *testing.T) {
 			continue
 		}
 		var refused atomic.Int64
-		proxyRestarts := func(context.Context) bool { return refused.Add(1) < goneRefusals }
+		proxyRestarts := func(context.Context) bool { return refused.Add(1) < minRefusals }
 		if n.ReplaceLeader(t.Context(), leader.o.ID, proxyRestarts) {
 			t.Errorf("%s asked for votes although the leader accepts connections", id)
 		}

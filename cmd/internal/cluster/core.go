@@ -50,8 +50,7 @@ type Core struct {
 	links    *peer.Server
 	stopped  sync.WaitGroup
 	isLeader atomic.Bool
-	leaderMu sync.Mutex
-	owns     chan struct{} // closed when this core owns the organizations; nil: no one waits for that
+	owns     Changes // signaled when this core has begun to own the organizations
 	closed   chan struct{}
 
 	totals sync.Map // node -> *peerTotals

@@ -71,7 +71,7 @@ type Edge struct {
 	link      *peer.Link
 	address   string                                // of the core at the other end of the link
 	core      string                                // the node at that address
-	copy      *CoreNode                             // of the organizations; nil at an edge
+	coreNode  *CoreNode                             // nil at an edge
 	leader    string                                // node that leads, as Raft says at a core; "" at an edge
 	changed   chan struct{}                         // closed when link or ready changes
 	ready     bool                                  // the replicas have caught up since the link was opened

@@ -10,15 +10,15 @@ import (
 	"parley/wire/peer"
 )
 
-// forwardAgainAfter is how long a failed request waits for a link to another owner before it is sent again. Without
+// forwardRetryDelay is how long a failed request waits for a link to another owner before it is sent again. Without
 // another link, the same core may own the organization again.
-const forwardAgainAfter = 50 * time.Millisecond
+const forwardRetryDelay = 50 * time.Millisecond
 
 // Forward sends a request to the owner. See httpd.Cluster: after an error it returns when another try makes sense.
 func (e *Edge) Forward(ctx context.Context, r httpd.ForwardedRequest) (a httpd.ForwardedAnswer, err error) {
 	a, link, err := e.forwardOnce(ctx, r)
 	if err != nil {
-		e.waitForOtherLink(ctx, link, forwardAgainAfter)
+		e.waitForOtherLink(ctx, link, forwardRetryDelay)
 	}
 	return a, err
 }

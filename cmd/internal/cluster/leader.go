@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"slices"
+	"sync"
 	"syscall"
 	"time"
 
@@ -20,12 +21,9 @@ func (c *Core) SetLeader(on bool) {
 	if c.isLeader.Swap(on) == on {
 		return
 	}
-	c.leaderMu.Lock()
-	if on && c.owns != nil {
-		close(c.owns)
-		c.owns = nil
+	if on {
+		c.owns.Signal()
 	}
-	c.leaderMu.Unlock()
 	c.Log.Info("leadership of the cluster", "leads", on)
 	if !on {
 		peers := c.links.Peers()
@@ -57,7 +55,7 @@ func (c *Core) awaitOwnership() bool {
 	t := time.NewTicker(electedPoll)
 	defer t.Stop()
 	for end := time.Now().Add(ownershipTimeout); c.mayLead() && time.Now().Before(end); {
-		owns := c.nextOwnership()
+		owns := c.owns.Next()
 		if c.isLeader.Load() {
 			return true
 		}
@@ -74,14 +72,30 @@ func (c *Core) awaitOwnership() bool {
 // mayLead reports whether this core has been elected or asks for votes.
 func (c *Core) mayLead() bool { return c.Node.IsElected() || c.Node.IsCandidate() }
 
-// nextOwnership returns a channel that is closed when this core owns the organizations the next time.
-func (c *Core) nextOwnership() <-chan struct{} {
-	c.leaderMu.Lock()
-	defer c.leaderMu.Unlock()
-	if c.owns == nil {
-		c.owns = make(chan struct{})
+// Changes lets any number of goroutines wait for the next change of something. The zero value can be used.
+type Changes struct {
+	mu   sync.Mutex
+	next chan struct{} // closed at the next change; nil: no one waits
+}
+
+// Signal ends the waits for the next change.
+func (x *Changes) Signal() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.next != nil {
+		close(x.next)
+		x.next = nil
 	}
-	return c.owns
+}
+
+// Next returns a channel that is closed at the next change after this call.
+func (x *Changes) Next() <-chan struct{} {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.next == nil {
+		x.next = make(chan struct{})
+	}
+	return x.next
 }
 
 // Voters returns the number of cores with a vote.
@@ -177,7 +191,7 @@ func StartCoreLink(o EdgeOptions, orgs *actors.Server, subdomainOf func(host str
 // sooner, and no answer comes over that link.
 func (e *Edge) FollowLeader(n *CoreNode) {
 	e.mu.Lock()
-	e.copy = n
+	e.coreNode = n
 	e.mu.Unlock()
 	n.OnLeadershipTransfer(func(id string) {
 		e.mu.Lock()
@@ -210,7 +224,7 @@ const refusedTimeout = 200 * time.Millisecond
 // link to it broke, and its host refuses connections. See replicated.Node.ReplaceLeader.
 func (e *Edge) replaceLeader(leader, address string) {
 	e.mu.Lock()
-	n := e.copy
+	n := e.coreNode
 	e.mu.Unlock()
 	if n == nil || leader == e.Directory.Node {
 		return

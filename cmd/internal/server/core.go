@@ -167,7 +167,7 @@ func (s *Server) startLeadership() {
 			s.core.SetLeader(false)
 		}
 		mu.Unlock()
-		s.ownership.signal()
+		s.ownership.Signal()
 	})
 	acceptLinks := func() (done bool) {
 		mu.Lock()
@@ -179,7 +179,7 @@ func (s *Server) startLeadership() {
 	}
 	go func() {
 		for {
-			changed, recheck := s.ownership.next(), (<-chan time.Time)(nil)
+			changed, recheck := s.ownership.Next(), (<-chan time.Time)(nil)
 			if !acceptLinks() {
 				recheck = time.After(ownershipCheckInterval)
 			}
@@ -231,7 +231,7 @@ func (s *Server) moveLeader() error {
 	// The requests that wait must find that another core leads: an organization that this core still owned for a moment
 	// would refuse them.
 	for ctx.Err() == nil {
-		changed := s.ownership.next()
+		changed := s.ownership.Next()
 		if !s.core.IsLeader() && s.orgs.OwnsNone() {
 			break
 		}
@@ -243,34 +243,12 @@ func (s *Server) moveLeader() error {
 	return nil
 }
 
-// ownershipChanges tells goroutines about each change of the organizations that this node owns. It is an owner task,
-// whose methods the organizations call.
-type ownershipChanges struct {
-	mu   sync.Mutex
-	wait chan struct{} // closed at the next change; nil: no one waits
-}
+// ownershipChanges signals each change of the organizations that this node owns. It is an owner task, whose methods the
+// organizations call.
+type ownershipChanges struct{ cluster.Changes }
 
-func (o *ownershipChanges) Begin(realm.ID) { o.signal() }
-func (o *ownershipChanges) End(realm.ID)   { o.signal() }
-
-func (o *ownershipChanges) signal() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.wait != nil {
-		close(o.wait)
-		o.wait = nil
-	}
-}
-
-// next returns a channel that is closed at the next change after this call.
-func (o *ownershipChanges) next() <-chan struct{} {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.wait == nil {
-		o.wait = make(chan struct{})
-	}
-	return o.wait
-}
+func (o *ownershipChanges) Begin(realm.ID) { o.Signal() }
+func (o *ownershipChanges) End(realm.ID)   { o.Signal() }
 
 // yieldLeadership moves the leadership before this core stops, and waits for the new leader.
 func (s *Server) yieldLeadership() {
