@@ -83,7 +83,7 @@ scene('snippets are added, changed, inserted and deleted', async (s) => {
   await page.getByRole('button', { name: 'Insert Thanks' }).click();
   await eventually('the text is in the box', async () => await field.inputValue() === 'Thanks a lot.');
   await field.press('Control+Enter');
-  await page.locator('.message .content', { hasText: 'Thanks a lot.' }).waitFor();
+  await page.locator('.message[data-message] .content', { hasText: 'Thanks a lot.' }).waitFor();
   await field.press('ArrowLeft'); // edits it
   const editor = page.getByRole('textbox', { name: 'Text of the message' });
   await eventually('the editor has the text', async () => await editor.inputValue() === 'Thanks a lot.');
