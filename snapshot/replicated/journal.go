@@ -144,10 +144,16 @@ func (n *Node) result(f raft.ApplyFuture) ([]snapshot.LogResult, error) {
 }
 
 // WriteRows writes changed rows on this node; see Store.Snapshot. Every node writes its own rows, whether or not it
-// owns the realm, so the epoch is ignored.
+// owns the realm, so the epoch is ignored, also if a claim changes it meanwhile.
 func (j Journal) WriteRows(id realm.ID, _ uint64, at realm.Seq, rows []realm.EncodedRow) error {
 	d := j.Disk()
-	return d.WriteRows(id, d.Epoch(uint32(id)), at, rows)
+	for {
+		epoch := d.Epoch(uint32(id))
+		err := d.WriteRows(id, epoch, at, rows)
+		if !errors.Is(err, realm.ErrMoved) || d.Epoch(uint32(id)) == epoch {
+			return err
+		}
+	}
 }
 
 // SavePresence writes rows of presence on this node.

@@ -270,6 +270,36 @@ func TestLargeBatches(t *testing.T) {
 	c.expectEqual(43)
 }
 
+// A node writes its rows, whichever node claims the realm at that moment.
+func TestRowsWhileOwnersChange(t *testing.T) {
+	c := newCluster(t, nil, "a")
+	w := c.claim()
+	w.mustAdd(t, 3, 10)
+	var claims sync.WaitGroup
+	done := make(chan struct{})
+	claims.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			default:
+			}
+			if _, err := w.journal.Claim(1, realm.AnyEpoch); err != nil {
+				t.Errorf("a claim: %v", err)
+				return
+			}
+		}
+	})
+	for range 2000 {
+		if err := w.journal.WriteRows(1, w.epoch, 3, nil); err != nil {
+			t.Errorf("rows: %v", err)
+			break
+		}
+	}
+	close(done)
+	claims.Wait()
+}
+
 // A request id is accepted once, and the limits of the journal hold.
 func TestRefusedBatches(t *testing.T) {
 	c := newCluster(t, nil, "a")
