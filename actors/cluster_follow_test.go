@@ -286,6 +286,55 @@ func TestReportsFromBeforeTheOwnership(t *testing.T) {
 	idle.until("3")
 }
 
+// After a planned move of the leadership the old owner follows with the state that it has. It still has the events for
+// clients of other cores, which no session actor of its own has reported: when it is the owner again, and such a core is
+// killed, the clients get them.
+func TestPlannedMoveKeepsState(t *testing.T) {
+	s := newFollowStage(t, 1)
+	first := s.owner()
+	i := slices.IndexFunc(s.list, func(c *core) bool { return c != first })
+	host := s.list[i]
+	next := s.list[i+1+slices.IndexFunc(s.list[i+1:], func(c *core) bool { return c != first })]
+	q, _ := registerAt(t, first.srv, s.links[host].directLink, s.people[1], host.name+"-1")
+	idle := &client{all: s.cores, user: s.people[1], queue: string(q.ID), last: -1}
+	s.note(3)
+	state := func() (x any) {
+		s.wait("a view of the first owner", func() (done bool) {
+			var err error
+			x, err = first.srv.View(1, realm.Caller{System: true}, func(v realm.View) (any, error) { return v.Realm, nil })
+			return err == nil
+		})
+		return x
+	}
+	before := state()
+	move := func(from, to *core) {
+		t.Helper()
+		if err := from.node.MoveLeader(to.name); err != nil {
+			t.Fatal(err)
+		}
+		s.wait("another owner", func() bool { return to.srv.Owns(1) && !from.srv.Owns(1) })
+		s.connect()
+	}
+	move(first, next)
+	if state() != before {
+		t.Error("the old owner has loaded its state again")
+	}
+	for range 2 { // the owner journals what is acknowledged
+		for _, c := range s.list {
+			c.srv.sweepQueues()
+			c.srv.tickRealms()
+		}
+		s.note(1)
+	}
+	move(next, first)
+	s.killOne(host)
+	idle.until("8") // killOne sends three
+	if want := []string{"1", "2", "3", "4", "5", "6", "7", "8"}; !slices.Equal(idle.got, want) {
+		t.Errorf("the client of the killed core got %q", idle.got)
+	}
+	s.expectEqual()
+}
+
 // A poll with a last_event_id beyond all facts is refused by the owner, also while edges are connected, and whether the
 // queue is kept there or by an edge.
 func TestPollAheadOfAllFacts(t *testing.T) {

@@ -15,8 +15,8 @@ import (
 // allows it, it hosts the event queues whose clients poll this node, as an edge does; see replicaClients. When the node
 // becomes the leader, the standby claims the organization and applies the facts before the claim. Then it is the owner
 // and hosts all event queues of the organization, as after a restart, but without loading anything. When the node loses
-// the leadership, or the journal refuses a batch, the owner discards its state, because some of its facts may be
-// missing on other nodes, and becomes a standby again.
+// the leadership, or the journal refuses a batch, the owner becomes a standby again. If its state has facts that are
+// not known to be stored, it discards the state, because these facts may be missing on other nodes.
 
 // Messages of a realm actor on a core node.
 type (
@@ -141,16 +141,18 @@ func (a *realmActor) ackEmptySessionActors() {
 	}
 }
 
-// stepDown ends the ownership. The journal has all acknowledged facts, and perhaps some that were not acknowledged, so
-// the realm is loaded again.
+// stepDown ends the ownership. After a planned move of the leadership the journal usually has every fact of the state,
+// and the actor follows with this state. Otherwise the realm is loaded again, because the journal has all acknowledged
+// facts, but perhaps not the others. A closing realm needs neither.
 func (a *realmActor) stepDown(reason error) {
 	if a.standby || a.reloading {
 		return
 	}
+	stored := a.durable == a.realm.Seq() && len(a.pending) == 0 && len(a.closeWaiters) == 0
 	a.srv.log.Warn("this node has lost the ownership of the organization", "realm", a.realm.ID(),
 		"seq", uint64(a.durable), "err", reason)
 	a.srv.Metrics.OwnershipsLost.Add(1)
-	a.standby, a.reloading, a.claimed = true, true, nil
+	a.standby, a.reloading, a.claimed = true, !stored, nil
 	a.srv.setOwned(a.handle, false)
 	for _, s := range a.handle.sessionActors {
 		a.srv.runtime.send(s, dropRealm{a.realm.ID()})
@@ -161,13 +163,40 @@ func (a *realmActor) stepDown(reason error) {
 		a.refusePending(&pending[i])
 	}
 	a.requests = recentRequests{}
-	a.cancelSnapshot()
 	for _, m := range a.homes.waiting {
 		m.answer(Adopted{}, realm.ErrNotOwner)
 	}
+	if stored {
+		a.keepUnackedForAll()
+		a.homes = queueHomes{}
+		a.becomeStandby()
+		return
+	}
 	a.homes = queueHomes{}
+	a.cancelSnapshot()
 	a.reloadStandby()
 	a.continueClose()
+}
+
+// keepUnackedForAll makes the acknowledgements those of the queues of all nodes. The owner counts the queues of other
+// nodes separately, see queueHomes, but a standby does not know where a queue is.
+func (a *realmActor) keepUnackedForAll() {
+	u := &a.unacked
+	for k := range u.acked {
+		u.acked[k] = min(u.acked[k], a.homes.lowest(k), a.durable)
+	}
+	u.evictedBefore, u.evictingBytes = 0, 0 // the next owner evicts
+}
+
+// becomeStandby follows the journal with the state in memory, all of whose facts are stored.
+func (a *realmActor) becomeStandby() {
+	a.replaceQueues(nil, nil) // events are missing on this node: the queues are adopted when their clients poll again
+	a.endExpected()
+	a.publishState()
+	a.setPublished(a.durable)
+	a.srv.log.Info("following an organization", "realm", a.realm.ID(), "facts", uint64(a.durable))
+	a.follow()
+	a.claim()
 }
 
 // reloadStandby loads the realm in the background. The result arrives as standbyLoaded.
@@ -208,16 +237,10 @@ func (a *realmActor) handleStandbyLoaded(m *standbyLoaded) {
 	a.unacked.drop(len(a.unacked.list), &a.srv.Metrics)
 	a.unacked = unackedEvents{generation: a.unacked.generation}
 	a.restoreUnacked(l)
-	a.replaceQueues(nil, nil) // events are missing on this node: the queues are adopted when their clients poll again
-	a.endExpected()
 	a.journalBytes = int64(a.durable-a.rowsSeq) * replayedBytes
 	a.realm.EachUser(func(u *realm.User) { a.srv.updateAccount(a.realm, u.ID) })
 	a.srv.search.Feed(id, a.durable, m.texts)
-	a.publishState()
-	a.setPublished(a.durable)
-	a.srv.log.Info("following an organization", "realm", id, "facts", uint64(a.durable))
-	a.follow()
-	a.claim()
+	a.becomeStandby()
 	a.continueClose()
 }
 
