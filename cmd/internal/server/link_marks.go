@@ -18,6 +18,9 @@ const (
 	linkMarkDelay = 10 * time.Second
 	// linkMarkPause is the time between two steps, so that requests come first.
 	linkMarkPause = 50 * time.Millisecond
+	// linkMarkRetry is the time after which it is checked again whether this node owns an organization that is not
+	// completely marked.
+	linkMarkRetry = time.Minute
 	// linkMarkTexts is how many texts one step reads: some milliseconds of work, and one turn that changes at most as
 	// many messages.
 	linkMarkTexts = 1000
@@ -45,19 +48,39 @@ func (m *linkMarker) run(delay time.Duration) {
 	if !m.wait(delay) {
 		return
 	}
-	for _, id := range slices.Sorted(maps.Values(m.orgs.Realms())) {
-		for {
-			more, err := m.step(id)
-			if err != nil { // the next start continues
-				m.log.Error("marking the links of old messages failed", "realm", id, "err", err)
-				break
-			}
-			if !more {
-				break
-			}
-			if !m.wait(linkMarkPause) {
+	rest := slices.Sorted(maps.Values(m.orgs.Realms()))
+	for {
+		var later []realm.ID // another node owns them; it marks them, unless this one becomes the owner before
+		for _, id := range rest {
+			done, stopped := m.mark(id)
+			if stopped {
 				return
 			}
+			if !done {
+				later = append(later, id)
+			}
+		}
+		if rest = later; len(rest) == 0 || !m.wait(linkMarkRetry) {
+			return
+		}
+	}
+}
+
+// mark marks the messages of an organization. done is false if another node owns the organization and has not marked
+// all of them.
+func (m *linkMarker) mark(id realm.ID) (done, stopped bool) {
+	for {
+		more, err := m.step(id)
+		switch {
+		case err != nil && !m.orgs.Owns(id):
+			return false, false
+		case err != nil: // the next start continues
+			m.log.Error("marking the links of old messages failed", "realm", id, "err", err)
+			return true, false
+		case !more:
+			return true, false
+		case !m.wait(linkMarkPause):
+			return false, true
 		}
 	}
 }
@@ -74,7 +97,8 @@ func (m *linkMarker) wait(d time.Duration) bool {
 	}
 }
 
-// step reads the next texts of an organization and reports whether there are more.
+// step reads the next texts of an organization and reports whether there are more. It fails if another node
+// owns the organization and has not marked all messages.
 func (m *linkMarker) step(id realm.ID) (more bool, err error) {
 	x, err := m.orgs.View(id, systemCaller, func(v realm.View) (any, error) { return v.Org().LinksChecked, nil })
 	if err != nil {
@@ -83,6 +107,9 @@ func (m *linkMarker) step(id realm.ID) (more bool, err error) {
 	after := x.(realm.MessageID)
 	if after == realm.MaxMessageID {
 		return false, nil
+	}
+	if !m.orgs.Owns(id) { // do not read all texts in vain
+		return false, realm.ErrNotOwner
 	}
 	c := realm.MarkLinks{UpTo: realm.MaxMessageID}
 	n := 0
