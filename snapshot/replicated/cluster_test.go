@@ -124,7 +124,7 @@ func (c *flippingConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-func (w *network) listen(t *testing.T, address string) *testLinks {
+func (w *network) listen(t testing.TB, address string) *testLinks {
 	t.Helper()
 	l, err := net.Listen("tcp", address)
 	if err != nil {
@@ -162,7 +162,7 @@ func (w *network) setCut(address string, on bool) {
 
 // cluster is the nodes of a test.
 type cluster struct {
-	t       *testing.T
+	t       testing.TB
 	network *network
 	nodes   map[string]*Node
 	disks   map[string]*vfs.MemFS
@@ -171,7 +171,7 @@ type cluster struct {
 }
 
 // newCluster starts a cluster whose first node is "a", and adds the others as voters.
-func newCluster(t *testing.T, change func(*Options), names ...string) *cluster {
+func newCluster(t testing.TB, change func(*Options), names ...string) *cluster {
 	t.Helper()
 	c := &cluster{t: t, network: newNetwork(), nodes: map[string]*Node{}, disks: map[string]*vfs.MemFS{},
 		address: map[string]string{}, change: change}
@@ -365,7 +365,7 @@ func (w *writer) mustAdd(t *testing.T, count, size int) {
 
 // facts reads the journal of realm 1 of a store and checks its facts; it verifies every record. It returns the hash of
 // the last one.
-func facts(t *testing.T, d snapshot.Disk) (last realm.Seq, hash snapshot.Chain) {
+func facts(t testing.TB, d snapshot.Disk) (last realm.Seq, hash snapshot.Chain) {
 	t.Helper()
 	rows, _, err := d.Bounds(1)
 	if err != nil {

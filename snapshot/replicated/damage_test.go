@@ -297,7 +297,7 @@ func segmentsOf(t *testing.T, fs vfs.FS) (paths []string) {
 	return paths
 }
 
-func readAll(t *testing.T, fs vfs.FS, path string) []byte {
+func readAll(t testing.TB, fs vfs.FS, path string) []byte {
 	t.Helper()
 	data, err := readFile(fs, path, nil)
 	if err != nil {
@@ -307,7 +307,7 @@ func readAll(t *testing.T, fs vfs.FS, path string) []byte {
 }
 
 // writeByte changes a byte of a file.
-func writeByte(t *testing.T, fs vfs.FS, path string, at int, b byte) {
+func writeByte(t testing.TB, fs vfs.FS, path string, at int, b byte) {
 	t.Helper()
 	writeAt(t, fs, path, at, []byte{b})
 }
@@ -318,7 +318,7 @@ func restore(t *testing.T, fs vfs.FS, path string, data []byte) {
 	writeAt(t, fs, path, 0, append([]byte{}, data...))
 }
 
-func writeAt(t *testing.T, fs vfs.FS, path string, at int, b []byte) {
+func writeAt(t testing.TB, fs vfs.FS, path string, at int, b []byte) {
 	t.Helper()
 	f, err := fs.OpenReadWrite(path, vfs.WriteCategoryUnspecified)
 	if err == nil {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 
 	"github.com/hashicorp/raft"
 
@@ -39,15 +40,56 @@ func (codecDisk) Decode(fact []byte) (realm.Fact, error) { return codec.DecodeFa
 func (n *Node) Journal() Journal { return Journal{Node: n} }
 
 // Claim makes this node the only writer of a realm, if the realm's epoch is still seen. The error is a realm.ErrMoved
-// if this node is not the leader.
+// if this node is not the leader. Claims that arrive during a commit share the next one: a new leader claims all realms
+// at once.
 func (j Journal) Claim(id realm.ID, seen uint64) (realm.Claimed, error) {
-	r := j.propose([]snapshot.LogOp{{Claim: uint32(id), Seen: seen}})[0]
+	r := j.claims.propose(j.Node, snapshot.LogOp{Claim: uint32(id), Seen: seen})
 	if r.Err != nil {
 		return realm.Claimed{}, snapshot.Moved(r.Err)
 	}
 	return realm.Claimed{
 		Epoch: r.Claimed.Epoch, Last: realm.Seq(r.Claimed.Last), Rows: realm.Seq(r.Claimed.Rows),
 	}, nil
+}
+
+// sharedProposals puts operations of several callers into the log together.
+type sharedProposals struct {
+	mu      sync.Mutex
+	waiting []sharedProposal
+	running bool // a caller proposes
+}
+
+type sharedProposal struct {
+	op     snapshot.LogOp
+	result chan snapshot.LogResult // has room for one
+}
+
+// propose returns the result of an operation when it is applied.
+func (s *sharedProposals) propose(n *Node, op snapshot.LogOp) snapshot.LogResult {
+	own := sharedProposal{op, make(chan snapshot.LogResult, 1)}
+	s.mu.Lock()
+	s.waiting = append(s.waiting, own)
+	first := !s.running
+	s.running = true
+	s.mu.Unlock()
+	for first {
+		s.mu.Lock()
+		list := s.waiting
+		s.waiting = nil
+		s.running = len(list) > 0
+		s.mu.Unlock()
+		if len(list) == 0 {
+			break
+		}
+		ops := make([]snapshot.LogOp, len(list))
+		for i := range list {
+			ops[i] = list[i].op
+		}
+		for i, r := range n.propose(ops) {
+			list[i].result <- r
+		}
+	}
+	return <-own.result
 }
 
 // Append puts batches into the log; see actors.Journal. It returns when a majority of the voters have them and this

@@ -150,6 +150,7 @@ type Node struct {
 	opened    time.Time
 
 	proposeMu sync.Mutex // one append at a time, so that the entries of one follow each other in the log
+	claims    sharedProposals
 	// Bytes and number of the entries that were applied since the log was truncated. The Raft snapshot stores them for
 	// the next start.
 	logBytes, logEntries atomic.Int64
