@@ -25,23 +25,13 @@ type Cluster interface {
 	VerifyLeader(done func(error))
 }
 
-// leadershipChanged tells a realm actor that its node has been elected, has become the leader, or has lost the
-// leadership.
+// leadershipChanged tells a realm actor that its node has become the leader or has lost the leadership.
 type leadershipChanged struct{ on bool }
-
-// SetElected may be called when this node has been elected as the leader, before SetLeader. Claims of the organizations
-// are then in the log together with the entry that the new leader waits for. It must be called when the election turns
-// out to be lost.
-func (srv *Server) SetElected(on bool) {
-	srv.isElected.Store(on)
-	srv.eachRealm(func(r *realmHandle) { srv.runtime.send(r.pid, leadershipChanged{on}) })
-}
 
 // SetLeader must be called when this node becomes the leader and when it loses the leadership. The leader becomes the
 // owner of every organization. SetLeader returns before that is done; Owns reports it.
 func (srv *Server) SetLeader(on bool) {
 	srv.isLeader.Store(on)
-	srv.isElected.Store(on)
 	if on {
 		if err := srv.openNewRealms(); err != nil {
 			srv.fatal(fmt.Errorf("open the organizations of another leader: %w", err))

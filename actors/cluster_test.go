@@ -162,7 +162,6 @@ func (all *cores) start(c *core) {
 				all.t.Errorf("fatal at %s: %v", c.name, err)
 			}
 		}})
-	c.node.OnElection(c.srv.SetElected)
 	c.node.OnLeadership(c.srv.SetLeader)
 }
 

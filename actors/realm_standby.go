@@ -50,15 +50,13 @@ func (a *realmActor) handleLeadership(on bool) {
 		a.claimed = nil
 	default:
 		a.claim()
-		a.becomeOwner()
 	}
 }
 
-// claim claims the organization in the background, after which handleClaimed is called. An elected node claims before
-// it leads, to save the time of a commit. claim does nothing before the first follow: until then Server.openStandby
-// reads the state.
+// claim claims the organization in the background, after which handleClaimed is called. It does nothing before the
+// first follow: until then Server.openStandby reads the state.
 func (a *realmActor) claim() {
-	if !a.standby || a.reloading || a.claiming || a.claimed != nil || a.stop == nil || !a.srv.isElected.Load() {
+	if !a.standby || a.reloading || a.claiming || a.claimed != nil || a.stop == nil || !a.srv.isLeader.Load() {
 		return
 	}
 	a.claiming = true
@@ -73,10 +71,10 @@ func (a *realmActor) claim() {
 func (a *realmActor) handleClaimed(m standbyClaimed) {
 	a.claiming = false
 	switch {
-	case !a.srv.isElected.Load():
+	case !a.srv.isLeader.Load():
 	case errors.Is(m.err, realm.ErrMoved): // the leader has changed, perhaps back to this node
 		a.srv.runtime.after(reclaimInterval, func() {
-			a.srv.runtime.send(a.handle.pid, leadershipChanged{a.srv.isElected.Load()})
+			a.srv.runtime.send(a.handle.pid, leadershipChanged{a.srv.isLeader.Load()})
 		})
 	case m.err != nil:
 		a.srv.fatal(fmt.Errorf("claim realm %d: %w", a.realm.ID(), m.err))
@@ -86,10 +84,10 @@ func (a *realmActor) handleClaimed(m standbyClaimed) {
 	}
 }
 
-// becomeOwner makes a standby of the leader the owner when it has applied the facts before its claim. After a claim of
-// an earlier election, another owner may have added facts.
+// becomeOwner makes a standby the owner when it has applied the facts before its claim. After a claim of an earlier
+// leadership, another owner may have added facts.
 func (a *realmActor) becomeOwner() {
-	if !a.standby || a.reloading || a.claimed == nil || a.realm.Seq() < a.claimed.Last || !a.srv.isLeader.Load() {
+	if !a.standby || a.reloading || a.claimed == nil || a.realm.Seq() < a.claimed.Last {
 		return
 	}
 	if a.realm.Seq() > a.claimed.Last {

@@ -68,7 +68,6 @@ type Server struct {
 	replicasPaused atomic.Bool                 // see PauseReplicas
 	cluster        Cluster                     // Options.Cluster
 	isLeader       atomic.Bool                 // see SetLeader
-	isElected      atomic.Bool                 // see SetElected; a leader is elected
 	following      atomic.Pointer[remoteOwner] // of a core; see FollowOwner
 	openingNew     atomic.Bool                 // see openNewRealmsLater
 	edges          sync.Map                    // connections from edges: Edge.Key -> *Edge

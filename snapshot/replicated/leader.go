@@ -22,18 +22,6 @@ func (n *Node) OnLeadership(fn func(leader bool)) {
 	}
 }
 
-// OnElection calls fn with true when this node has won an election, before it has applied everything that earlier
-// leaders have committed, and with false when it has lost the leadership. It can make proposals meanwhile. The call with
-// true comes before that of OnLeadership; otherwise the rules of OnLeadership hold.
-func (n *Node) OnElection(fn func(elected bool)) {
-	n.leaderMu.Lock()
-	defer n.leaderMu.Unlock()
-	n.onElection = append(n.onElection, fn)
-	if n.elected {
-		fn(true)
-	}
-}
-
 // IsElected reports whether this node has won the newest election that it knows of. It may not have applied the entries
 // of earlier leaders yet; when it has, OnLeadership reports it as the leader.
 func (n *Node) IsElected() bool { return n.isStarted() && n.raft.State() == raft.Leader }
@@ -82,15 +70,12 @@ func (n *Node) observe(idOf func(data any) string, fn func(id string)) {
 // barrierTimeout is how long a new leader may take to apply the entries of earlier leaders before it tries again.
 const barrierTimeout = 10 * time.Second
 
-// watchLeadership calls the functions of OnElection and OnLeadership.
+// watchLeadership calls the functions of OnLeadership.
 func (n *Node) watchLeadership() {
 	defer n.loops.Done()
 	for {
 		select {
 		case leader := <-n.raft.LeaderCh():
-			if leader {
-				n.setElected(true)
-			}
 			for leader && n.raft.State() == raft.Leader {
 				if err := n.raft.Barrier(barrierTimeout).Error(); err == nil {
 					n.setLeading(true)
@@ -99,25 +84,11 @@ func (n *Node) watchLeadership() {
 			}
 			if !leader {
 				n.setLeading(false)
-				n.setElected(false)
 			}
 		case <-n.closing:
 			n.setLeading(false)
-			n.setElected(false)
 			return
 		}
-	}
-}
-
-func (n *Node) setElected(on bool) {
-	n.leaderMu.Lock()
-	defer n.leaderMu.Unlock()
-	if n.elected == on {
-		return
-	}
-	n.elected = on
-	for _, fn := range n.onElection {
-		fn(on)
 	}
 }
 

@@ -170,8 +170,6 @@ type Node struct {
 	leaderMu     sync.Mutex
 	onLeadership []func(leader bool)
 	leading      bool
-	onElection   []func(elected bool)
-	elected      bool
 
 	started   chan struct{} // closed when raft is set
 	closing   chan struct{}

@@ -151,7 +151,6 @@ func (s *Server) mayCreateDemo() bool {
 // followLeadership makes this core the owner of the organizations while it is the leader.
 func (s *Server) followLeadership() {
 	if s.coreNode != nil {
-		s.coreNode.OnElection(s.orgs.SetElected)
 		s.coreNode.OnLeadership(s.orgs.SetLeader)
 	}
 }
