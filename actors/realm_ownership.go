@@ -37,7 +37,9 @@ func (a *realmActor) endOwnership(m appendRefused) {
 		return
 	}
 	if a.srv.cluster != nil {
-		a.stepDown(m.err)
+		a.srv.log.Warn("this node has lost the ownership of the organization", "realm", a.realm.ID(),
+			"seq", uint64(a.durable), "err", m.err)
+		a.stepDown()
 		return
 	}
 	a.srv.log.Error("the journal refused a batch; loading the organization again", "realm", a.realm.ID(),

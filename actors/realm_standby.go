@@ -45,7 +45,8 @@ func (a *realmActor) handleLeadership(on bool) {
 	}
 	switch {
 	case !on && !a.standby:
-		a.stepDown(errors.New("this node has lost the leadership"))
+		a.srv.log.Debug("this node has lost the leadership, and with it the organization", "realm", a.realm.ID())
+		a.stepDown()
 	case !on:
 		a.claimed = nil
 	default:
@@ -122,7 +123,7 @@ func (a *realmActor) becomeOwner() {
 	}
 	a.srv.runtime.send(a.handle.presence, presenceOwned{})
 	a.srv.setOwned(a.handle, true)
-	a.srv.log.Info("this node owns the organization", "realm", a.realm.ID(), "epoch", a.epoch,
+	a.srv.log.Debug("this node owns the organization", "realm", a.realm.ID(), "epoch", a.epoch,
 		"facts", uint64(a.durable), "queues", len(queues), "events", len(publications))
 	if a.realm.HasJobs() {
 		a.scheduleContinue()
@@ -147,13 +148,11 @@ func (a *realmActor) ackEmptySessionActors() {
 // stepDown ends the ownership. After a planned move of the leadership the journal usually has every fact of the state,
 // and the actor follows with this state. Otherwise the realm is loaded again, because the journal has all acknowledged
 // facts, but perhaps not the others. A closing realm needs neither.
-func (a *realmActor) stepDown(reason error) {
+func (a *realmActor) stepDown() {
 	if a.standby || a.reloading {
 		return
 	}
 	stored := a.durable == a.realm.Seq() && len(a.pending) == 0 && len(a.closeWaiters) == 0
-	a.srv.log.Warn("this node has lost the ownership of the organization", "realm", a.realm.ID(),
-		"seq", uint64(a.durable), "err", reason)
 	a.srv.Metrics.OwnershipsLost.Add(1)
 	a.standby, a.reloading, a.claimed = true, !stored, nil
 	a.srv.setOwned(a.handle, false)
@@ -197,7 +196,7 @@ func (a *realmActor) becomeStandby() {
 	a.endExpected()
 	a.publishState()
 	a.setPublished(a.durable)
-	a.srv.log.Info("following an organization", "realm", a.realm.ID(), "facts", uint64(a.durable))
+	a.srv.log.Debug("following an organization", "realm", a.realm.ID(), "facts", uint64(a.durable))
 	a.follow()
 	a.claim()
 }
