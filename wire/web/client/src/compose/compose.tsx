@@ -479,7 +479,8 @@ export function useCompletion(area: HTMLTextAreaElement | null) {
     if (!area) return;
     const before = area.value.slice(0, area.selectionStart);
     let match: Match | null = null;
-    for (const c of completers) if ((match = c.match(before))) break;
+    const after = area.value.slice(area.selectionEnd);
+    for (const c of completers) if ((match = c.match(before, after))) break;
     setFound(match?.offers.length ? match : null);
     setAt(0);
     void match?.later?.then(() => {
