@@ -190,6 +190,10 @@ const STEPS = [
     await compose('Who is coming? @b')(page);
     await page.locator('.completions [role=option]').first().waitFor();
   }],
+  ['completion of languages', TOPIC, async (page) => {
+    await compose('```p')(page);
+    await page.locator('.completions [role=option]').first().waitFor();
+  }],
   ['completion of emoji', TOPIC, async (page) => {
     await compose('Good :ta')(page);
     await page.locator('.completions [role=option]').first().waitFor();

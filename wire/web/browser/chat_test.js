@@ -55,6 +55,17 @@ scene('two people talk in a topic, react, edit and delete', async (s) => {
   await ann.page.locator('.emoji-grid .current[title*="tada"]').waitFor();
   await ann.page.keyboard.press('Enter');
   await bo.page.locator('.reaction[title*="tada"]').waitFor();
+  // A mouse that rests above the emoji does not choose another one than the first that is found.
+  await ann.page.locator('.message').first().hover();
+  await ann.page.locator('.message').first().getByRole('button', { name: 'Add a reaction' }).first().click();
+  await ann.page.locator('.emoji-grid [role=option]').nth(3).hover();
+  await ann.page.getByRole('searchbox', { name: 'Search emoji' }).fill('heart');
+  await eventually('the grid has what was found', async () =>
+    (await ann.page.locator('.emoji-grid [role=option]').nth(3).getAttribute('title')).includes('heart'));
+  await ann.page.evaluate(() => new Promise((done) => { requestAnimationFrame(() => requestAnimationFrame(done)); }));
+  const found = await ann.page.locator('.emoji-grid [role=option]').first().getAttribute('title');
+  await ann.page.keyboard.press('Enter');
+  await bo.page.locator(`.reaction[title$="${found}"]`).waitFor();
   await bo.page.locator('.reaction[title*="tada"]').click();
   await ann.page.locator('.reaction[title*="Bo Park"]').waitFor();
   await bo.page.locator('.message').last().click();

@@ -56,6 +56,40 @@ scene('the compose box completes people, channels, topics, emoji and commands', 
   await has(field, '/po');
 });
 
+scene('names of languages are completed after a fence, in the compose box and in an editor', async (s) => {
+  const parley = await s.serve();
+  await parley.call('olive@example.org', 'POST', 'realm/playgrounds', { name: 'Pony play', pygments_language: 'Pony',
+    url_template: 'https://example.org/{code}' });
+  const { p, field } = await open(s, 'ann', parley);
+  const offers = p.page.locator('.completions [role=option]');
+  const current = p.page.locator('.completions [aria-selected=true]');
+  await field.pressSequentially('```p');
+  await current.filter({ hasText: 'pony' }).waitFor(); // the organization has a playground for it
+  await offers.filter({ hasText: 'python' }).first().waitFor();
+  await p.accessible();
+  await field.pressSequentially('yth');
+  await current.filter({ hasText: 'python' }).waitFor();
+  await p.page.keyboard.press('Enter');
+  await has(field, '```python\n');
+  await field.pressSequentially('print(1)\n```\n');
+  await has(field, '```python\nprint(1)\n```\n');
+  assert.equal(await offers.count(), 0, 'the end of the block asks for no language');
+  await field.press('Control+Enter');
+  await p.page.locator('.message[data-message] [data-code-language=Python]', { hasText: 'print(1)' }).waitFor();
+  await field.pressSequentially('~~~spoi');
+  await current.filter({ hasText: 'spoiler' }).waitFor();
+  await p.page.keyboard.press('Tab');
+  await has(field, '~~~spoiler ');
+  await field.fill('');
+  await field.press('ArrowLeft');
+  const editor = p.page.getByRole('textbox', { name: 'Text of the message' });
+  await has(editor, '```python\nprint(1)\n```');
+  await editor.pressSequentially('\n~~~math');
+  await current.filter({ hasText: 'math' }).waitFor();
+  await p.page.keyboard.press('Enter');
+  await has(editor, '```python\nprint(1)\n```\n~~~math\n');
+});
+
 scene('files are uploaded by the button, by paste and by drop', async (s) => {
   const { p, field } = await open(s, 'ann');
   const chosen = p.page.waitForEvent('filechooser');
@@ -100,7 +134,7 @@ scene('drafts, scheduled messages and reminders are kept on the server', async (
   await p.page.getByRole('dialog').getByRole('button', { name: 'Edit' }).click();
   await has(field, 'Not yet finished');
   await field.press('Control+Enter');
-  await p.page.locator('.message .content', { hasText: 'Not yet finished' }).waitFor();
+  await p.page.locator('.message[data-message] .content', { hasText: 'Not yet finished' }).waitFor();
   await p.page.goto('/#drafts');
   await p.page.getByText('You have no drafts.').waitFor();
   await p.page.getByRole('dialog').getByRole('button', { name: 'Close' }).click();
@@ -109,8 +143,14 @@ scene('drafts, scheduled messages and reminders are kept on the server', async (
   await p.page.getByRole('menuitem', { name: 'Send later' }).click();
   await p.page.getByRole('button', { name: 'Tomorrow' }).click();
   await p.accessible();
+  const schedules = [];
+  await p.context.route('**/json/scheduled_messages', (r) => schedules.push(r));
   await p.page.getByRole('button', { name: 'Schedule' }).click();
+  await p.page.getByRole('button', { name: 'Schedule' }).click(); // on a slow network users click again
+  await eventually('the request waits', () => schedules.length > 0);
+  schedules[0].continue();
   await has(field, '');
+  assert.equal(schedules.length, 1, 'the message is scheduled once');
   await p.page.goto('/#scheduled');
   await p.page.locator('.saved-list .content', { hasText: 'Good morning' }).waitFor();
   await p.page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();

@@ -1,7 +1,7 @@
 // Shortcuts of the own client for the selected message and for places.
 import assert from 'node:assert/strict';
 import { ANN, BO, opened, say, text, userID } from './client.js';
-import { eventually } from './parley.js';
+import { eventually, sleep } from './parley.js';
 import { scene } from './scene.js';
 
 const TOPIC = '#narrow/channel/1-general/topic/lunch';
@@ -299,6 +299,123 @@ scene('windows keep the keys to themselves, and the key that opened one closes i
   await box(ann).press('Tab');
   await keyboard.press('Enter');
   await text(ann, 'Yes').waitFor();
+});
+
+scene('a key has its effect before the next one, also in a slow browser', async (s) => {
+  const parley = await s.serve();
+  await say(parley, BO, 'Soup?');
+  const ann = await opened(s, parley, ANN, TOPIC);
+  await ann.page.locator('.message.selected', { hasText: 'Soup?' }).waitFor();
+  // after returns the name of the element with the focus in the next task of the page, before a new frame.
+  const after = (act, detail) => ann.page.evaluate(async ([what, x]) => {
+    if (what === 'click') document.querySelector(x).click();
+    else document.activeElement.dispatchEvent(new KeyboardEvent('keydown', { key: x, bubbles: true, cancelable: true }));
+    await new Promise((done) => {
+      const { port1, port2 } = new MessageChannel();
+      port1.onmessage = done;
+      port2.postMessage(0);
+    });
+    return document.activeElement.ariaLabel;
+  }, [act, detail]);
+  assert.equal(await after('key', 'w'), 'Filter people');
+  await ann.page.keyboard.press('Escape');
+  assert.equal(await after('key', 'q'), 'Filter channels and people');
+  await ann.page.keyboard.press('Escape');
+  assert.equal(await after('key', 'r'), 'Message');
+  await box(ann).pressSequentially('@');
+  await ann.page.getByRole('option', { name: 'Bo Park' }).waitFor(); // for the first letter, too
+  await box(ann).fill('');
+  await closeBox(ann);
+  assert.equal(await after('key', 'x'), 'People');
+  await ann.page.keyboard.press('Escape');
+  await box(ann).waitFor({ state: 'detached' });
+  await ann.page.locator('[data-main-menu]').focus();
+  assert.equal(await after('key', '?'), 'Keyboard shortcuts');
+  assert.equal(await after('click', 'dialog .icon-button'), 'Main menu');
+});
+
+scene('keys are not shortcuts of the page while a window is fetched', async (s) => {
+  const parley = await s.serve();
+  await say(parley, ANN, 'Soup?');
+  const ann = await opened(s, parley, ANN, TOPIC);
+  await ann.page.locator('.message.selected', { hasText: 'Soup?' }).waitFor();
+  const parts = [];
+  await ann.page.route(/(picker|move)-[^/]*\.js/, (r) => parts.push(() => r.continue()));
+  const held = () => eventually('the part is asked for', () => parts.length > 0);
+  await ann.page.keyboard.press(':');
+  await held();
+  await ann.page.keyboard.type('tada');
+  assert.equal(new URL(ann.page.url()).hash, `${TOPIC}`, 'a letter has opened another view');
+  parts.pop()();
+  await ann.page.getByRole('searchbox', { name: 'Search emoji' }).fill('tada');
+  await ann.page.keyboard.press('Escape');
+  await ann.page.keyboard.press('m');
+  await held();
+  await ann.page.keyboard.type('ta');
+  assert.equal(new URL(ann.page.url()).hash, `${TOPIC}`, 'a letter has opened another view');
+  parts.pop()();
+  await ann.page.getByRole('dialog', { name: 'Move messages' }).waitFor();
+});
+
+scene('a star and a reaction that are set, removed and set at once stay set', async (s) => {
+  const parley = await s.serve();
+  const { id } = await say(parley, BO, 'Good news');
+  const ann = await opened(s, parley, ANN, TOPIC);
+  await ann.page.locator('.message.selected', { hasText: 'Good news' }).waitFor();
+  const delays = { reactions: 600, starred: 600 }; // milliseconds: an earlier request is slower than a later one
+  const kindOf = (r) => Object.keys(delays).find((x) => r.url().endsWith(x) || r.postData()?.includes(x));
+  await ann.context.route('**/json/messages/**', async (r) => {
+    const kind = kindOf(r.request());
+    if (!kind) return r.continue();
+    const delay = delays[kind];
+    delays[kind] = Math.max(0, delay - 300);
+    await sleep(delay);
+    return r.continue();
+  });
+  let answered = 0;
+  ann.page.on('requestfinished', (r) => { if (kindOf(r)) answered += 1; });
+  for (const key of ['+', '+', '+', 'Control+s', 'Control+s', 'Control+s']) await ann.page.keyboard.press(key);
+  await eventually('all requests are answered', () => answered === 6);
+  const { message } = await parley.call(ANN, 'GET', `messages/${id}`);
+  assert.deepEqual([message.flags.includes('starred'), message.reactions.length], [true, 1]);
+  await ann.page.locator('.reaction.mine').waitFor();
+  await ann.page.locator('.message-tools.starred').waitFor();
+  assert.equal(await ann.page.getByRole('alert').count(), 0, 'a request was refused');
+});
+
+scene('the left key edits a message that is still being sent, once the server has it', async (s) => {
+  const parley = await s.serve();
+  await say(parley, ANN, 'The one before');
+  const ann = await opened(s, parley, ANN, TOPIC);
+  await text(ann, 'The one before').waitFor();
+  const waiting = [];
+  await ann.context.route('**/json/messages', (r) => (r.request().method() === 'POST' ? waiting.push(r) : r.continue()));
+  const editor = ann.page.getByRole('textbox', { name: 'Text of the message' });
+  const send = async (content) => {
+    await box(ann).fill(content);
+    await box(ann).press('Control+Enter');
+    await ann.page.locator('.outgoing', { hasText: content }).waitFor();
+  };
+  await ann.page.locator('.compose-open').click();
+  await send('The newest');
+  await box(ann).press('ArrowLeft');
+  await eventually('the request waits', () => waiting.length > 0);
+  assert.equal(await editor.count(), 0, 'another message is edited');
+  waiting.pop().continue();
+  await eventually('the newest is edited', async () => await editor.inputValue() === 'The newest');
+  await editor.press('Escape');
+  await editor.waitFor({ state: 'detached' });
+  // A user that goes on writing is not interrupted.
+  await box(ann).focus();
+  await send('One more');
+  await box(ann).press('ArrowLeft');
+  await box(ann).pressSequentially('And');
+  await eventually('the request waits', () => waiting.length > 0);
+  waiting.pop().continue();
+  await ann.page.locator('.message[data-message]', { hasText: 'One more' }).waitFor();
+  await box(ann).pressSequentially(' more');
+  assert.equal(await box(ann).inputValue(), 'And more');
+  assert.equal(await editor.count(), 0);
 });
 
 scene('the window of channels is used with the keyboard', async (s) => {

@@ -12,6 +12,11 @@ scene('a user sets and clears a status, and others see it beside the name', asyn
   await mainMenu(ann, 'Set a status');
   const dialog = ann.page.getByRole('dialog', { name: 'Your status' });
   await ann.accessible();
+  await dialog.getByRole('button', { name: 'Emoji of the status' }).click();
+  await dialog.getByRole('searchbox', { name: 'Search emoji' }).fill('rocket');
+  await dialog.locator('.emoji-grid .current[title*="rocket"]').waitFor();
+  await ann.page.keyboard.press('Enter');
+  await dialog.getByText('🚀').waitFor();
   await dialog.getByRole('button', { name: 'On vacation' }).click();
   await dialog.getByRole('textbox', { name: 'Status' }).fill('On vacation until Monday');
   await dialog.getByRole('button', { name: 'Save' }).click();

@@ -31,6 +31,10 @@ scene('on a phone a user goes from the inbox to a topic, writes, and opens colum
   await ann.page.getByRole('button', { name: 'People', exact: true }).tap();
   await ann.page.locator('.right .person', { hasText: 'Bo Park' }).waitFor();
   await fits(ann);
+  // With a keyboard, Escape leads back to the button, although the column has covered it.
+  await ann.page.keyboard.press('Escape');
+  await ann.page.locator('.right').waitFor({ state: 'detached' });
+  await ann.page.locator('[data-people]:focus').waitFor();
 });
 
 scene('on a phone a message is reacted to, edited and searched', async (s) => {

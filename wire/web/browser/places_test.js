@@ -105,6 +105,10 @@ scene('subscribers are added and removed, and their sidebars follow', async (s) 
   const ada = await opened(s, parley, 'ada', '#channels/all');
   const bo = await opened(s, parley, 'bo', '#inbox');
   await ada.page.getByRole('link', { name: 'Settings of garden' }).click();
+  await dialog(ada).getByText('Created by').getByRole('button', { name: 'Ada Admin' }).click();
+  await ada.page.locator('dialog .popover').getByRole('dialog', { name: 'Ada Admin' }).waitFor();
+  await ada.page.keyboard.press('Escape'); // closes the card only
+  await ada.page.locator('dialog .popover').waitFor({ state: 'detached' });
   await dialog(ada).getByRole('link', { name: 'Subscribers' }).click();
   await ada.page.getByText('1 subscriber', { exact: true }).waitFor();
   await ada.accessible();
@@ -207,7 +211,7 @@ scene('the profile of a user opens from the card and follows changes', async (s)
   await ann.page.getByRole('button', { name: 'Mute user' }).click();
   await ann.page.getByRole('button', { name: 'Unmute user' }).click();
   await ann.page.getByRole('button', { name: 'Direct message', exact: true }).click();
-  assert.match(ann.page.url(), /#narrow\/dm\//);
+  await ann.page.waitForURL(/#narrow\/dm\//);
 });
 
 scene('unknown users, channels and groups say so', async (s) => {

@@ -9,6 +9,11 @@ import { PASSWORD, Parley, TIMEOUT_MS, send } from './parley.js';
 
 const SCENE_MS = 90_000; // the longest scene takes a tenth of this
 
+// SLOW makes the pages that many times slower, and each request to the API and each of its answers up to that many
+// tenths of a second late. A scene that fails with it has asked for something before a user could see it, or has found a
+// fault that users with a slow device or network see.
+const SLOW = Number(process.env.SLOW || 0);
+
 // FEATURES are switched off. Chromium obeys only the last such list, so the first ones repeat Playwright's. The pages of
 // the address bar (WebUIOmnibox), which no scene sees, would cost each profile a process of its own.
 const FEATURES = ['AvoidUnnecessaryBeforeUnloadCheckSync', 'DestroyProfileOnBrowserClose', 'HttpsUpgrades',
@@ -42,6 +47,29 @@ export function scene(name, body, timeout = SCENE_MS) {
   });
 }
 
+// slowDown lets the pages of a profile run as SLOW describes. The requests of fetch are delayed by the page itself, so that
+// routes of scenes and a missing network work as ever.
+async function slowDown(context) {
+  context.on('page', async (page) => {
+    try {
+      const session = await context.newCDPSession(page);
+      await session.send('Emulation.setCPUThrottlingRate', { rate: SLOW });
+    } catch { /* the page is closed already */ }
+  });
+  await context.addInitScript((most) => {
+    const { fetch, setTimeout } = window; // a scene can replace the clock
+    const delay = () => new Promise((resolve) => { setTimeout(resolve, Math.random() * most); });
+    window.fetch = async (address, options) => {
+      if (!String(address?.url ?? address).includes('/json/')) return fetch(address, options);
+      if (!options?.keepalive) await delay(); // such a request is sent although the page is left
+      const answer = await fetch(address, options);
+      await delay();
+      options?.signal?.throwIfAborted();
+      return answer;
+    };
+  }, SLOW * 100);
+}
+
 class Scene {
   #servers = [];
   #profiles = [];
@@ -66,6 +94,7 @@ class Scene {
     const context = await (await launched()).newContext({ baseURL: server.site, locale: 'en-US',
       serviceWorkers: 'block', ...options });
     context.setDefaultTimeout(TIMEOUT_MS);
+    if (SLOW) await slowDown(context);
     const p = new Profile(server, context, await context.newPage());
     await p.listen();
     this.#profiles.push(p);

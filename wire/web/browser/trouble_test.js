@@ -146,7 +146,11 @@ scene('the back button and a new loading lead to the same place', async (s) => {
   const list = ann.page.locator('.virtual');
   await list.evaluate((el) => { el.scrollTop = 1234; });
   const top = () => ann.page.locator('.message', { hasText: 'Line 14.' }).evaluate((el) => Math.round(el.getBoundingClientRect().top));
-  await eventually('the place is kept', () => ann.page.evaluate(() => history.state?.place?.id > 0));
+  await eventually('the place is kept', () => ann.page.evaluate(() => {
+    const edge = document.querySelector('.virtual').getBoundingClientRect().top + 1;
+    const first = [...document.querySelectorAll('[data-message]')].find((x) => x.getBoundingClientRect().bottom > edge);
+    return history.state?.place?.id === Number(first.dataset.message);
+  }));
   const before = await top();
   await ann.page.goto('/#inbox');
   await ann.page.locator('h1', { hasText: 'Inbox' }).waitFor();

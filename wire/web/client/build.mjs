@@ -21,6 +21,7 @@ const shared = {
   jsx: "automatic",
   jsxImportSource: "preact",
   legalComments: "none",
+  loader: { ".txt": "text" },
   charset: "utf8",
   logLevel: "warning",
 };
@@ -75,7 +76,7 @@ if (process.argv.includes("--test")) {
     entryNames: "[name]-[hash]",
     chunkNames: "[name]-[hash]",
     assetNames: "[name]-[hash]",
-    loader: { ".woff2": "file", ".svg": "file", ".ttf": "empty", ".woff": "empty" },
+    loader: { ...shared.loader, ".woff2": "file", ".svg": "file", ".ttf": "empty", ".woff": "empty" },
   });
   checkFormulas();
   writeManifest(dist, result.metafile);

@@ -1,6 +1,6 @@
 // The page: three columns, overlays, dialogs, notices, and the banner of a lost connection.
 import { effect } from "@preact/signals";
-import { useEffect } from "preact/hooks";
+import { useLayoutEffect } from "preact/hooks";
 import { Compose } from "./compose/compose.tsx";
 import { t } from "./i18n/text.ts";
 import { countOnIcon } from "./notify/badge.ts";
@@ -19,7 +19,7 @@ import { overlays, views } from "./views/registry.ts";
 
 export function App() {
   const { view, overlay } = routes.value;
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (covered.value || peopleFloat.value) document.querySelector<HTMLElement>(leftOpen.value ? ".left" : ".right")?.focus();
   }, [covered.value, peopleFloat.value]);
   return (

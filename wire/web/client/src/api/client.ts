@@ -39,6 +39,7 @@ export class NetworkError extends Error {
 }
 
 const defaultTimeout = 30_000;
+const maxKeepalive = 60_000; // bytes: browsers refuse calls that outlive the page with more than 64 KiB
 const maxAttempts = 5;
 const maxPause = 10_000;
 
@@ -122,7 +123,7 @@ async function send(method: string, path: string, call: Call): Promise<unknown> 
     let answer: Response;
     let data: Record<string, unknown>;
     try {
-      const keepalive = call.keepalive ?? false;
+      const keepalive = Boolean(call.keepalive) && String(body ?? "").length < maxKeepalive;
       answer = await fetch(url, { method, headers, body, signal: stop.signal, credentials: "same-origin", keepalive });
       setClock(answer.headers.get("Date"));
       data = (await answer.json()) as Record<string, unknown>;

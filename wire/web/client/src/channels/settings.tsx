@@ -9,8 +9,9 @@ import { plural, t } from "../i18n/text.ts";
 import { hashOfChannel } from "../store/narrow.ts";
 import { loadMembers } from "../store/members.ts";
 import { attempt } from "../store/actions.ts";
-import { mayInChannel, userName } from "../store/queries.ts";
+import { mayInChannel } from "../store/queries.ts";
 import { peek, read } from "../store/store.ts";
+import { PersonName } from "../people/card.tsx";
 import { PeopleList, PersonForm } from "../people/pick.tsx";
 import { Choice, Switch } from "../settings/fields.tsx";
 import { Allowed, SettingsForm } from "../settings/forms.tsx";
@@ -70,7 +71,7 @@ function General({ channel: c }: { channel: Channel }) {
     <>
       {c.is_archived && <p class="quiet">{t("The channel is archived.")}</p>}
       <p class="quiet">
-        {c.creator_id ? t("Created by {name} on {date}", { name: userName(c.creator_id), date: formatDate(c.date_created) }) : t("Created on {date}", { date: formatDate(c.date_created) })}
+        {c.creator_id ? <CreatedBy user={c.creator_id} date={formatDate(c.date_created)} /> : t("Created on {date}", { date: formatDate(c.date_created) })}
       </p>
       <a class="button small quiet" href={hashOfChannel(id, peek())}>
         {t("Go to the channel")}
@@ -126,6 +127,18 @@ function General({ channel: c }: { channel: Channel }) {
           {t("Restore channel")}
         </button>
       )}
+    </>
+  );
+}
+
+// CreatedBy is a sentence with the name of a user, which opens their card. Each language has the name at its own place.
+function CreatedBy({ user, date }: { user: number; date: string }) {
+  const [before, after] = t("Created by {name} on {date}", { date }).split("{name}");
+  return (
+    <>
+      {before}
+      <PersonName id={user} />
+      {after}
     </>
   );
 }

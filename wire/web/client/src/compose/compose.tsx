@@ -1,5 +1,5 @@
 // The compose box at the end of the view.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { effect } from "@preact/signals";
 import { renderMarkdown, sendTyping, type Destination } from "../api/endpoints.ts";
 import { errorText } from "../api/client.ts";
@@ -97,11 +97,11 @@ function Box() {
   const state = compose.value;
   const area = useRef<HTMLTextAreaElement>(null);
   const [preview, setPreview] = useState<string | null>(null);
-  const completion = useCompletion(area.current);
+  const completion = useCompletion(area);
   const content = text.value;
   const limit = Number(read("realm").max_message_length ?? 10_000);
   const previewArea = useRef<HTMLDivElement>(null);
-  useEffect(() => previewArea.current?.focus(), [preview !== null]);
+  useLayoutEffect(() => previewArea.current?.focus(), [preview !== null]);
   useRequests(area);
   useTyping();
   useEffect(() => {
@@ -406,9 +406,10 @@ function linePrefix(area: HTMLTextAreaElement, prefix: string): void {
   insert(area, lines.map((l) => prefix + l).join("\n"));
 }
 
-// useRequests carries out the requests of other parts: to focus a field, or to insert a text.
+// useRequests carries out the requests of other parts: to focus a field, or to insert a text. It does that before the next
+// key: letters that are pressed before the box has the focus would be shortcuts.
 function useRequests(area: { current: HTMLTextAreaElement | null }): void {
-  useEffect(
+  useLayoutEffect(
     () =>
       effect(() => {
         const r = composeRequest.value;
@@ -465,21 +466,24 @@ function useTyping(): void {
 
 // useCompletion offers completions for the text before the cursor, in the compose box and in editors. The focus stays in
 // the text field, which names the current offer for screen readers.
-export function useCompletion(area: HTMLTextAreaElement | null) {
+export function useCompletion(field: { current: HTMLTextAreaElement | null }) {
   const [found, setFound] = useState<Match | null>(null);
   const [at, setAt] = useState(0);
   const choose = (i: number, key = ""): void => {
     const offer = found?.offers[i];
+    const area = field.current;
     if (!found || !offer || !area) return;
     area.setSelectionRange(found.start, area.selectionStart);
     setFound(null);
     insert(area, offer.keys?.[key] ?? offer.insert);
   };
   const update = (): void => {
+    const area = field.current;
     if (!area) return;
     const before = area.value.slice(0, area.selectionStart);
     let match: Match | null = null;
-    for (const c of completers) if ((match = c.match(before))) break;
+    const after = area.value.slice(area.selectionEnd);
+    for (const c of completers) if ((match = c.match(before, after))) break;
     setFound(match?.offers.length ? match : null);
     setAt(0);
     void match?.later?.then(() => {

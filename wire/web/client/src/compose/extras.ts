@@ -41,8 +41,8 @@ export interface Match {
 
 // Completer offers texts that complete the text before the cursor.
 export interface Completer {
-  // match returns the offers for the text before the cursor, or null.
-  match(before: string): Match | null;
+  // match returns the offers for the text before the cursor, or null. after is the rest of the text.
+  match(before: string, after: string): Match | null;
 }
 
 export const completers: Completer[] = [];

@@ -32,8 +32,10 @@ function takeFormatted(data: DataTransfer, area: HTMLTextAreaElement): boolean {
   if (!html || html.length > maxPaste || data.files.length > 0) return false;
   const { body } = new DOMParser().parseFromString(html.replace(/\sstyle="[^"]*"/g, ""), "text/html");
   if (!body.querySelector(formats) || body.querySelector("table")) return false;
-  void import("./paste_markdown.ts").then((m) => {
-    insert(area, m.markdownOf(body));
-  });
+  const plain = data.getData("text/plain");
+  void import("./paste_markdown.ts").then(
+    (m) => insert(area, m.markdownOf(body)),
+    () => insert(area, plain), // without the library the text must not be lost
+  );
   return true;
 }

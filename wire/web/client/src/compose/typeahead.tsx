@@ -1,5 +1,5 @@
-// Completions of the compose box: people and groups after @, channels and topics after #, emoji after a colon, and
-// commands after a slash at the beginning.
+// Completions of the compose box: people and groups after @, channels and topics after #, emoji after a colon, commands
+// after a slash at the beginning, and languages after the fence of a block of code (languages.ts).
 import { ColorScheme, type UserGroup } from "../api/types.ts";
 import { loadEmoji, searchEmoji } from "../emoji/data.ts";
 import { plural, t } from "../i18n/text.ts";
@@ -9,6 +9,7 @@ import { peek } from "../store/store.ts";
 import { loadTopics } from "../store/topics.ts";
 import { channelIcon, Icon, type IconName } from "../ui/icons.tsx";
 import { completers, sendChecks, slashCommands, type Completer, type Completion } from "./extras.ts";
+import { languages } from "./languages.ts";
 import { mentionText } from "./quote.ts";
 import { compose } from "./state.ts";
 import { matches } from "./target.tsx";
@@ -228,7 +229,7 @@ function askBeforeMany(to: Destination, content: string, goOn: () => void): bool
 }
 
 export function installTypeahead(): void {
-  completers.push(mentions, topics, channels, emoji, times, commands);
+  completers.push(languages, mentions, topics, channels, emoji, times, commands);
   slashCommands.set("dark", () => void attempt(changeSetting({ color_scheme: ColorScheme.dark })));
   sendChecks.push(askBeforeMany);
   slashCommands.set("light", () => void attempt(changeSetting({ color_scheme: ColorScheme.light })));

@@ -59,7 +59,7 @@ export function EmojiPicker({ choose }: { choose: (e: EmojiChoice) => void }) {
             aria-label={e.emoji_name.replace(/_/g, " ")}
             title={`:${e.emoji_name}:`}
             class={i === at ? "current" : ""}
-            onMouseEnter={() => setAt(i)}
+            onMouseMove={(m) => (m.movementX || m.movementY) && setAt(i)}
             onClick={() => choose(e)}
           >
             <EmojiGlyph emoji={e} />

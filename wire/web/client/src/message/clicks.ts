@@ -3,6 +3,7 @@ import { openUserCard } from "../people/card.tsx";
 import { openGroupCard } from "../people/group_card.tsx";
 import { selected } from "./row.tsx";
 import { t } from "../i18n/text.ts";
+import { openPart } from "../ui/parts.ts";
 
 export function contentClicks(e: MouseEvent | KeyboardEvent): void {
   const target = e.target as HTMLElement;
@@ -28,7 +29,7 @@ export function contentClicks(e: MouseEvent | KeyboardEvent): void {
   const image = target.closest<HTMLAnchorElement>(".message_inline_image a");
   if (image && e instanceof MouseEvent && !e.ctrlKey && !e.metaKey && !e.shiftKey) {
     e.preventDefault();
-    void import("./lightbox.tsx").then((x) => x.openLightbox(image));
+    openPart(import("./lightbox.tsx"), (x) => x.openLightbox(image));
   }
 }
 

@@ -27,8 +27,9 @@ export function Editor({ message: m }: { message: Message }) {
   const [busy, setBusy] = useState(false);
   const [preview, setPreview] = useState<string | null>(null);
   const area = useRef<HTMLTextAreaElement>(null);
+  const previewArea = useRef<HTMLDivElement>(null);
   const editable = canEdit(m);
-  const completion = useCompletion(area.current);
+  const completion = useCompletion(area);
   useEffect(() => {
     if (source !== null) return;
     getSource(m.id).then(
@@ -47,6 +48,13 @@ export function Editor({ message: m }: { message: Message }) {
     el.focus();
     el.setSelectionRange(el.value.length, el.value.length);
   }, [source]);
+  // The preview hides the text, which would lose the focus.
+  const previewed = useRef(false);
+  useLayoutEffect(() => {
+    if (preview !== null) previewArea.current?.focus();
+    else if (previewed.current) area.current?.focus();
+    previewed.current = preview !== null;
+  }, [preview !== null]);
   const save = async (): Promise<void> => {
     if (source === null || busy) return;
     if (text.trim() === source.trim()) return stopEdit();
@@ -81,7 +89,6 @@ export function Editor({ message: m }: { message: Message }) {
   const togglePreview = (): void => {
     if (preview !== null) {
       setPreview(null);
-      requestAnimationFrame(() => area.current?.focus());
       return;
     }
     renderMarkdown(text).then(
@@ -103,7 +110,7 @@ export function Editor({ message: m }: { message: Message }) {
       <Uploads />
       {completion.list}
       {preview !== null && (
-        <div class="editor-preview" tabIndex={0} role="region" aria-label={t("Preview")}>
+        <div class="editor-preview" ref={previewArea} tabIndex={0} role="region" aria-label={t("Preview")}>
           <Content html={preview} />
         </div>
       )}

@@ -12,6 +12,7 @@ import { closePopover, Confirm, Menu, openDialog, type MenuItem, type MenuItems 
 import { notify } from "../ui/notices.ts";
 import { openEmojiPicker } from "./emoji_picker.ts";
 import type { Message } from "../api/types.ts";
+import { openPart } from "../ui/parts.ts";
 
 // linkOf returns the full address of a message.
 export function linkOf(m: Message): string {
@@ -44,11 +45,11 @@ export function MessageMenu({ id }: { id: number }) {
     { label: t("Quote and reply"), icon: "quote", key: ">", run: () => quote(m) },
     { label: t("Forward"), icon: "move", key: "<", run: () => forward(m) },
     { label: t("Add a reaction"), icon: "smile", key: ":", run: () => openEmojiPicker(at, (e) => toggleReaction(m, e)) },
-    m.reactions.length > 0 && { label: t("See who reacted"), icon: "people", run: () => void import("./reactions.tsx").then((x) => x.openReactions(m)) },
+    m.reactions.length > 0 && { label: t("See who reacted"), icon: "people", run: () => openPart(import("./reactions.tsx"), (x) => x.openReactions(m)) },
     canEdit(m)
       ? { label: t("Edit"), icon: "edit", key: "e", run: () => startEdit(m) }
       : { label: t("View source"), icon: "code", key: "e", run: () => startEdit(m) },
-    canMove(m) && { label: t("Move"), icon: "move", key: "m", run: () => void import("./move.tsx").then((x) => x.openMove(m)) },
+    canMove(m) && { label: t("Move"), icon: "move", key: "m", run: () => openPart(import("./move.tsx"), (x) => x.openMove(m)) },
     null,
     { label: starred ? t("Remove star") : t("Star"), icon: "star", key: "Ctrl S", run: () => toggleStar(m) },
     { label: t("Mark as unread from here"), icon: "unread", key: "Shift U", run: () => markUnreadFrom(m) },
@@ -61,7 +62,7 @@ export function MessageMenu({ id }: { id: number }) {
       label: t("Read by"),
       icon: "eye",
       key: "Shift V",
-      run: () => void import("./receipts.tsx").then((x) => x.openReceipts(m)),
+      run: () => openPart(import("./receipts.tsx"), (x) => x.openReceipts(m)),
     },
     canDelete(m) && null,
     canDelete(m) && { label: t("Delete"), icon: "trash", danger: true, run: () => askDelete(m) },

@@ -7,7 +7,7 @@ import { t } from "../i18n/text.ts";
 import { canMoveChannel, canMoveTopic } from "../store/permissions.ts";
 import { topicName } from "../store/queries.ts";
 import { peek, read } from "../store/store.ts";
-import { closeDialog, Dialog, openDialog } from "../ui/dialogs.tsx";
+import { closeDialog, Dialog, openDialog, useSubmit } from "../ui/dialogs.tsx";
 import { notify } from "../ui/notices.ts";
 
 export function openMove(m: Message): void {
@@ -26,22 +26,29 @@ function Move({ message: m }: { message: Message }) {
   const [error, setError] = useState("");
   const channels = [...read("subscriptions").keys()].map((id) => read("channels").get(id)!).filter((c) => !c.is_archived);
   const same = to === m.stream_id && topic.trim() === m.subject;
-  const save = async (e: Event): Promise<void> => {
-    e.preventDefault();
+  const [busy, send] = useSubmit();
+  const save = async (): Promise<boolean> => {
     const edit: MessageEdit = { propagate_mode: mode, send_notification_to_old_thread: tellOld, send_notification_to_new_thread: tellNew };
     if (to !== m.stream_id) edit.stream_id = to;
     if (topic.trim() !== m.subject) edit.topic = topic.trim();
     try {
       await editMessage(m.id, edit);
-      closeDialog();
       notify(t("Moved."));
+      return true;
     } catch (err) {
       setError(errorText(err));
+      return false;
     }
   };
   return (
     <Dialog title={t("Move messages")}>
-      <form class="dialog-text form" onSubmit={(e) => void save(e)}>
+      <form
+        class="dialog-text form"
+        onSubmit={(e) => {
+          e.preventDefault();
+          send(save);
+        }}
+      >
         <label class="field">
           <span class="field-label">{t("Channel")}</span>
           <select class="input" value={to} disabled={!canMoveChannel(channel)} onChange={(e) => setTo(Number(e.currentTarget.value))}>
@@ -89,7 +96,7 @@ function Move({ message: m }: { message: Message }) {
           <button type="button" class="button quiet" onClick={closeDialog}>
             {t("Cancel")}
           </button>
-          <button type="submit" class="button" disabled={same}>
+          <button type="submit" class="button" disabled={same} aria-busy={busy}>
             {t("Move")}
           </button>
         </footer>

@@ -19,6 +19,7 @@ import { messageExtras } from "./extras.ts";
 import { openEmojiPicker } from "./emoji_picker.ts";
 import { MessageContent, OutgoingContent } from "./shortened.tsx";
 import { MessageMenu } from "./menu.tsx";
+import { openPart } from "../ui/parts.ts";
 
 // selected is the message that the keyboard acts on; 0 for none.
 export const selected = signal(0);
@@ -158,7 +159,7 @@ function MessageFoot({ message: m }: { message: Message }) {
   return (
     <div class="message-foot">
       {(edited || moved) && (
-        <button type="button" class="edited" onClick={() => void import("./history.tsx").then((x) => x.openHistory(m))}>
+        <button type="button" class="edited" onClick={() => openPart(import("./history.tsx"), (x) => x.openHistory(m))}>
           {edited ? t("edited") : t("moved")}
         </button>
       )}

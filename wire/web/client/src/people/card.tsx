@@ -8,6 +8,7 @@ import { closeDialogs, closePopover, openPopover } from "../ui/dialogs.tsx";
 import { formatAgo, formatNowIn } from "../ui/time.ts";
 import { EmojiGlyph } from "../message/row.tsx";
 import { FieldValue } from "./field_value.tsx";
+import { openPart } from "../ui/parts.ts";
 
 export function openUserCard(id: number, at: Element | DOMRect): void {
   openPopover(at, <UserCard id={id} />);
@@ -93,7 +94,7 @@ function UserCard({ id }: { id: number }) {
       </dl>
       <div class="card-actions">
         {id === read("me").user_id && (
-          <button type="button" class="button small" onClick={open(() => void import("./status.tsx").then((m) => m.openStatus()))}>
+          <button type="button" class="button small" onClick={open(() => openPart(import("./status.tsx"), (m) => m.openStatus()))}>
             {t("Set a status")}
           </button>
         )}

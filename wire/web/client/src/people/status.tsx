@@ -8,7 +8,7 @@ import { t } from "../i18n/text.ts";
 import { openEmojiPicker } from "../message/emoji_picker.ts";
 import { EmojiGlyph } from "../message/row.tsx";
 import { peek } from "../store/store.ts";
-import { closeDialog, Dialog, openDialog } from "../ui/dialogs.tsx";
+import { Dialog, openDialog, useSubmit } from "../ui/dialogs.tsx";
 import { Icon } from "../ui/icons.tsx";
 
 const maxText = 60; // characters, of the protocol
@@ -36,8 +36,17 @@ function StatusDialog({ now }: { now: UserStatus }) {
   const [text, setText] = useState(now.status_text ?? "");
   const [emoji, setEmoji] = useState<EmojiChoice | null>(now.emoji_name ? (now as EmojiChoice) : null);
   const [error, setError] = useState("");
+  const [busy, send] = useSubmit();
   const save = (newText: string, newEmoji: EmojiChoice | null): void => {
-    setStatus(newText.trim(), newEmoji).then(closeDialog, (err: unknown) => setError(errorText(err)));
+    send(() =>
+      setStatus(newText.trim(), newEmoji).then(
+        () => true,
+        (err: unknown) => {
+          setError(errorText(err));
+          return false;
+        },
+      ),
+    );
   };
   return (
     <Dialog title={t("Your status")}>
@@ -90,7 +99,7 @@ function StatusDialog({ now }: { now: UserStatus }) {
           <button type="button" class="button quiet" disabled={!now.status_text && !now.emoji_name} onClick={() => save("", null)}>
             {t("Clear status")}
           </button>
-          <button type="submit" class="button" disabled={!text.trim() && !emoji}>
+          <button type="submit" class="button" disabled={!text.trim() && !emoji} aria-busy={busy}>
             {t("Save")}
           </button>
         </footer>

@@ -6,6 +6,7 @@ import { menuItems } from "../sidebar/main_menu.tsx";
 import { openDialog } from "../ui/dialogs.tsx";
 import { addOverlay } from "../views/registry.ts";
 import { startDrafts } from "./drafts.ts";
+import { openPart } from "../ui/parts.ts";
 
 export function installSaved(): void {
   startDrafts();
@@ -21,19 +22,19 @@ export function installSaved(): void {
     id: "snippets",
     label: () => t("Snippets"),
     icon: "file",
-    run: (area) => void import("./snippets.tsx").then((m) => openDialog(<m.Snippets area={area} />)),
+    run: (area) => openPart(import("./snippets.tsx"), (m) => openDialog(<m.Snippets area={area} />)),
   });
   sendOptions.push({
     id: "later",
     label: () => t("Send later"),
     icon: "clock",
     run: (to, content, sent) => {
-      if (content.trim()) void import("./lists.tsx").then((m) => openDialog(<m.ScheduleDialog to={to} content={content} sent={sent} />));
+      if (content.trim()) openPart(import("./lists.tsx"), (m) => openDialog(<m.ScheduleDialog to={to} content={content} sent={sent} />));
     },
   });
   moreItems.push((message) => ({
     label: t("Remind me"),
     icon: "bell",
-    run: () => void import("./lists.tsx").then((m) => openDialog(<m.RemindDialog message={message} />)),
+    run: () => openPart(import("./lists.tsx"), (m) => openDialog(<m.RemindDialog message={message} />)),
   }));
 }

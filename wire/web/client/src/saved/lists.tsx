@@ -11,7 +11,7 @@ import { closeOverlay } from "../router.ts";
 import { attempt } from "../store/actions.ts";
 import { serverNow } from "../store/clock.ts";
 import { peek, read } from "../store/store.ts";
-import { closeDialog, Dialog } from "../ui/dialogs.tsx";
+import { Dialog, useSubmit } from "../ui/dialogs.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { notify } from "../ui/notices.ts";
 import { formatTime } from "../ui/time.ts";
@@ -158,9 +158,10 @@ function TimeDialog(p: { title: string; button: string; note?: boolean; run: (at
     [t("Tomorrow"), nextMorning(1)],
     [t("Next Monday"), nextMorning(((8 - new Date(serverNow()).getDay()) % 7) || 7)],
   ];
+  const [busy, send] = useSubmit();
   const submit = (e: Event): void => {
     e.preventDefault();
-    void attempt(p.run(Math.floor(new Date(at).getTime() / 1000), note)).then((done) => done && closeDialog());
+    send(() => attempt(p.run(Math.floor(new Date(at).getTime() / 1000), note)).then(Boolean));
   };
   return (
     <Dialog title={p.title}>
@@ -183,7 +184,7 @@ function TimeDialog(p: { title: string; button: string; note?: boolean; run: (at
           </label>
         )}
         <footer class="dialog-foot">
-          <button type="submit" class="button">
+          <button type="submit" class="button" aria-busy={busy}>
             {p.button}
           </button>
         </footer>

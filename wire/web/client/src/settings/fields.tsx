@@ -22,19 +22,29 @@ function useSaving<T>(stored: T, save: (value: T) => Promise<unknown>): Saving<T
   const [pending, setPending] = useState<{ value: T } | null>(null);
   const [state, setState] = useState({ text: "", failed: false });
   const newest = useRef(0); // the number of the last save: answers to earlier ones change nothing
-  useLayoutEffect(() => setPending(null), [stored]);
+  const saving = useRef(false);
+  const now = useRef(stored);
+  now.current = stored;
+  // The events of earlier saves do not change what the user has chosen since.
+  useLayoutEffect(() => {
+    if (!saving.current) setPending(null);
+  }, [stored]);
   const run = (value: T): void => {
     const number = ++newest.current;
+    saving.current = true;
     setPending({ value });
     setState({ text: t("Saving…"), failed: false });
     save(value).then(
       () => {
         if (number !== newest.current) return;
+        saving.current = false;
+        if (Object.is(now.current, value)) setPending(null); // the event came before the answer
         setState({ text: t("Saved"), failed: false });
         setTimeout(() => number === newest.current && setState({ text: "", failed: false }), 2000);
       },
       (err: unknown) => {
         if (number !== newest.current) return;
+        saving.current = false;
         setPending(null);
         setState({ text: errorText(err), failed: true });
       },

@@ -43,15 +43,25 @@ export function SettingsFrame({ route }: { route: Route }) {
   );
 }
 
+const loaded = new Map<Section, ComponentType>(); // drawn at once when they are opened again
+
 function SectionBody({ section }: { section: Section }) {
-  const [Draw, setDraw] = useState<ComponentType | null>(null);
+  const [state, setState] = useState<"waiting" | "loaded" | "failed">("waiting");
+  const Draw = loaded.get(section);
   useEffect(() => {
-    void section.load().then((d) => setDraw(() => d));
-  }, [section]);
+    if (Draw) return;
+    section.load().then(
+      (d) => {
+        loaded.set(section, d);
+        setState("loaded");
+      },
+      () => setState("failed"),
+    );
+  }, []);
   return (
     <>
       <h3 class="settings-title">{section.title()}</h3>
-      {Draw ? <Draw /> : <p aria-busy="true" />}
+      {Draw ? <Draw /> : state === "failed" ? <p role="alert">{t("This part could not be loaded. Check the network and try again.")}</p> : <p aria-busy="true" />}
     </>
   );
 }

@@ -5,7 +5,7 @@ import { t } from "../i18n/text.ts";
 import { attempt } from "../store/actions.ts";
 import { userName } from "../store/queries.ts";
 import { read } from "../store/store.ts";
-import { closeDialog, Dialog, openDialog } from "../ui/dialogs.tsx";
+import { closeDialog, Dialog, openDialog, useSubmit } from "../ui/dialogs.tsx";
 import { PeopleField } from "../people/people_field.tsx";
 import { Choice } from "./fields.tsx";
 import { groupName } from "./group_names.ts";
@@ -74,11 +74,12 @@ function PeopleDialog({ label, value, limits, save }: GroupChoiceProps) {
   const [subgroups, setSubgroups] = useState(typeof value === "object" ? value.direct_subgroups : single && single.name !== nobody ? [single.id] : []);
   const possible = [...groups.values()].filter((g) => fits(g, limits) && g.name !== nobody);
   const empty = members.length + subgroups.length === 0;
+  const [busy, send] = useSubmit();
   const done = (): void => {
     let to: GroupSetting = { direct_members: members, direct_subgroups: subgroups };
     if (members.length === 0 && subgroups.length === 1) to = subgroups[0]!;
     if (empty) to = [...groups.values()].find((g) => g.name === nobody)!.id;
-    void attempt(save(to).then(() => true)).then((ok) => ok && closeDialog());
+    send(() => attempt(save(to).then(() => true)).then(Boolean));
   };
   return (
     <Dialog title={label}>
@@ -89,7 +90,7 @@ function PeopleDialog({ label, value, limits, save }: GroupChoiceProps) {
         <button type="button" class="button quiet" onClick={closeDialog}>
           {t("Cancel")}
         </button>
-        <button type="button" class="button" disabled={empty && !limits.allow_nobody_group} onClick={done}>
+        <button type="button" class="button" disabled={empty && !limits.allow_nobody_group} aria-busy={busy} onClick={done}>
           {t("Save")}
         </button>
       </footer>

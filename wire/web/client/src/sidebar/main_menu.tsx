@@ -12,6 +12,7 @@ import { peek, read } from "../store/store.ts";
 import { Menu, openPopover, type MenuItem, type MenuItems } from "../ui/dialogs.tsx";
 import type { IconName } from "../ui/icons.tsx";
 import { openShortcuts } from "../ui/keys.tsx";
+import { openPart } from "../ui/parts.ts";
 
 export function openMainMenu(at: Element): void {
   openPopover(at, <MainMenu at={at} />, "g");
@@ -36,7 +37,7 @@ function MainMenu({ at }: { at: Element }) {
   const visible = read("settings").presence_enabled !== false;
   const status = read("statuses").get(me.user_id);
   const items: MenuItems = [
-    { label: t("Set a status"), icon: "smile", run: () => void import("../people/status.tsx").then((m) => m.openStatus()) },
+    { label: t("Set a status"), icon: "smile", run: () => openPart(import("../people/status.tsx"), (m) => m.openStatus()) },
     visible
       ? { label: t("Become invisible"), icon: "eye", run: () => attempt(changeSetting({ presence_enabled: false })) }
       : { label: t("Become visible"), icon: "eye", run: () => attempt(changeSetting({ presence_enabled: true })) },

@@ -106,10 +106,22 @@ export function toggleCollapsed(m: Message): void {
   toggleFlag(m, "collapsed");
 }
 
+const lastRequest = new Map<number, Promise<unknown>>(); // of each message, while it has no answer
+
+// inOrder sends the requests about one message one after the other: a star that is set and removed at once would be set in
+// the end if the second request overtook the first.
+function inOrder<T>(id: number, ask: () => Promise<T>): Promise<T> {
+  const work = (lastRequest.get(id) ?? Promise.resolve()).then(ask, ask);
+  lastRequest.set(id, work);
+  const ended = (): void => void (lastRequest.get(id) === work && lastRequest.delete(id));
+  work.then(ended, ended);
+  return work;
+}
+
 function toggleFlag(m: Message, flag: string): void {
   const op = m.flags.includes(flag) ? "remove" : "add";
   setFlag(op, flag, [m.id]);
-  void attempt(api.changeFlags(op, flag, [m.id]), () => setFlag(op === "add" ? "remove" : "add", flag, [m.id]));
+  void attempt(inOrder(m.id, () => api.changeFlags(op, flag, [m.id])), () => setFlag(op === "add" ? "remove" : "add", flag, [m.id]));
 }
 
 // toggleReaction adds or removes the user's own reaction.
@@ -118,7 +130,7 @@ export function toggleReaction(m: Message, emoji: api.EmojiChoice): void {
   const op = m.reactions.some((r) => reactionKey(r) === reactionKey(own)) ? "remove" : "add";
   const apply = (op: string): void => change((c) => applyReaction(c, { id: 0, type: "", op, message_id: m.id, ...own }));
   apply(op);
-  void attempt(api.react(op, m.id, emoji), () => apply(op === "add" ? "remove" : "add"));
+  void attempt(inOrder(m.id, () => api.react(op, m.id, emoji)), () => apply(op === "add" ? "remove" : "add"));
 }
 
 export function remove(id: number): Promise<unknown> {

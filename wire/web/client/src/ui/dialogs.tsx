@@ -2,7 +2,7 @@
 // A menu or card beside an element is a popover: openPopover(element, <Menu />).
 import { signal } from "@preact/signals";
 import type { ComponentChildren, JSX } from "preact";
-import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { t } from "../i18n/text.ts";
 import { Icon, type IconName } from "./icons.tsx";
 
@@ -17,6 +17,26 @@ export function closeDialog(): void {
   dialogs.value = dialogs.value.slice(0, -1);
 }
 
+// useSubmit returns whether a request of the dialog is on its way, and a function that sends one, unless one is: a second
+// click on a slow network sends nothing. The request returns whether it succeeded. That closes the dialog, and no other one
+// that is in front by then.
+export function useSubmit(): [boolean, (send: () => Promise<boolean>) => void] {
+  const [busy, setBusy] = useState(false);
+  const sending = useRef(false);
+  const submit = (send: () => Promise<boolean>): void => {
+    if (sending.current) return;
+    sending.current = true;
+    setBusy(true);
+    const own = dialogs.peek().at(-1);
+    void send().then((done) => {
+      sending.current = false;
+      setBusy(false);
+      if (done) dialogs.value = dialogs.value.filter((d) => d !== own);
+    });
+  };
+  return [busy, submit];
+}
+
 // closeDialogs ends all, for actions that go to another view.
 export function closeDialogs(): void {
   dialogs.value = [];
@@ -26,7 +46,8 @@ export function closeDialogs(): void {
 export function Dialog(p: { title: string; children: ComponentChildren; wide?: boolean; class?: string; onClose?: () => void; keys?: (e: KeyboardEvent) => void }) {
   const frame = useRef<HTMLDialogElement>(null);
   const close = p.onClose ?? closeDialog;
-  useEffect(() => {
+  // Not after the next frame: keys that are pressed until then would act on the page behind.
+  useLayoutEffect(() => {
     const before = document.activeElement as HTMLElement | null;
     const el = frame.current!;
     if (!el.open) el.showModal();
@@ -34,6 +55,7 @@ export function Dialog(p: { title: string; children: ComponentChildren; wide?: b
     if (!el.querySelector("[autofocus]")) el.focus();
     return () => {
       if (popover.value?.dialog === el) closePopover();
+      el.close(); // while it is open, nothing outside of it can have the focus
       before?.focus?.();
     };
   }, []);

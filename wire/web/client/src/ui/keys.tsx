@@ -5,6 +5,7 @@ import { read } from "../store/store.ts";
 import { nameOf } from "./key_names.ts";
 import { closeOverlay, routes } from "../router.ts";
 import { closeOn, Dialog, dialogs, openDialog, popover } from "./dialogs.tsx";
+import { isFetching } from "./parts.ts";
 
 export interface Shortcut {
   keys: string[]; // such as "j", "Shift+U", "Ctrl+s", "ArrowDown"
@@ -54,7 +55,7 @@ export function startKeys(): void {
       leaveField(e.target as HTMLElement);
       return;
     }
-    if (inField(e.target) || dialogs.value.length || popover.value) return;
+    if (inField(e.target) || dialogs.value.length || popover.value || isFetching()) return;
     const onButton = (e.target as HTMLElement).closest?.("a, button, [role=button]");
     if (onButton && (e.key === "Enter" || e.key === " ")) return;
     if (e.target instanceof HTMLMediaElement && playerKeys.has(e.key)) return;

@@ -1,16 +1,14 @@
 // The open columns at the sides. On a phone both cover the view. In windows of medium width the people are shown above
 // the right part of the messages, beside the button that opens them and above the compose box.
-import { computed, signal } from "@preact/signals";
+import { batch, computed, signal } from "@preact/signals";
 
 const wide = matchMedia("(min-width: 1100px)");
 const phone = matchMedia("(max-width: 759px)"); // as in layout.css
 
 // onPhone tells whether an open column covers the view, which cannot be used then.
 export const onPhone = signal(phone.matches);
-phone.addEventListener("change", () => (onPhone.value = phone.matches));
 
 const isWide = signal(wide.matches);
-wide.addEventListener("change", () => (isWide.value = wide.matches));
 
 export const leftOpen = signal(false); // matters only on narrow windows
 export const rightOpen = signal(wide.matches && localStorage.getItem("people") !== "closed");
@@ -18,14 +16,16 @@ export const rightOpen = signal(wide.matches && localStorage.getItem("people") !
 // A window that becomes narrow, also by zooming, shows the view: there the column would cover it.
 let openOnNarrow = false;
 
-wide.addEventListener("change", () => {
-  if (!wide.matches) {
-    rightOpen.value = openOnNarrow;
-    return;
-  }
-  openOnNarrow = rightOpen.value;
-  rightOpen.value = openOnNarrow || localStorage.getItem("people") !== "closed";
-});
+// resized takes over both widths at once: in between, the column of people would be above the view, and get the focus.
+const resized = (): void =>
+  batch(() => {
+    onPhone.value = phone.matches;
+    if (isWide.value === wide.matches) return;
+    isWide.value = wide.matches;
+    if (wide.matches) openOnNarrow = rightOpen.value;
+    rightOpen.value = openOnNarrow || (wide.matches && localStorage.getItem("people") !== "closed");
+  });
+for (const width of [wide, phone]) width.addEventListener("change", resized);
 
 // covered tells whether a column covers the view, on a phone.
 export const covered = computed(() => onPhone.value && (leftOpen.value || rightOpen.value));
@@ -44,13 +44,14 @@ export function closeColumns(): boolean {
 // closePeople closes the column of people, and gives the focus back to the button that opens it.
 export function closePeople(): void {
   rightOpen.value = false;
-  focusPeopleButton();
-  // A slow browser drops the focus when the column is removed from the page.
-  setTimeout(() => document.activeElement === document.body && focusPeopleButton(), 100);
+  focusWhenDrawn("[data-people]");
 }
 
-function focusPeopleButton(): void {
-  document.querySelector<HTMLElement>("[data-people]")?.focus();
+// focusWhenDrawn focuses an element once the page has been drawn with the columns as they are now: while a column covers
+// the view, the view is inert, and nothing in it can have the focus. The microtask that draws was queued before this one,
+// so no key is pressed in between.
+export function focusWhenDrawn(selector: string): void {
+  queueMicrotask(() => document.querySelector<HTMLElement>(selector)?.focus());
 }
 
 // closeAfterLink closes a column that is above the view when one of its links was chosen for this window.

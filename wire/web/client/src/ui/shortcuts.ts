@@ -1,4 +1,5 @@
 // The shortcuts of the client, as in Zulip.
+import { effect } from "@preact/signals";
 import { setTopicPolicy } from "../api/endpoints.ts";
 import { TopicPolicy, type Message, type Term } from "../api/types.ts";
 import { closeCompose, compose, insertText, openCompose, newDirect } from "../compose/state.ts";
@@ -18,13 +19,14 @@ import { show } from "../store/history.ts";
 import { canEdit, canMove } from "../store/permissions.ts";
 import { conversationOf, conversationOfMessage, hashOfTopics, isTopicMuted, narrowTo, operandOfFirst, termsOf, topicPolicy, withoutPosition } from "../store/narrow.ts";
 import { peopleKey, peopleOf } from "../store/state.ts";
-import { peek } from "../store/store.ts";
-import { shownList } from "../views/message_view.tsx";
+import { peek, read } from "../store/store.ts";
+import { outgoingHere, shownList } from "../views/message_view.tsx";
 import { openPopover } from "./dialogs.tsx";
 import { notify } from "./notices.ts";
 import { addShortcuts, openShortcuts, type Shortcut } from "./keys.tsx";
-import { closeColumns, closePeople, covered, leftOpen, peopleFloat, rightOpen } from "./layout.ts";
+import { closeColumns, closePeople, covered, focusWhenDrawn, leftOpen, peopleFloat, rightOpen } from "./layout.ts";
 import { h } from "preact";
+import { openPart } from "./parts.ts";
 
 function current(): Message | undefined {
   return shownList.value ? peek().messages.get(selected.value) : undefined;
@@ -190,21 +192,47 @@ function replyWithMention(m: Message): void {
   insertText(mentionText(m.sender_id) + " ");
 }
 
-// editLast edits the newest message of the view that the user can edit.
+// editLast edits the newest message of the view that the user can edit. A message that is being sent is edited as soon as
+// the server has it, unless the user does something else first: to edit the one before would be a surprise.
 function editLast(): boolean | void {
   const shown = shownList.value;
   const s = peek();
-  const ids = (shown && s.lists.get(shown.key)?.ids) ?? [];
+  const list = shown && s.lists.get(shown.key);
+  const sending = list ? outgoingHere(list.terms, s.outgoing, []).findLast((o) => o.state !== "failed" && !s.messages.has(o.id ?? 0)) : undefined;
+  if (sending) return editWhenSent(sending.localID);
+  const ids = list?.ids ?? [];
   const last = ids.toReversed().map((id) => s.messages.get(id)).find((m) => m && canEdit(m));
   if (!last) return false;
   select(last.id);
   startEdit(last);
 }
 
+let stopWaiting = (): void => {};
+
+function editWhenSent(localID: string): void {
+  stopWaiting();
+  const until = new AbortController();
+  stopWaiting = () => until.abort();
+  const start = performance.now();
+  for (const type of ["keydown", "pointerdown", "hashchange"]) {
+    addEventListener(type, (e) => e.timeStamp > start && stopWaiting(), { capture: true, signal: until.signal });
+  }
+  const dispose = effect(() => {
+    const state = read("outgoing").get(localID)?.state;
+    if (state && state !== "failed") return;
+    queueMicrotask(() => {
+      if (until.signal.aborted) return;
+      stopWaiting();
+      if (!state) editLast();
+    });
+  });
+  until.signal.addEventListener("abort", dispose);
+}
+
 function openImages(m: Message): boolean | void {
   const image = document.querySelector<HTMLAnchorElement>(`[data-message="${m.id}"] .message_inline_image a`);
   if (!image) return false;
-  void import("../message/lightbox.tsx").then((x) => x.openLightbox(image));
+  openPart(import("../message/lightbox.tsx"), (x) => x.openLightbox(image));
 }
 
 function toggleMute(): boolean | void {
@@ -275,11 +303,11 @@ export function installShortcuts(): void {
     s("navigate", ["/", "Ctrl+k"], () => t("Search messages"), focus("[data-search]")),
     s("navigate", ["q"], () => t("Filter channels"), () => {
       leftOpen.value = true; // on wide pages it is always there
-      setTimeout(focus("[data-channel-filter]"), 50);
+      focusWhenDrawn("[data-channel-filter]");
     }),
     s("navigate", ["w"], () => t("Filter people"), () => {
       rightOpen.value = true;
-      setTimeout(focus("[data-people-filter]"), 50);
+      focusWhenDrawn("[data-people-filter]");
     }),
     s("navigate", ["Escape"], () => t("Close, or back home"), () => escape(peek().settings.web_escape_navigates_to_home_view !== false), true),
     s("navigate", ["Ctrl+["], () => t("Back home"), () => escape(true), true),
@@ -315,12 +343,12 @@ export function installShortcuts(): void {
     s("message", ["v"], () => t("Images"), () => { const m = current(); return m ? openImages(m) : false; }),
     s("message", ["ArrowLeft"], () => t("Edit your last message"), editLast),
     s("message", ["e"], () => t("Edit, or view the source"), onMessage(startEdit)),
-    s("message", ["m"], () => t("Move"), onMessage((m) => canMove(m) && import("../message/move.tsx").then((x) => x.openMove(m)))),
+    s("message", ["m"], () => t("Move"), onMessage((m) => canMove(m) && openPart(import("../message/move.tsx"), (x) => x.openMove(m)))),
     s("message", ["Ctrl+s"], () => t("Star"), onMessage(toggleStar)),
     s("message", ["Shift+U"], () => t("Mark as unread from here"), onMessage(markUnreadFrom)),
     s("message", ["Shift+M"], () => t("Mute or unmute the topic"), toggleMute),
-    s("message", ["Shift+V"], () => t("Read by"), onMessage((m) => import("../message/receipts.tsx").then((x) => x.openReceipts(m)))),
-    s("message", ["Shift+H"], () => t("Edit history"), onMessage((m) => import("../message/history.tsx").then((x) => x.openHistory(m)))),
+    s("message", ["Shift+V"], () => t("Read by"), onMessage((m) => openPart(import("../message/receipts.tsx"), (x) => x.openReceipts(m)))),
+    s("message", ["Shift+H"], () => t("Edit history"), onMessage((m) => openPart(import("../message/history.tsx"), (x) => x.openHistory(m)))),
     s("message", ["Shift+L"], () => t("Copy link"), onMessage((m) => copy(linkOf(m), t("Link copied.")))),
     s("message", ["i"], () => t("Message actions"), onMessage((m) => openPopover(elementOf(m), h(MessageMenu, { id: m.id }), "i"))),
     s("compose", ["c"], () => t("New channel message"), newMessage),

@@ -56,6 +56,7 @@ export class VirtualList<R> extends Component<Props<R>, { tick: number }> {
 
   constructor(props: Props<R>) {
     super(props);
+    if (props.handle) props.handle.current = this; // layout effects of the owner run before componentDidMount
     this.begin(props.start);
   }
 
@@ -145,7 +146,6 @@ export class VirtualList<R> extends Component<Props<R>, { tick: number }> {
   }
 
   override componentDidMount(): void {
-    if (this.props.handle) this.props.handle.current = this;
     const el = this.scroller.current!;
     this.viewHeight = el.clientHeight;
     this.sizes.observe(el);

@@ -1,5 +1,5 @@
 // Loaded draws a view of the registry, which may still have to be fetched.
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { t } from "../i18n/text.ts";
 import { closeOverlay, type Route } from "../router.ts";
 import { notify } from "../ui/notices.ts";
@@ -11,31 +11,34 @@ interface LoadedProps {
   overlay?: boolean; // a window above the view: while it is fetched, the page stays in its place
 }
 
+const loaded = new Map<ViewEntry, View>(); // drawn at once when they are opened again
+
 export function Loaded({ entry, route, overlay }: LoadedProps) {
-  const [view, setView] = useState<{ entry: ViewEntry; draw: View } | null>(null);
+  const [, drawAgain] = useState(0);
   const [failed, setFailed] = useState(false);
+  const got = useMemo(() => entry && (loaded.get(entry) ?? entry.load()), [entry]);
+  const Draw = got instanceof Promise ? loaded.get(entry!) : got;
   useEffect(() => {
-    if (!entry) return;
     setFailed(false);
-    const got = entry.load();
-    if (got instanceof Promise) {
-      got.then(
-        (draw) => setView({ entry, draw }),
-        () => setFailed(true),
-      );
-    } else {
-      setView({ entry, draw: got });
-    }
-  }, [entry]);
+    if (!(got instanceof Promise)) return;
+    let current = true;
+    got.then(
+      (draw) => {
+        loaded.set(entry!, draw);
+        if (current) drawAgain((n) => n + 1);
+      },
+      () => current && setFailed(true),
+    );
+    return () => void (current = false);
+  }, [got]);
   useEffect(() => {
     if (!overlay || !failed) return;
     notify(t("This part could not be loaded. Check the network and try again."), "error");
     closeOverlay();
   }, [overlay, failed]);
-  const here = view?.entry === entry ? view : null;
   if (!entry) return <p class="empty">{t("There is nothing at this address.")}</p>;
-  if (!here && overlay) return <div class="overlay-wait" aria-busy="true" />;
+  if (Draw) return <Draw route={route} />;
+  if (overlay) return <div class="overlay-wait" aria-busy="true" />;
   if (failed) return <p class="empty">{t("This part could not be loaded. Check the network and try again.")}</p>;
-  if (!here) return <p class="empty" aria-busy="true" />;
-  return <here.draw route={route} />;
+  return <p class="empty" aria-busy="true" />;
 }

@@ -1,6 +1,6 @@
 // The view of messages: a conversation, a channel, the combined feed, a search.
 import { signal } from "@preact/signals";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { getMessage } from "../api/endpoints.ts";
 import type { Message, Term } from "../api/types.ts";
 import { openCompose } from "../compose/state.ts";
@@ -214,7 +214,8 @@ function Messages({ list, terms, start, firstUnread }: MessagesProps) {
   const empty = messages.length === 0 && sending.length === 0;
   const idsRef = useRef(messages);
   idsRef.current = messages;
-  useEffect(() => {
+  // Not after the next frame: until then, the shortcuts would find no messages.
+  useLayoutEffect(() => {
     shownList.value = virtual.current && { list: virtual.current, key: list.key };
     setShownIDs(() => idsRef.current.map((m) => m.id));
     return () => (shownList.value = null);
@@ -270,7 +271,7 @@ function jumpToEnd(list: MessageList, virtual: VirtualList<Row>, terms: Term[]):
 }
 
 // outgoingHere returns the unsent messages that belong to the view.
-function outgoingHere(terms: Term[], all: Map<string, Outgoing>, shown: Message[]): Outgoing[] {
+export function outgoingHere(terms: Term[], all: Map<string, Outgoing>, shown: Message[]): Outgoing[] {
   if (all.size === 0) return [];
   const s = peek();
   const fits = matcher(terms, s);

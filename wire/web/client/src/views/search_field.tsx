@@ -5,7 +5,7 @@ import { plural, t } from "../i18n/text.ts";
 import { goTo, routes } from "../router.ts";
 import { withoutPosition } from "../store/narrow.ts";
 import { topicName } from "../store/queries.ts";
-import { peek } from "../store/store.ts";
+import { peek, read } from "../store/store.ts";
 import { loadTopics } from "../store/topics.ts";
 import { Icon } from "../ui/icons.tsx";
 import { titleOf } from "./header.tsx";
@@ -78,7 +78,7 @@ function operands(operator: string, query: string, head: string, s: ReturnType<t
     const channel = parseSearch(head, s).find((x) => x.operator === "channel")?.operand ?? routes.value.view.terms?.find((x) => x.operator === "channel")?.operand;
     if (typeof channel !== "number") return [];
     void loadTopics(channel);
-    const list = [...(s.topics.get(channel)?.values() ?? [])].filter((x) => x.name.toLowerCase().includes(query));
+    const list = [...(read("topics").get(channel)?.values() ?? [])].filter((x) => x.name.toLowerCase().includes(query));
     return list.sort((a, b) => b.max_id - a.max_id).map((x) => [x.name, topicName(x.name)]);
   }
   const before = operator.startsWith("dm") ? query.slice(0, query.lastIndexOf(",") + 1) : "";

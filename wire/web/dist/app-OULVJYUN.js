@@ -1,1 +1,0 @@
-import{db as r}from"./chunk-JM4UGWP5.js";r();
