@@ -198,8 +198,8 @@ func TestEdgeHealth(t *testing.T) {
 	if status, body, _ := health(); status != 200 {
 		t.Fatalf("an edge with a link: %d %s", status, body)
 	}
-	c.core.kill()
 	gone := time.Now()
+	c.core.kill()
 	eventually(t, "the health check of the edge fails", func() bool {
 		status, body, retry := health()
 		if status == 200 {

@@ -324,7 +324,7 @@ func TestUpgradeWithUnfinishedRequests(t *testing.T) {
 		t.Fatalf("upgrade: %s", out)
 	}
 	t.Cleanup(func() { endSuccessor(t, data) })
-	if took := time.Since(began); took > 7*time.Second {
+	if took := time.Since(began); took > 12*time.Second { // requests in progress may delay it by 15 s
 		t.Errorf("the upgrade took %v", took)
 	}
 	if _, err := ann.send("whole"); err != nil {
