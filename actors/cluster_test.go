@@ -20,7 +20,7 @@ import (
 )
 
 // clusterTimeout is how long a test waits for something that must happen.
-const clusterTimeout = 30 * time.Second
+const clusterTimeout = time.Minute
 
 // core is one of the core nodes of a test, with its server.
 type core struct {

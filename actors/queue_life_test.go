@@ -173,6 +173,52 @@ func TestRevokedKeyEndsPollsAndRequests(t *testing.T) {
 	})
 }
 
+// TestPollsEndWithTheirSession holds that a poll that waits ends within 100 ms after a browser session of its user has
+// ended. If the session got a new secret, the poll ends after the answer with the secret had some time to arrive.
+func TestPollsEndWithTheirSession(t *testing.T) {
+	runSynctest(t, func(t *testing.T) {
+		srv := openServer(t, &slowDisk{diskContents: newDiskContents()})
+		ann := createOrganization(t, srv, "ann")[0]
+		system := realm.Caller{System: true, Client: "Internal"}
+		queue := mustCall(t, srv, ann, "POST /register", params{"event_types": []string{"message"}})["queue_id"]
+		var session realm.OpenedBrowserSession
+		change := func(f func(tn *realm.Turn) error) {
+			if _, err := srv.Turn(1, system, func(tn *realm.Turn) (any, error) { return nil, f(tn) }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		change(func(tn *realm.Turn) (err error) {
+			session, err = realm.OpenBrowserSession{LogIn: realm.LogIn{User: ann}}.Decide(tn)
+			return err
+		})
+		for _, c := range []struct {
+			name        string
+			change      func(tn *realm.Turn) error
+			least, most time.Duration
+		}{
+			{"a new secret", func(tn *realm.Turn) error {
+				tn.Record(&realm.BrowserSessionRenewed{User: ann, ID: session.ID, Hash: [32]byte{1}, Used: tn.Now})
+				return nil
+			}, newSecretArrives, 100 * time.Millisecond},
+			{"the end of the session", func(tn *realm.Turn) error {
+				_, err := realm.EndBrowserSessions{User: ann}.Decide(tn)
+				return err
+			}, 0, 100 * time.Millisecond},
+		} {
+			poll := call(srv, ann, "GET /events", params{"queue_id": queue, "last_event_id": -1})
+			synctest.Wait()
+			began := time.Now()
+			change(c.change)
+			a := <-poll
+			events, _ := a.body["events"].([]any)
+			if took := time.Since(began); a.status != 200 || len(events) != 0 || took < c.least || took > c.most {
+				t.Errorf("%s: the poll ended after %v with %d %v", c.name, took, a.status, a.body)
+			}
+		}
+		closeServer(t, srv)
+	})
+}
+
 // TestAdditionalKeyEndsPollsAndRequests holds for an additional key that expires, and for one that is revoked, what
 // TestRevokedKeyEndsPollsAndRequests holds for the account's own key. An expired key finds no account.
 func TestAdditionalKeyEndsPollsAndRequests(t *testing.T) {

@@ -329,7 +329,7 @@ func playAdoption(t *testing.T, seed uint64) {
 	go func() { s.ended.Wait(); close(all) }()
 	select {
 	case <-all:
-	case <-time.After(20 * time.Second):
+	case <-time.After(clusterTimeout):
 		t.Error("some clients have not got the last message")
 		close(s.done)
 		<-all
@@ -365,7 +365,7 @@ func (s *adoptionStage) close() {
 
 // checkDropped waits until the core has dropped the events that were acknowledged, and every queue has one home.
 func (s *adoptionStage) checkDropped() {
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(clusterTimeout)
 	for {
 		queues, facts := 0, s.core.Metrics.UnackedFacts.Load()
 		for _, n := range s.nodes {

@@ -235,7 +235,7 @@ func TestMarksByTimeDetectALostEnd(t *testing.T) {
 	s.mu.Lock()
 	commits := s.commits
 	s.mu.Unlock()
-	for end := time.Now().Add(10 * time.Second); s.manifestCommits.Load() < commits; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); s.manifestCommits.Load() < commits; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("no durability manifest was written after the commit")
 		}
@@ -293,7 +293,7 @@ func TestUnsyncedRowsReachTheDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []string
-	for end := time.Now().Add(10 * time.Second); len(got) == 0 && time.Now().Before(end); {
+	for end := time.Now().Add(time.Minute); len(got) == 0 && time.Now().Before(end); {
 		time.Sleep(time.Millisecond)
 		after, err := Open("data", smallOptions(fs.CrashClone(vfs.CrashCloneCfg{})))
 		if err != nil {

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -138,6 +140,29 @@ func (p *program) output() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.log.String()
+}
+
+// givenPorts has the ports of all addresses that freeAddress has returned.
+var givenPorts sync.Map
+
+// freeAddress returns an address at which nothing listens. The system gives ports from 32768 on to outgoing connections
+// and to servers that ask for any port. This one is lower, so that nobody gets it before a server listens there, or
+// while that server is stopped.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	for range 100 {
+		port := 10_000 + rand.IntN(20_000)
+		if _, given := givenPorts.LoadOrStore(port, true); given {
+			continue
+		}
+		address := fmt.Sprint("127.0.0.1:", port)
+		if l, err := net.Listen("tcp", address); err == nil {
+			l.Close()
+			return address
+		}
+	}
+	t.Fatal("100 ports are in use")
+	return ""
 }
 
 // serving waits until the program serves and returns its URL.

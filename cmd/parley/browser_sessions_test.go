@@ -238,12 +238,15 @@ func TestForgedRequests(t *testing.T) {
 	}
 }
 
-// maxRevocation is how long a waiting poll goes on at most after its session was ended.
-const maxRevocation = 100 * time.Millisecond
+// maxRevocation is how long a waiting poll goes on at most after its session was ended, also on a busy machine. It is
+// less than the time until a heartbeat would answer the poll. TestPollsEndWithTheirSession holds that the server itself
+// waits for at most 100 ms.
+const maxRevocation = 15 * time.Second
 
 // Every way of ending a session ends its waiting poll and refuses its next request.
 func TestSessionsEnd(t *testing.T) {
-	p, at, data := browserDemo(t)
+	debug := freeAddress(t)
+	p, at, data := browserDemo(t, "--debug-listen", debug)
 	olive := demoAccount(t, at, "olive@example.org")
 	me := func(b *browser) string { return fmt.Sprint(b.must("GET", "users/me", nil)["user_id"]) }
 	operator := func(args ...string) {
@@ -285,7 +288,7 @@ func TestSessionsEnd(t *testing.T) {
 	} {
 		b := newBrowser(t, at).logIn("ann@example.org", browserPassword)
 		other := newBrowser(t, at).logIn("ann@example.org", browserPassword)
-		ended := b.park()
+		ended := b.park(debug)
 		c.end(b, other)
 		done := time.Now()
 		if took := ended().Sub(done); took > maxRevocation {
@@ -364,11 +367,12 @@ func TestPasswordChangeInBrowser(t *testing.T) {
 // The polls of the browser in which a user changes the password end after the new secret has arrived there, so that it
 // polls again with it. Any of three tries has to show it: a busy machine can deliver both answers at the same time.
 func TestPollsEndAfterNewSecret(t *testing.T) {
-	_, at, _ := browserDemo(t)
+	debug := freeAddress(t)
+	_, at, _ := browserDemo(t, "--debug-listen", debug)
 	b := newBrowser(t, at).logIn("ann@example.org", browserPassword)
 	passwords := []string{browserPassword, "green walrus 77 tent", "quiet lemon 18 boat", "tall copper 53 moon"}
 	for i := range passwords[1:] {
-		ended := b.park()
+		ended := b.park(debug)
 		b.must("PATCH", "settings", url.Values{"old_password": {passwords[i]}, "new_password": {passwords[i+1]}})
 		changed := time.Now()
 		took := ended().Sub(changed)

@@ -155,8 +155,9 @@ func (b *browser) loggedIn() bool {
 	return a.status == 200
 }
 
-// park opens an event queue and polls it. The returned function waits for the answer and returns when it came.
-func (b *browser) park() func() time.Time {
+// park opens an event queue and polls it, until the poll is the only one that waits at the server with this debug
+// address. The returned function waits for the answer and returns when it came.
+func (b *browser) park(debug string) func() time.Time {
 	b.Helper()
 	queue := b.must("POST", "register", url.Values{"event_types": {`["drafts"]`}})["queue_id"].(string)
 	answered := make(chan time.Time, 1)
@@ -166,7 +167,7 @@ func (b *browser) park() func() time.Time {
 			answered <- time.Now()
 		}
 	}()
-	time.Sleep(200 * time.Millisecond) // until the poll is parked
+	waitForParkedPolls(b.T, debug, 1)
 	return func() time.Time {
 		b.Helper()
 		select {

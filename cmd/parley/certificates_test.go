@@ -173,7 +173,7 @@ func (a *acmeServer) challenge() string {
 }
 
 func secureGet(at, name string, roots *x509.CertPool) (string, *x509.Certificate, error) {
-	client := &http.Client{Timeout: 20 * time.Second,
+	client := &http.Client{Timeout: binaryTimeout,
 		Transport: &http.Transport{DisableKeepAlives: true,
 			TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: name}}}
 	r, err := client.Get("https://" + at + "/health")

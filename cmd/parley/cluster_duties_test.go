@@ -23,8 +23,8 @@ func TestEdgesDoNoDutyTwice(t *testing.T) {
 	defer service.Close()
 	dir := t.TempDir()
 	c := &edgesOfCore{t: t, dir: dir,
-		core: &edgeProcess{id: "a", data: filepath.Join(dir, "a"), listen: unusedAddress(t)}}
-	mustRun(t, "cluster", "init", "--data", c.core.data, "--node", "a", "--peer-listen", unusedAddress(t))
+		core: &edgeProcess{id: "a", data: filepath.Join(dir, "a"), listen: freeAddress(t)}}
+	mustRun(t, "cluster", "init", "--data", c.core.data, "--node", "a", "--peer-listen", freeAddress(t))
 	c.start(c.core, "--webhooks-allow", "127.0.0.0/8")
 	c.addEdge("b")
 	c.addEdge("c")

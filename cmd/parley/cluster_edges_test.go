@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"net"
 	"net/url"
 	"path/filepath"
 	"strings"
@@ -26,23 +25,12 @@ type edgesOfCore struct {
 	edges []*edgeProcess
 }
 
-// unusedAddress returns an address at which no server listens.
-func unusedAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
 // startEdges starts a core with a demo organization, and edges.
 func startEdges(t *testing.T, edges int) *edgesOfCore {
 	t.Helper()
 	c := &edgesOfCore{t: t, dir: t.TempDir()}
-	c.core = &edgeProcess{id: "a", data: filepath.Join(c.dir, "a"), listen: unusedAddress(t)}
-	mustRun(t, "cluster", "init", "--data", c.core.data, "--node", "a", "--peer-listen", unusedAddress(t))
+	c.core = &edgeProcess{id: "a", data: filepath.Join(c.dir, "a"), listen: freeAddress(t)}
+	mustRun(t, "cluster", "init", "--data", c.core.data, "--node", "a", "--peer-listen", freeAddress(t))
 	c.start(c.core)
 	for i := range edges {
 		c.addEdge(string(rune('b' + i)))
@@ -82,7 +70,7 @@ func (c *edgesOfCore) token() string {
 
 func (c *edgesOfCore) addEdge(id string) *edgeProcess {
 	c.t.Helper()
-	n := &edgeProcess{id: id, data: filepath.Join(c.dir, id), listen: unusedAddress(c.t), token: c.token()}
+	n := &edgeProcess{id: id, data: filepath.Join(c.dir, id), listen: freeAddress(c.t), token: c.token()}
 	c.start(n)
 	c.edges = append(c.edges, n)
 	return n
@@ -210,8 +198,8 @@ func TestEdgeHealth(t *testing.T) {
 	if status, body, _ := health(); status != 200 {
 		t.Fatalf("an edge with a link: %d %s", status, body)
 	}
-	c.core.kill()
 	gone := time.Now()
+	c.core.kill()
 	eventually(t, "the health check of the edge fails", func() bool {
 		status, body, retry := health()
 		if status == 200 {

@@ -103,7 +103,7 @@ func (all *runningCores) expectRevokedKeyEndsPoll(follower, leader *runningCore)
 		if err == nil || !strings.Contains(err.Error(), "Invalid API key") {
 			all.t.Errorf("the poll with a revoked key ended with %v", err)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(binaryTimeout):
 		all.t.Error("a poll with a revoked key goes on")
 	}
 }

@@ -216,17 +216,6 @@ func (all *runningCores) waitForVotes() {
 	})
 }
 
-// freeAddress returns an address at which nothing listens.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
 // balance starts a load balancer, which gives each connection to the next core that accepts it.
 func (all *runningCores) balance() string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -160,8 +160,8 @@ func (p *linkProxy) pass(to, from net.Conn, held func(*proxyState) bool) {
 func startEdgesBehindProxy(t *testing.T, edges int) (*edgesOfCore, *linkProxy) {
 	t.Helper()
 	c := &edgesOfCore{t: t, dir: t.TempDir()}
-	c.core = &edgeProcess{id: "a", data: filepath.Join(c.dir, "a"), listen: unusedAddress(t)}
-	address := unusedAddress(t)
+	c.core = &edgeProcess{id: "a", data: filepath.Join(c.dir, "a"), listen: freeAddress(t)}
+	address := freeAddress(t)
 	mustRun(t, "cluster", "init", "--data", c.core.data, "--node", "a", "--peer-listen", address)
 	p := startLinkProxy(t, address)
 	file := filepath.Join(c.core.data, "cluster", "cluster.json")

@@ -144,7 +144,7 @@ func refused(err error) bool {
 // waitUntilWritable waits until a message can be sent.
 func (d *fullDisk) waitUntilWritable() {
 	d.t.Helper()
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(binaryTimeout); ; time.Sleep(50 * time.Millisecond) {
 		err := d.send(100)
 		if err == nil {
 			return
@@ -195,7 +195,9 @@ func (d *fullDisk) filesAreRefused() {
 		d.t.Errorf("a refused upload left %v", left)
 	}
 	d.fill(18 << 20)
-	time.Sleep(2 * time.Second) // the server looks at the space every second
+	eventually(d.t, "/health says that the disk is almost full", func() bool {
+		return strings.Contains(d.health(), `"disk":"almost full`)
+	})
 	status, a, _ = d.ann.upload(map[string]io.Reader{"b.txt": strings.NewReader("second")})
 	if status != 507 || a["code"] != "INSUFFICIENT_STORAGE" {
 		d.t.Errorf("upload to an almost full disk: %d %v", status, a)
@@ -256,28 +258,23 @@ func (d *fullDisk) noByteIsLeft(poller *poller) {
 	if _, err := os.Stat(ballast); err != nil {
 		d.t.Errorf("before: %v", err)
 	}
-	sending := make(chan error)
-	stop := make(chan struct{})
+	const before, after = 20, 20 // messages before the disk is filled, and refused ones afterwards
+	sending, underWay := make(chan error, 1), make(chan struct{})
 	go func() { // messages are under way when the disk becomes full
 		var last error
-		for {
-			select {
-			case <-stop:
-				sending <- last
-				return
-			default:
-			}
-			if last = d.send(500); last != nil && !refused(last) {
-				sending <- last
-				<-stop
-				return
+		for i := 0; i < before && last == nil; i++ {
+			last = d.send(500)
+		}
+		close(underWay)
+		for refusals := 0; refusals < after && (last == nil || refused(last)); {
+			if last = d.send(500); refused(last) {
+				refusals++
 			}
 		}
+		sending <- last
 	}()
-	time.Sleep(100 * time.Millisecond)
+	<-underWay
 	d.fill(0)
-	time.Sleep(2 * time.Second)
-	close(stop)
 	if err := <-sending; !refused(err) {
 		d.t.Errorf("message without any space: %v", err)
 	}
@@ -302,8 +299,12 @@ func (d *fullDisk) startOnAFullDisk() {
 	d.start()
 	d.check("after a start on a full disk")
 	d.fill(4 << 20) // the start has found files that it did not need
-	time.Sleep(2 * time.Second)
-	if err := d.send(100); !refused(err) {
+	var err error
+	eventually(d.t, "the server refuses messages after a start on a full disk", func() bool {
+		err = d.send(100)
+		return err != nil
+	})
+	if !refused(err) {
 		d.t.Errorf("message after a start on a full disk: %v", err)
 	}
 	d.p.kill()

@@ -15,7 +15,7 @@ import (
 func demo(t *testing.T, dir string, flags ...string) *program {
 	t.Helper()
 	return startProgram(t,
-		parleyCommand(append([]string{"serve", "--data", dir, "--listen", "127.0.0.1:0", "--demo"}, flags...)...))
+		parleyCommand(append([]string{"serve", "--data", dir, "--listen", freeAddress(t), "--demo"}, flags...)...))
 }
 
 func TestDamagedStoreStopsTheStart(t *testing.T) {

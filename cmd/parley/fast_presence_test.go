@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"net"
 	"net/url"
 	"strings"
 	"testing"
@@ -12,12 +11,7 @@ import (
 // A presence report on the fast path has the same answer and the same effect for other users as one that the ordinary
 // handler gets.
 func TestFastPresenceReportsEqualOrdinaryOnes(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	debug := l.Addr().String()
-	l.Close()
+	debug := freeAddress(t)
 	p := demo(t, t.TempDir(), "--debug-listen", debug)
 	at := p.serving()
 	ann, bo := demoAccount(t, at, "ann@example.org"), demoAccount(t, at, "bo@example.org")
@@ -52,7 +46,7 @@ func TestFastPresenceReportsEqualOrdinaryOnes(t *testing.T) {
 		ordinary := rawPost(t, at, "/api/v1/users/me/presence", authorization+"User-Agent: test/1\r\n", c.form)
 		got := fastRequests(t, debug) - before
 		// the event loop updates its counter at the end of a round
-		for end := time.Now().Add(10 * time.Second); c.quick && got < 1 && time.Now().Before(end); {
+		for end := time.Now().Add(binaryTimeout); c.quick && got < 1 && time.Now().Before(end); {
 			got = fastRequests(t, debug) - before
 		}
 		if (got == 1) != c.quick || got > 1 {

@@ -19,12 +19,7 @@ import (
 func TestFastSendsEqualOrdinaryOnes(t *testing.T) {
 	for _, args := range [][]string{nil, {"--rate-limit", "0"}} {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			debug := l.Addr().String()
-			l.Close()
+			debug := freeAddress(t)
 			p := startProgram(t,
 				parleyCommand(append([]string{"serve", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--demo",
 					"--debug-listen", debug}, args...)...))
@@ -109,7 +104,7 @@ func TestFastSendsEqualOrdinaryOnes(t *testing.T) {
 				ordinary := send(ann, "User-Agent: test/1\r\nUser-Agent: test/1\r\n", c.credentials, c.form)
 				got := fastRequests(t, debug) - before
 				// the event loop updates its counter at the end of a round
-				for end := time.Now().Add(10 * time.Second); got < c.quick && time.Now().Before(end); {
+				for end := time.Now().Add(binaryTimeout); got < c.quick && time.Now().Before(end); {
 					got = fastRequests(t, debug) - before
 				}
 				if got != c.quick {

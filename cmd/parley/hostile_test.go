@@ -190,12 +190,7 @@ func (p *account) auth() string {
 }
 
 func startAttacked(t *testing.T, secure bool, attackers int) *attackedServer {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	g := &attackedServer{t: t, debug: l.Addr().String(), secure: secure}
-	l.Close()
+	g := &attackedServer{t: t, debug: freeAddress(t), secure: secure}
 	args := []string{"--debug-listen", g.debug, "--read-timeout", hostileReadTimeout(attackers).String(),
 		"--write-timeout", hostileWriteTimeout.String()}
 	if secure {

@@ -49,23 +49,35 @@ const (
 	maxLag = 200
 )
 
-// After kill -9, users who were just connected do not seem to be offline.
+// After kill -9, users who were just connected do not seem to be offline. The first presence of a server is stored
+// within 5 s, and marked a second later. A busy machine may take longer, but no machine loses more than the last 30 s.
 func TestKillKeepsPresence(t *testing.T) {
+	before, after := presenceAfterKill(t, 8*time.Second)
+	if before != after {
+		t.Logf("after 8 s: %s instead of %s", after, before)
+		before, after = presenceAfterKill(t, 32*time.Second)
+	}
+	if before != after {
+		t.Errorf("presence after kill -9: %s instead of %s", after, before)
+	}
+}
+
+// presenceAfterKill returns the presence of a user before a kill, and after it. The kill follows the last report of the
+// user after the given time.
+func presenceAfterKill(t *testing.T, wait time.Duration) (before, after string) {
+	t.Helper()
 	dir := filepath.Join(t.TempDir(), "data")
 	p := demo(t, dir)
 	ann := demoAccount(t, p.serving(), "ann@example.org")
-	presence := func() map[string]any {
-		return ann.must(t, "GET", "users/ann@example.org/presence", nil)["presence"].(map[string]any)
+	presence := func() string {
+		return fmt.Sprint(ann.must(t, "GET", "users/ann@example.org/presence", nil)["presence"])
 	}
 	ann.must(t, "POST", "users/me/presence", url.Values{"status": {"active"}})
-	want := presence()
-	time.Sleep(8 * time.Second) // the first presence of a server is stored within 5 s, and marked a second later
+	before = presence()
+	time.Sleep(wait)
 	p.kill()
-	again := demo(t, dir)
-	ann.url = again.serving()
-	if got := presence(); fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("presence after kill -9: %v instead of %v", got, want)
-	}
+	ann.url = demo(t, dir).serving()
+	return before, presence()
 }
 
 func environmentNumber(name string, otherwise int) int {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"net"
 	"net/url"
 	"regexp"
 	"strings"
@@ -14,12 +13,8 @@ import (
 // An email to a channel becomes a message with its files, which the readers of the channel can open. A link in its text
 // gives no access to a file that the sender could not share.
 func TestMailWithFiles(t *testing.T) {
-	smtpAddress, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	smtpAddress.Close()
-	at := demo(t, t.TempDir(), "--mail-listen", smtpAddress.Addr().String()).serving()
+	smtpAddress := freeAddress(t)
+	at := demo(t, t.TempDir(), "--mail-listen", smtpAddress).serving()
 	ann, bo, gus := demoAccount(t, at, "ann@example.org"), demoAccount(t, at, "bo@example.org"),
 		demoAccount(t, at, "gus@example.org")
 	own := ann.uploadText(t, "secret.txt", "Ann's own")
@@ -27,7 +22,7 @@ func TestMailWithFiles(t *testing.T) {
 	text := "Subject: plans\nContent-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: text/plain\n\nlook at " +
 		"[this](" + own + ")\n" +
 		"--b\nContent-Type: text/plain\nContent-Disposition: attachment; filename=\"a plan.txt\"\n\nthe plan\n--b--\n"
-	c, err := smtp.Dial(smtpAddress.Addr().String())
+	c, err := smtp.Dial(smtpAddress)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"net"
 	"net/url"
 	"path/filepath"
 	"strings"
@@ -12,12 +11,7 @@ import (
 )
 
 func TestMetricsOfARunningServer(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	debug := l.Addr().String()
-	l.Close()
+	debug := freeAddress(t)
 	data := filepath.Join(t.TempDir(), "data")
 	at := demo(t, data, "--debug-listen", debug).serving()
 	ann := demoAccount(t, at, "ann@example.org")
@@ -69,4 +63,13 @@ func TestMetricsOfARunningServer(t *testing.T) {
 	if status, text := get(at + "/health"); status != 200 || !strings.Contains(text, "success") {
 		t.Errorf("health: %d %s", status, text)
 	}
+}
+
+// waitForParkedPolls waits until exactly n polls wait for events at the server with this debug address.
+func waitForParkedPolls(t *testing.T, debug string, n int) {
+	t.Helper()
+	eventually(t, fmt.Sprint(n, " polls wait"), func() bool {
+		_, text := getText(t, "http://"+debug+"/metrics")
+		return strings.Contains(text, fmt.Sprintf("\nparley_polls_parked %d\n", n))
+	})
 }

@@ -57,7 +57,7 @@ func TestWebPush(t *testing.T) {
 		select {
 		case path := <-requests:
 			return path
-		case <-time.After(20 * time.Second):
+		case <-time.After(binaryTimeout):
 			t.Fatal("no notification came")
 			return ""
 		}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"net"
 	"net/url"
 	"strings"
 	"testing"
@@ -52,12 +51,7 @@ func TestServerPagePermissions(t *testing.T) {
 
 // A message that is sent raises the number of send requests, which the debug address shows without a login.
 func TestServerPageNumbers(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	debug := l.Addr().String()
-	l.Close()
+	debug := freeAddress(t)
 	at := demo(t, t.TempDir(), "--debug-listen", debug).serving()
 	get := func(path string) string {
 		r, text := getText(t, "http://"+debug+path)
@@ -71,7 +65,7 @@ func TestServerPageNumbers(t *testing.T) {
 	}
 	demoAccount(t, at, "ann@example.org").must(t, "POST", "messages",
 		url.Values{"type": {"stream"}, "to": {"general"}, "topic": {"t"}, "content": {"x"}})
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(binaryTimeout); ; time.Sleep(50 * time.Millisecond) {
 		text := get("/admin/server.json")
 		if strings.Contains(text, `"values":[{"key":"v0","text":"1"`) {
 			break

@@ -298,12 +298,8 @@ func TestUpgradeToABrokenProgram(t *testing.T) {
 // sent again.
 func TestUpgradeWithUnfinishedRequests(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
-	gate, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	gate.Close()
-	p := demo(t, data, "--mail-listen", gate.Addr().String())
+	gate := freeAddress(t)
+	p := demo(t, data, "--mail-listen", gate)
 	at := p.serving()
 	ann := demoAccount(t, at, "ann@example.org")
 	body := url.Values{"type": {"stream"}, "to": {"general"}, "topic": {"halves"},
@@ -317,7 +313,7 @@ func TestUpgradeWithUnfinishedRequests(t *testing.T) {
 		"POST /api/v1/messages HTTP/1.1\r\nHost: x\r\nAuthorization: %s\r\nContent-Type: "+
 			"application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n%s", ann.auth(), len(body),
 		body[:len(body)/2])
-	mail, err := net.Dial("tcp", gate.Addr().String())
+	mail, err := net.Dial("tcp", gate)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -328,7 +324,7 @@ func TestUpgradeWithUnfinishedRequests(t *testing.T) {
 		t.Fatalf("upgrade: %s", out)
 	}
 	t.Cleanup(func() { endSuccessor(t, data) })
-	if took := time.Since(began); took > 7*time.Second {
+	if took := time.Since(began); took > 12*time.Second { // requests in progress may delay it by 15 s
 		t.Errorf("the upgrade took %v", took)
 	}
 	if _, err := ann.send("whole"); err != nil {

@@ -32,7 +32,8 @@ func status(t *testing.T, at string) int {
 // it, and the account's own key goes on working.
 func TestAdditionalKeysAreAccepted(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
-	p := demo(t, dir)
+	debug := freeAddress(t)
+	p := demo(t, dir, "--debug-listen", debug)
 	ann := demoAccount(t, p.serving(), "ann@example.org")
 	id, script := ann.addKey(t, "script", 3600)
 	_, kept := ann.addKey(t, "kept", 0)
@@ -84,10 +85,10 @@ func TestAdditionalKeysAreAccepted(t *testing.T) {
 		a, err := script.call("GET", "events", poll)
 		parked <- fmt.Sprint(a["events"], err)
 	}()
-	time.Sleep(200 * time.Millisecond)
+	waitForParkedPolls(t, debug, 1)
 	began := time.Now()
 	ann.must(t, "DELETE", fmt.Sprint("users/me/api_keys/", id), nil)
-	if got := <-parked; got != "[] <nil>" || time.Since(began) > 5*time.Second {
+	if got := <-parked; got != "[] <nil>" || time.Since(began) > binaryTimeout/2 {
 		t.Errorf("the waiting poll ended after %v with %s", time.Since(began), got)
 	}
 	refused := func() {

@@ -18,7 +18,7 @@ import (
 )
 
 // testTimeout is how long a test waits for something that must happen.
-const testTimeout = 30 * time.Second
+const testTimeout = time.Minute
 
 // testElection is long enough for a busy machine, and short enough for tests with many elections.
 const testElection = 500 * time.Millisecond

@@ -215,7 +215,7 @@ func (c *testConn) do(r testRequest, ordinary bool) string {
 		c.t.Cleanup(func() { conn.Close() })
 		c.conn, c.r = conn, bufio.NewReader(conn)
 	}
-	c.conn.SetDeadline(time.Now().Add(20 * time.Second))
+	c.conn.SetDeadline(time.Now().Add(time.Minute))
 	if err := r.write(c.conn, ordinary); err != nil {
 		c.t.Fatal(err)
 	}

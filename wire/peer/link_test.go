@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-const testTimeout = 20 * time.Second
+const testTimeout = time.Minute
 
 // testCluster issues identities of nodes.
 type testCluster struct {

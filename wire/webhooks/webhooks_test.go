@@ -169,7 +169,7 @@ func (s *fakeServer) nextBotMessage() string {
 	select {
 	case x := <-s.botMessages:
 		return x
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		s.t.Fatal("no bot sent a message")
 	}
 	return ""

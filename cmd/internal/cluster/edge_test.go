@@ -20,7 +20,7 @@ import (
 	"parley/wire/peer"
 )
 
-const testTimeout = 20 * time.Second
+const testTimeout = time.Minute
 
 // testCore is a core with organizations in this process. It has no replicated log.
 type testCore struct {

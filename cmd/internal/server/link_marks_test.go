@@ -14,6 +14,8 @@ import (
 // Messages that an older program did not count as messages with a link are found by has:link after the start.
 func TestOldLinksAreMarked(t *testing.T) {
 	d := startDemo(t)
+	d.linkMarks.Close() // it begins linkMarkDelay after the start, maybe while the messages below are being stored
+	d.linkMarks = nil
 	id, general := d.orgs.Realms()[""], realm.ChannelID(0)
 	_, err := d.orgs.View(id, systemCaller, func(v realm.View) (any, error) {
 		general = v.FindChannelByName("general").ID
@@ -51,7 +53,7 @@ func TestOldLinksAreMarked(t *testing.T) {
 		t.Fatalf("%d messages have a link before", len(got))
 	}
 	m := newLinkMarker(d.orgs, snapshot.Disk{Store: d.store}, slog.New(slog.DiscardHandler), 0)
-	defer m.Close()
+	d.linkMarks = m // closed with the server
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		got := found()
 		if len(got) == len(want) && fmt.Sprint(got) == fmt.Sprint(want) {

@@ -41,7 +41,7 @@ type edgeMirror struct {
 // work that it does after an answer.
 const (
 	edgeMirrorSteps    = 150
-	edgeMirrorPatience = 10 * time.Second
+	edgeMirrorPatience = eventTimeout
 )
 
 // TestMirrorsThroughEdge lets seeded users use every feature through an edge. Clients of the edge update their copy of

@@ -159,7 +159,7 @@ func TestLateRemoval(t *testing.T) {
 // refused at once. Everything works again when the server goes on.
 func TestBucketHangs(t *testing.T) {
 	server := s3test.Start(t)
-	b := openWithStall(t, server.URL("hangs"), 300*time.Millisecond)
+	b := openWithStall(t, server.URL("hangs"), time.Second)
 	s := newStore(t, b)
 	hash := save(t, s, "before")
 	server.Freeze()
@@ -189,7 +189,7 @@ func TestBucketHangs(t *testing.T) {
 
 func waitUntilReady(t *testing.T, b *s3.Bucket) {
 	t.Helper()
-	for until := time.Now().Add(20 * time.Second); b.Ready() != nil; time.Sleep(10 * time.Millisecond) {
+	for until := time.Now().Add(time.Minute); b.Ready() != nil; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(until) {
 			t.Fatal("the bucket is not reached again")
 		}

@@ -61,6 +61,9 @@ if bot:
 
             got = eventually("an answer", first)
             assert got[0].endswith(": hello"), got
+            # The bot answers in order: with this answer, no late one to an earlier message is missing.
+            asked = send(type="private", to=[bot["user_id"]], content="the last")
+            eventually("the last answer", lambda: [r for r in replies(asked) if r.endswith(": the last")])
 
         with checks.that("it answers a mention by name and by id, with the mention cut off"):
             for mention in ("@**Counter**", f"@**Counter|{bot['user_id']}**"):

@@ -8,12 +8,12 @@ pid=
 trap '[ -n "$pid" ] && kill "$pid" 2>/dev/null && wait "$pid" 2>/dev/null; rm -rf "$dir"' EXIT
 passed=0 failed=0
 
-port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+port=$(cd "$here" && python3 -c 'import harness; print(harness.free_port())')
 base=http://127.0.0.1:$port
 "$root/bin/parley" serve --data "$dir/data" --listen "127.0.0.1:$port" --demo >"$dir/log" 2>&1 </dev/null &
 pid=$!
 up=0
-for _ in $(seq 400); do
+for _ in $(seq 1200); do
   if curl -s -m 2 -o /dev/null "$base/api/v1/server_settings"; then up=1; break; fi
   kill -0 "$pid" 2>/dev/null || break
   sleep 0.05

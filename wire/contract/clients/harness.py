@@ -8,6 +8,7 @@ import base64
 import http.client
 import json
 import os
+import random
 import shutil
 import signal
 import socket
@@ -19,14 +20,21 @@ import traceback
 import urllib.parse
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__)))))
-READY_SECONDS = 20  # a demo organization starts in well under one second
-TIMEOUT_SECONDS = 30  # for everything that happens in the background
+READY_SECONDS = 60  # a demo organization starts in well under one second
+TIMEOUT_SECONDS = 60  # for everything that happens in the background
 
 
 def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """Returns a port that nothing uses. It is below the ports that the system gives to outgoing connections, so that it
+    stays free until a server listens there, and while that server is stopped."""
+    while True:
+        port = random.randrange(10_000, 30_000)
+        with socket.socket() as s:
+            try:
+                s.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                pass
 
 
 class Server:
@@ -71,7 +79,7 @@ class Server:
                 self.process.wait(10)
         shutil.rmtree(self.dir, ignore_errors=True)
 
-    def raw(self, method, path, body=None, headers=None, timeout=15):
+    def raw(self, method, path, body=None, headers=None, timeout=TIMEOUT_SECONDS):
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
         try:
             connection.request(method, path, body, headers or {})
@@ -80,7 +88,7 @@ class Server:
         finally:
             connection.close()
 
-    def call(self, method, path, who=None, timeout=15, **params):
+    def call(self, method, path, who=None, timeout=TIMEOUT_SECONDS, **params):
         """Makes one call. Strings are sent as they are, all other values as JSON."""
         headers = {"User-Agent": "conform/1"}
         if who:

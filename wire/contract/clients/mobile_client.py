@@ -10,7 +10,7 @@ server = Server()
 people = server.people()
 owner = people[0]
 member = next(p for p in people if p["me"]["role"] == 400 and not p["me"]["is_bot"])
-TIMEOUT = 15
+TIMEOUT = 60
 CAPABILITIES = ["notification_settings_null", "bulk_message_deletion", "user_avatar_url_field_optional",
                 "stream_typing_notifications", "user_settings_object", "include_deactivated_groups",
                 "empty_topic_name", "individual_emoji_changes"]

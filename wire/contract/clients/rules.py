@@ -6,7 +6,7 @@ import threading
 import time
 import urllib.parse
 
-from harness import Checks, Server, eventually, ok, record, refused
+from harness import Checks, TIMEOUT_SECONDS, Server, eventually, ok, record, refused
 
 checks = Checks()
 server = Server()
@@ -26,7 +26,7 @@ class Queue:
         got = ok(server.call("POST", "register", who, **params))
         self.who, self.id, self.last = who, got["queue_id"], got["last_event_id"]
 
-    def poll(self, block=False, timeout=15):
+    def poll(self, block=False, timeout=TIMEOUT_SECONDS):
         got = ok(server.call("GET", "events", self.who, timeout=timeout, queue_id=self.id, last_event_id=self.last, dont_block=not block))
         for event in got["events"]:
             assert event["id"] > self.last, f"event {event['id']} after {self.last}"

@@ -27,7 +27,7 @@ session = requests.Session()
 session.auth = (member["email"], member["key"])
 session.headers["User-Agent"] = AGENT
 session.hooks["response"].append(recorder)
-TIMEOUT = 15
+TIMEOUT = 60
 
 
 def get(path, **params):

@@ -114,14 +114,16 @@ func TestSlowSenders(t *testing.T) {
 		c = o.dial()
 		c.get("/")
 		c.expectBody("hello /")
-		drip := time.NewTicker(20 * time.Millisecond)
+		const each = 20 * time.Millisecond
+		const drips = int(testTimeout / each)
+		drip := time.NewTicker(each)
 		defer drip.Stop()
-		head := "GET / HTTP/1.1\r\nX: " + strings.Repeat("x", 60)
+		head := "GET / HTTP/1.1\r\nX: " + strings.Repeat("x", drips)
 		for n := 0; ; n++ { // a byte from time to time does not extend the time
 			if _, err := io.WriteString(c, head[n:n+1]); err != nil || o.Stats().Refused["slow"] == 1 {
 				break
 			}
-			if n == 60 {
+			if n == len(head)-1 {
 				t.Fatal("a head sent byte by byte was not refused")
 			}
 			<-drip.C
@@ -129,12 +131,12 @@ func TestSlowSenders(t *testing.T) {
 		c.expectRefusal(408, "BAD_REQUEST")
 
 		c = o.dial()
-		c.write("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n")
+		c.write("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", 2*drips)
 		for n := 0; ; n++ {
 			if _, err := io.WriteString(c, "x"); err != nil || o.Stats().Refused["slow"] == 2 {
 				break
 			}
-			if n == 60 {
+			if n == drips {
 				t.Fatal("a body sent byte by byte was not refused")
 			}
 			<-drip.C
@@ -149,28 +151,34 @@ func TestSlowButSteadyBody(t *testing.T) {
 	onEachKind(t, func(t *testing.T, kind string) {
 		o := serve(t, kind, Config{ReadTimeout: 250 * time.Millisecond, MinRate: 10_000})
 		c := o.dial()
-		c.write("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 30000\r\n\r\n")
+		// The first 5 kB allow half a second more, so that a pause of a busy machine does no harm.
+		c.write("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 35000\r\n\r\n%s", strings.Repeat("x", 5000))
 		tick := time.NewTicker(20 * time.Millisecond) // 50 kB/s
 		defer tick.Stop()
 		for range 30 {
 			c.write("%s", strings.Repeat("x", 1000))
 			<-tick.C
 		}
-		c.expectBody(strings.Repeat("x", 30_000))
+		c.expectBody(strings.Repeat("x", 35_000))
 	})
 }
 
 // TestStalledBody checks that a fast beginning does not allow a long pause, for buffered and for streamed bodies.
 func TestStalledBody(t *testing.T) {
 	onEachKind(t, func(t *testing.T, kind string) {
+		t.Parallel()
+		var stalled []*client
 		for _, path := range []string{"/echo", "/stream"} {
-			o := streaming(t, kind, Config{ReadTimeout: 50 * time.Millisecond, MinRate: 100,
+			o := streaming(t, kind, Config{ReadTimeout: 500 * time.Millisecond, MinRate: 100,
 				Sweep: 20 * time.Millisecond}, func(ctx *fasthttp.RequestCtx, body io.Reader) {
 				io.Copy(io.Discard, body)
 			})
 			c := o.dial()
 			// the rate alone would allow 200 s
 			c.write("POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: 40000\r\n\r\n%s", path, strings.Repeat("x", 20_000))
+			stalled = append(stalled, c)
+		}
+		for _, c := range stalled {
 			c.expectRefusal(408, "BAD_REQUEST")
 		}
 	})

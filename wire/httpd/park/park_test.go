@@ -260,7 +260,8 @@ func TestParkedAnswerHeaders(t *testing.T) {
 // connection.
 func TestStuckReader(t *testing.T) {
 	onEachKind(t, func(t *testing.T, kind string) {
-		o := serve(t, kind, Config{WriteTimeout: 300 * time.Millisecond, MinRate: 1 << 30})
+		t.Parallel()
+		o := serve(t, kind, Config{WriteTimeout: time.Second, MinRate: 1 << 30})
 		stuck, other := o.dial(), o.dial()
 		big := bytes.Repeat([]byte("x"), 16<<20)
 		stuck.get("/poll")

@@ -226,7 +226,7 @@ func TestSecurePipeliningBehindParkedPoll(t *testing.T) {
 
 // The time for a handshake, for the first request, and for a record that never ends is limited.
 func TestSecureTimeouts(t *testing.T) {
-	o := serve(t, "tls", Config{ReadTimeout: 200 * time.Millisecond, IdleTimeout: time.Minute})
+	o := serve(t, "tls", Config{ReadTimeout: time.Second, IdleTimeout: time.Minute})
 	dial := func() net.Conn {
 		c, err := net.Dial("tcp", o.ln.Addr().String())
 		if err != nil {

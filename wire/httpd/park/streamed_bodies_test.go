@@ -81,12 +81,15 @@ func TestStreamLeftUnread(t *testing.T) {
 func TestStreamFaults(t *testing.T) {
 	onEachKind(t, func(t *testing.T, kind string) {
 		ends := make(chan error, 10)
-		o := streaming(t, kind, Config{MaxBody: 50_000, MaxStreams: 1, ReadTimeout: 300 * time.Millisecond,
-			MinRate: 1 << 20, Sweep: 20 * time.Millisecond}, func(ctx *fasthttp.RequestCtx, body io.Reader) {
-			_, err := io.Copy(io.Discard, body)
-			ends <- err
-			ctx.SetBodyString("read")
-		})
+		start := func(readTimeout time.Duration) *pollOwner {
+			return streaming(t, kind, Config{MaxBody: 50_000, MaxStreams: 1, ReadTimeout: readTimeout,
+				MinRate: 1 << 20, Sweep: 20 * time.Millisecond}, func(ctx *fasthttp.RequestCtx, body io.Reader) {
+				_, err := io.Copy(io.Discard, body)
+				ends <- err
+				ctx.SetBodyString("read")
+			})
+		}
+		o, impatient := start(testTimeout), start(500*time.Millisecond)
 		c := o.dial()
 		c.write("POST /stream HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n4e20\r\n%s\r\n",
 			strings.Repeat("x", 20_000))
@@ -99,7 +102,7 @@ func TestStreamFaults(t *testing.T) {
 		if err := <-ends; err == nil {
 			t.Error("a body above the limit ended without error")
 		}
-		c = o.dial()
+		c = impatient.dial()
 		c.write("POST /stream HTTP/1.1\r\nHost: x\r\nContent-Length: 40000\r\n\r\n%s", strings.Repeat("x", 20_000))
 		c.expectRefusal(408, "BAD_REQUEST") // the rest never arrives
 		if err := <-ends; err == nil {
