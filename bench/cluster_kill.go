@@ -27,17 +27,17 @@ const (
 
 // clusterKillOptions are the flags of `parley bench cluster-kill`.
 type clusterKillOptions struct {
-	kills   int
-	moves   int
-	steady  float64
-	ratios  bool
-	replace bool
+	kills, moves    int
+	organizations   int
+	steady          float64
+	ratios, replace bool
 }
 
 // clusterKillResult is the content of the file of --json.
 type clusterKillResult struct {
 	Machine     string         `json:"machine"`
 	Pollers     int            `json:"pollers"`
+	Further     int            `json:"further_organizations,omitempty"`
 	Single      *sendCost      `json:"single_server,omitempty"`
 	OneVoter    *sendCost      `json:"one_core,omitempty"`
 	Three       *sendCost      `json:"three_cores,omitempty"`
@@ -80,6 +80,7 @@ func clusterKillMain(args []string, stdout, stderr io.Writer) int {
 	s.flags.IntVar(&o.kills, "kills", 20, "how often a core is killed")
 	s.flags.IntVar(&o.moves, "moves", 0, "how often the leadership is moved to another core")
 	s.flags.Float64Var(&o.steady, "steady", 60, "`seconds` of full load in which there must be no election")
+	s.flags.IntVar(&o.organizations, "organizations", 0, "organizations without users besides the one of the clients")
 	s.flags.BoolVar(&o.replace, "replace", false, "replace all cores, one after the other")
 	s.flags.BoolVar(&o.ratios, "ratios", true, "compare the cost of sends with a single server, too")
 	if err := s.parse("cluster-kill", args); err != nil {
@@ -95,7 +96,8 @@ func clusterKillMain(args []string, stdout, stderr io.Writer) int {
 	c.clusterProcesses = newClusterProcesses(s, stdout)
 	fmt.Fprintf(stdout, "parley bench cluster-kill: %d cores, %d pollers, %d kills (seed %d)\n", clusterCoreCount,
 		s.scenario.Pollers, o.kills, s.scenario.Seed)
-	c.result = clusterKillResult{Machine: machine(), Pollers: s.scenario.Pollers, Kills: []clusterKill{}}
+	c.result = clusterKillResult{Machine: machine(), Pollers: s.scenario.Pollers, Further: o.organizations,
+		Kills: []clusterKill{}}
 	if err := c.measure(); err != nil {
 		fmt.Fprintf(stderr, "parley bench cluster-kill: %v\n", err)
 		return 2
@@ -125,6 +127,9 @@ func (c *clusterKillRun) measure() (err error) {
 		if c.result.OneVoter, err = c.costOfSends("one core"); err != nil {
 			return err
 		}
+	}
+	if err := c.addOrganizations(c.options.organizations); err != nil {
+		return err
 	}
 	if err := c.startOthers(); err != nil {
 		return err
@@ -174,6 +179,24 @@ func (c *clusterKillRun) measureSingleSends() error {
 	c.load = newClusterLoad(&c.clusterProcesses)
 	c.result.Single, err = c.costOfSends("single server")
 	return err
+}
+
+// addOrganizations creates organizations at the first core, which a new leader has to claim, too.
+func (c *clusterKillRun) addOrganizations(count int) error {
+	if count == 0 {
+		return nil
+	}
+	return c.serve(func() error {
+		for i := range count {
+			_, err := c.command("realm", "create", "--data", dataOf(c.nodes[0]), "--realm", fmt.Sprint("org", i),
+				"--name", fmt.Sprint("Organization ", i))
+			if err != nil {
+				return err
+			}
+		}
+		fmt.Fprintf(c.out, "  %d organizations created\n", count)
+		return nil
+	})
 }
 
 // startOthers lets the other cores join, and waits until all have a vote.
