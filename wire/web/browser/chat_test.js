@@ -127,7 +127,7 @@ scene('after time without a network, the chat goes on where it was', async (s) =
 });
 
 scene('messages are read by looking at them, and unread ones are counted', async (s) => {
-  const [, ann, bo] = await people(s, 'ann', 'bo');
+  const [parley, ann, bo] = await people(s, 'ann', 'bo');
   await ann.page.goto('/#recent');
   await ann.page.locator('h1', { hasText: 'Recent' }).waitFor(); // else the topic is still shown, and reads the message
   await write(bo, 'new');
@@ -139,6 +139,14 @@ scene('messages are read by looking at them, and unread ones are counted', async
   await ann.page.locator('.message').last().click();
   await ann.page.keyboard.press('Shift+U');
   await ann.page.locator('.message.unread').waitFor();
+  // A later message does not mark it as read again, as long as the user stays here.
+  await write(bo, 'newer');
+  await shows(ann, 'new', 'newer');
+  const { messages } = await parley.call('ann@example.org', 'GET', 'messages', { anchor: 'newest', num_before: '2',
+    num_after: '0', narrow: '[["channel","general"],["topic","lunch"]]' });
+  assert.deepEqual(messages.map((m) => m.flags.includes('read')), [false, false]);
+  await ann.page.getByRole('note').getByRole('button', { name: 'Mark as read' }).click();
+  await eventually('both are read', async () => await ann.page.locator('.message.unread').count() === 0);
 });
 
 scene('direct messages, stars and mentions have their views', async (s) => {

@@ -1,4 +1,5 @@
 // The menu of a message.
+import { signal } from "@preact/signals";
 import { t } from "../i18n/text.ts";
 import { errorText } from "../api/client.ts";
 import { getSource } from "../api/endpoints.ts";
@@ -85,15 +86,17 @@ function askDelete(m: Message): void {
 // markUnreadFrom marks the message and all later ones of the view as unread.
 export function markUnreadFrom(m: Message): void {
   const list = shownIDs().filter((id) => id >= m.id);
-  readSuspension.until = performance.now() + 2000;
+  readingSuspended.value = true;
   markUnread(list.length ? list : [m.id]);
 }
 
-// readSuspension is the time until which scrolling marks no messages as read, after the user has marked some as unread.
-export const readSuspension = { until: 0 };
+// readingSuspended is true after the user has marked messages as unread: the view marks none as read until the user leaves
+// it or marks them as read.
+export const readingSuspended = signal(false);
 
 let shownIDs: () => number[] = () => [];
 
 export function setShownIDs(fn: () => number[]): void {
   shownIDs = fn;
+  readingSuspended.value = false;
 }

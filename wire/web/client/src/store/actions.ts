@@ -14,6 +14,7 @@ const readPause = 400; // milliseconds in which messages are collected
 const readBatch = 1000; // messages of one request
 
 const toRead = new Set<number>();
+let reading: Promise<unknown> = Promise.resolve(); // the last request that marks messages as read
 let readTimer: ReturnType<typeof setTimeout> | undefined;
 
 // setFlag changes a flag in the state as the event will.
@@ -47,10 +48,13 @@ async function flushRead(): Promise<void> {
   const ids = [...toRead].slice(0, readBatch);
   if (ids.length === 0) return;
   for (const id of ids) toRead.delete(id);
+  const asked = reading.then(() => api.changeFlags("add", "read", ids));
+  reading = asked.catch(() => {});
   try {
-    await api.changeFlags("add", "read", ids);
+    await asked;
   } catch {
-    for (const id of ids) toRead.add(id); // again when the server is back
+    // Again when the server is back, without those that the user has marked as unread since.
+    for (const id of ids) if (!peek().unread.places.has(id)) toRead.add(id);
     return;
   }
   if (toRead.size) readTimer ??= setTimeout(() => void flushRead(), readPause);
@@ -73,9 +77,11 @@ export async function attempt<T>(work: Promise<T>, undo?: () => void): Promise<T
   }
 }
 
+// markUnread marks messages as unread. Reading them may not have been sent yet, or is on its way: it must not win.
 export function markUnread(ids: number[]): void {
+  for (const id of ids) toRead.delete(id);
   setFlag("remove", "read", ids);
-  void attempt(api.changeFlags("remove", "read", ids), () => setFlag("add", "read", ids));
+  void attempt(reading.then(() => api.changeFlags("remove", "read", ids)), () => setFlag("add", "read", ids));
 }
 
 // markNarrow marks all messages of a narrow as read, or as unread.

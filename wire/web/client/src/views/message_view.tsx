@@ -8,7 +8,7 @@ import { plural, t } from "../i18n/text.ts";
 import { editing } from "../message/edit.ts";
 import { contentClicks } from "../message/clicks.ts";
 import { copyMessages } from "../message/copy_messages.ts";
-import { readSuspension, setShownIDs } from "../message/menu.tsx";
+import { readingSuspended, setShownIDs } from "../message/menu.tsx";
 import { estimateRow, rowsOf, type Row } from "../message/rows.ts";
 import { ConversationRow, DayRow, MessageRow, OutgoingRow, selected, UnreadRow } from "../message/row.tsx";
 import { EditorRow } from "../message/editor_row.tsx";
@@ -232,13 +232,13 @@ function Messages({ list, terms, start, firstUnread }: MessagesProps) {
   };
   if (empty) return <Empty list={list} terms={terms} />;
   const newBelow = away ? messages.filter((m) => !m.flags.includes("read")).length : 0;
-  const unread = near ? messages.filter((m) => !m.flags.includes("read")) : [];
+  const unread = near || readingSuspended.value ? messages.filter((m) => !m.flags.includes("read")) : [];
   return (
     <div class="message-pane" onClick={contentClicks} onKeyDown={contentClicks} onCopy={copyMessages}>
       {unread.length > 0 && (
         <p class="reading-note" role="note">
           {t("This view does not mark messages as read.")}{" "}
-          <button type="button" class="link" onClick={() => markRead(unread.map((m) => m.id))}>
+          <button type="button" class="link" onClick={() => markAll(unread)}>
             {t("Mark as read")}
           </button>
         </p>
@@ -263,6 +263,11 @@ function Messages({ list, terms, start, firstUnread }: MessagesProps) {
       )}
     </div>
   );
+}
+
+function markAll(unread: Message[]): void {
+  readingSuspended.value = false;
+  markRead(unread.map((m) => m.id));
 }
 
 function jumpToEnd(list: MessageList, virtual: VirtualList<Row>, terms: Term[]): void {
@@ -307,7 +312,7 @@ function useReading(conversation: boolean, near: boolean, rows: Row[]): (first: 
   const latest = useRef(rows);
   latest.current = rows;
   const mark = (): void => {
-    if (!document.hasFocus() || document.visibilityState !== "visible" || performance.now() < readSuspension.until) return;
+    if (!document.hasFocus() || document.visibilityState !== "visible" || readingSuspended.peek()) return;
     if (near) return;
     const policy = peek().settings.web_mark_read_on_scroll_policy ?? 1;
     if (policy === 3 || (policy === 2 && !conversation)) return;

@@ -1,0 +1,1 @@
+import{eb as r}from"./chunk-45JOR5LA.js";r();

@@ -1,1 +1,0 @@
-import{eb as r}from"./chunk-V6YQS35U.js";r();

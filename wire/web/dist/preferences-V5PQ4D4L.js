@@ -1,1 +1,0 @@
-import{a as o}from"./chunk-PA3FVLF7.js";import"./chunk-BPNQFZH4.js";import"./chunk-ZNO2NVBG.js";import"./chunk-V6YQS35U.js";export{o as Preferences};
