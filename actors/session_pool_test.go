@@ -56,8 +56,8 @@ func TestOrganizationsTakeTurns(t *testing.T) {
 			t.Errorf("%d messages wait, want 20", n)
 		}
 		go pool.work()
-		synctest.Wait()
 		time.Sleep(time.Second)
+		synctest.Wait()
 		got := strings.Join(handled[:7], ", ")
 		if want := "busy 0.0, quiet system, busy 1.0, quiet 1, busy 2.0, quiet 2, busy 0.1"; got != want {
 			t.Errorf("handled %s, want %s", got, want)
