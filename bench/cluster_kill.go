@@ -334,7 +334,7 @@ func (c *clusterKillRun) killCores() error {
 		began := loop.Now()
 		l.gap, l.sentAt = 0, began
 		c.up[i] = false
-		if err := victim.kill(); err != nil {
+		if err := c.serve(victim.kill); err != nil {
 			return err
 		}
 		heard, err := l.probe(began)

@@ -51,7 +51,9 @@ func (c *clusterKillRun) replaceCores() error {
 			return err
 		}
 		c.nodes[i], l.senders[i] = s, l.newPool(s)
-		old.close()
+		if err := c.serve(func() error { old.close(); return nil }); err != nil {
+			return err
+		}
 		if err := c.waitForVotes(s, clusterCoreCount); err != nil {
 			return err
 		}
