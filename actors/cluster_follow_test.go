@@ -287,8 +287,8 @@ func TestReportsFromBeforeTheOwnership(t *testing.T) {
 }
 
 // After a planned move of the leadership the old owner follows with the state that it has. It still has the events for
-// clients of other cores, which no session actor of its own has reported: when it is the owner again, and such a core is
-// killed, the clients get them.
+// clients of other cores, which no session actor of its own has reported: when it is the owner again, and such a core
+// is killed, the clients get them.
 func TestPlannedMoveKeepsState(t *testing.T) {
 	s := newFollowStage(t, 1)
 	first := s.owner()
@@ -301,7 +301,9 @@ func TestPlannedMoveKeepsState(t *testing.T) {
 	state := func() (x any) {
 		s.wait("a view of the first owner", func() (done bool) {
 			var err error
-			x, err = first.srv.View(1, realm.Caller{System: true}, func(v realm.View) (any, error) { return v.Realm, nil })
+			x, err = first.srv.View(1, realm.Caller{System: true}, func(v realm.View) (any, error) {
+				return v.Realm, nil
+			})
 			return err == nil
 		})
 		return x

@@ -247,7 +247,7 @@ func TestUpgradeToABrokenProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	install(real)
-	cmd := parleyCommand("serve", "--data", data, "--listen", "127.0.0.1:0", "--demo", "--upgrade-timeout", "500ms")
+	cmd := parleyCommand("serve", "--data", data, "--listen", "127.0.0.1:0", "--demo", "--upgrade-timeout", "5s")
 	cmd.Path = file
 	p := startProgram(t, cmd)
 	ann := demoAccount(t, p.serving(), "ann@example.org")
