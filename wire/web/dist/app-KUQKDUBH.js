@@ -1,1 +1,0 @@
-import{eb as r}from"./chunk-LXF7FFQF.js";r();

@@ -1,1 +1,0 @@
-import{a as o}from"./chunk-DL2MGYFV.js";import"./chunk-7GZT4PAG.js";import"./chunk-HQOLZQTW.js";import"./chunk-LXF7FFQF.js";export{o as Preferences};
