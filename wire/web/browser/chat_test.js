@@ -149,6 +149,44 @@ scene('messages are read by looking at them, and unread ones are counted', async
   await eventually('both are read', async () => await ann.page.locator('.message.unread').count() === 0);
 });
 
+scene('messages that are marked as unread stay so in all sessions until the user comes back to them', async (s) => {
+  const [parley, ann, phone, bo] = await people(s, 'ann', 'ann', 'bo');
+  const unread = (p) => p.page.locator('.message.unread').count();
+  const note = (p) => p.page.getByRole('note').filter({ hasText: 'does not mark messages as read' });
+  const areUnread = async (...contents) => {
+    const { messages } = await parley.call('ann@example.org', 'GET', 'messages', { anchor: 'newest', num_before: '9',
+      num_after: '0', narrow: '[["channel","general"],["topic","lunch"],["is","unread"]]', apply_markdown: 'false' });
+    assert.deepEqual(messages.map((m) => m.content), contents);
+  };
+  for (const text of ['one', 'two']) await write(bo, text);
+  for (const p of [ann, phone]) {
+    await shows(p, 'one', 'two');
+    await eventually('they are read', async () => await unread(p) === 0);
+  }
+  await ann.page.locator('.message', { hasText: 'two' }).click();
+  await ann.page.keyboard.press('Shift+U');
+  for (const p of [ann, phone]) {
+    await note(p).waitFor();
+    assert.equal(await unread(p), 1);
+  }
+  await areUnread('two');
+  await ann.page.reload();
+  await shows(ann, 'one', 'two');
+  await note(ann).waitFor();
+  await areUnread('two');
+  await ann.page.goto('/#inbox');
+  await ann.page.locator('.inbox-entry', { hasText: 'lunch' }).locator('.count', { hasText: /^1$/ }).waitFor();
+  await ann.page.reload();
+  await ann.page.locator('.inbox-entry', { hasText: 'lunch' }).locator('.count', { hasText: /^1$/ }).waitFor();
+  await areUnread('two');
+  await ann.page.locator('.inbox-entry', { hasText: 'lunch' }).click();
+  for (const p of [ann, phone]) await eventually('they are read again', async () => await unread(p) === 0);
+  await note(phone).waitFor({ state: 'detached' });
+  await write(bo, 'three');
+  await shows(ann, 'one', 'two', 'three');
+  for (const p of [ann, phone]) await eventually('the new one is read', async () => await unread(p) === 0);
+});
+
 scene('direct messages, stars and mentions have their views', async (s) => {
   const [, ann, bo] = await people(s, 'ann', 'bo');
   const id = await bo.page.evaluate(async () => {

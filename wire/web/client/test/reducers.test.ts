@@ -3,6 +3,7 @@ import { test } from "node:test";
 import type { Message, ServerEvent } from "../src/api/types.ts";
 import { apply, reducers } from "../src/store/reducers.ts";
 import { openList } from "../src/store/lists.ts";
+import { mayBeOutgoing, type Outgoing } from "../src/store/outgoing.ts";
 import { hashOf, termsOf } from "../src/store/narrow.ts";
 import { fromRegister, type Change, type State } from "../src/store/state.ts";
 
@@ -98,6 +99,30 @@ test("the own message that arrives replaces the one that is being sent", () => {
   s.outgoing.set("7", { localID: "7", queue: "q", to: { channel: 1, topic: "a" }, content: "x", timestamp: 1, state: "unknown" });
   send(s, { type: "message", message: message(5, "a", { sender_id: 10 }), flags: ["read"], local_message_id: "7" });
   assert.equal(s.outgoing.size, 0);
+});
+
+const to = { channel: 1, topic: "a" };
+const o: Outgoing = { localID: "7", queue: "q", to, content: "x", timestamp: 1, state: "sending" };
+
+test("a fetched message that may be the one being sent is not shown until the answer or the event has come", () => {
+  const s = start();
+  send(s, { type: "message", message: message(4, "a"), flags: [] });
+  const own = message(5, "a", { sender_id: 10 });
+  assert.ok(mayBeOutgoing(own, [o], s));
+  assert.ok(mayBeOutgoing(own, [{ ...o, state: "unknown" }], s), "the answer was lost");
+  assert.ok(!mayBeOutgoing(message(5, "a"), [o], s), "another user sent it");
+  assert.ok(!mayBeOutgoing(message(3, "a", { sender_id: 10 }), [o], s), "the queue has had later ones");
+  assert.ok(!mayBeOutgoing(own, [{ ...o, state: "sent", id: 5 }], s), "the answer has come");
+  assert.ok(!mayBeOutgoing(own, [{ ...o, state: "failed" }], s), "the server has refused it");
+  assert.ok(!mayBeOutgoing(own, [], s));
+  send(s, { type: "message", message: own, flags: ["read"] });
+  assert.ok(!mayBeOutgoing(own, [o], s), "it came from another session");
+});
+
+test("the messages that a registration knows are not held back", () => {
+  const s = fromRegister({ queue_id: "q", last_event_id: -1, user_id: 10, max_message_id: 5 });
+  assert.ok(!mayBeOutgoing(message(5, "a", { sender_id: 10 }), [o], s));
+  assert.ok(mayBeOutgoing(message(6, "a", { sender_id: 10 }), [o], s));
 });
 
 test("an event that fails does not keep the later ones from being applied", () => {

@@ -5,9 +5,9 @@ import { errorText } from "../api/client.ts";
 import { getSource } from "../api/endpoints.ts";
 import { startEdit } from "./edit.ts";
 import { conversationOfMessage, hashOf, narrowTo } from "../store/narrow.ts";
-import { markUnread, remove, toggleCollapsed, toggleReaction, toggleStar } from "../store/actions.ts";
+import { isOwnUnread, markUnread, remove, toggleCollapsed, toggleReaction, toggleStar } from "../store/actions.ts";
 import { canDelete, canEdit, canMove } from "../store/permissions.ts";
-import { peek } from "../store/store.ts";
+import { afterEvent, peek } from "../store/store.ts";
 import { forward, quote } from "../compose/quote.ts";
 import { closePopover, Confirm, Menu, openDialog, type MenuItem, type MenuItems } from "../ui/dialogs.tsx";
 import { notify } from "../ui/notices.ts";
@@ -90,13 +90,27 @@ export function markUnreadFrom(m: Message): void {
   markUnread(list.length ? list : [m.id]);
 }
 
-// readingSuspended is true after the user has marked messages as unread: the view marks none as read until the user leaves
-// it or marks them as read.
+// readingSuspended is true after the user has marked messages as unread, here or in another session: the view marks none
+// as read until the user leaves it or marks them as read.
 export const readingSuspended = signal(false);
 
 let shownIDs: () => number[] = () => [];
 
 export function setShownIDs(fn: () => number[]): void {
   shownIDs = fn;
-  readingSuspended.value = false;
+  readingSuspended.value = sessionStorage.getItem(suspendedKey) === location.hash;
+  sessionStorage.removeItem(suspendedKey);
 }
+
+afterEvent((e) => {
+  if (e.type !== "update_message_flags" || e.flag !== "read" || e.op !== "remove" || isOwnUnread(e.messages)) return;
+  const shown = new Set(shownIDs());
+  if (e.messages.some((id: number) => shown.has(id))) readingSuspended.value = true;
+});
+
+const suspendedKey = "reading-suspended";
+
+// Loading the page again, which it also does by itself for a new version, is not leaving the view.
+addEventListener("pagehide", () => {
+  if (readingSuspended.value) sessionStorage.setItem(suspendedKey, location.hash);
+});

@@ -80,8 +80,19 @@ export async function attempt<T>(work: Promise<T>, undo?: () => void): Promise<T
 // markUnread marks messages as unread. Reading them may not have been sent yet, or is on its way: it must not win.
 export function markUnread(ids: number[]): void {
   for (const id of ids) toRead.delete(id);
+  for (const id of ids) if (!peek().unread.places.has(id)) ownUnread.add(id);
   setFlag("remove", "read", ids);
-  void attempt(reading.then(() => api.changeFlags("remove", "read", ids)), () => setFlag("add", "read", ids));
+  void attempt(reading.then(() => api.changeFlags("remove", "read", ids)), () => {
+    isOwnUnread(ids);
+    setFlag("add", "read", ids);
+  });
+}
+
+const ownUnread = new Set<number>(); // that this page has marked as unread, until the event comes
+
+// isOwnUnread reports whether this page has marked the messages of an event as unread. It is asked once for each event.
+export function isOwnUnread(ids: number[]): boolean {
+  return ids.filter((id) => ownUnread.delete(id)).length === ids.length;
 }
 
 // markNarrow marks all messages of a narrow as read, or as unread.

@@ -9,6 +9,7 @@ import { getOrInsert, type Place } from "./unread.ts";
 export function arrived(c: Change, e: ServerEvent): void {
   const s = c.state;
   const m: Message = { ...e.message, flags: e.flags };
+  s.queue.newest = Math.max(s.queue.newest, m.id);
   if (m.stream_id !== undefined && !s.channels.has(m.stream_id)) return; // the notice of an archived channel
   s.messages.set(m.id, m);
   c.touch("messages");

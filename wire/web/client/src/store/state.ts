@@ -51,7 +51,7 @@ export interface TopicInfo {
 export type Values = Record<string, any>;
 
 export interface State {
-  queue: { id: string; last: number };
+  queue: { id: string; last: number; newest: number }; // newest is the message that registration or events named last
   me: Me;
   realm: Values; // the members realm_* and server_*, and limits
   settings: Values; // user_settings
@@ -112,7 +112,7 @@ export interface Change {
 
 export function emptyState(): State {
   return {
-    queue: { id: "", last: -1 },
+    queue: { id: "", last: -1, newest: -1 },
     me: {} as Me,
     realm: {},
     settings: {},
@@ -193,7 +193,7 @@ export const personal = [
 // fromRegister returns the state that an answer of register describes.
 export function fromRegister(r: RegisterAnswer): State {
   const s = emptyState();
-  s.queue = { id: r.queue_id, last: r.last_event_id };
+  s.queue = { id: r.queue_id, last: r.last_event_id, newest: r.max_message_id ?? -1 };
   const me: Values = {};
   for (const k of meFields) me[k] = r[k];
   s.me = me as Me;
