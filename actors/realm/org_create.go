@@ -83,7 +83,6 @@ func (c FoundRealm) Decide(t *Turn) (Done, error) {
 		return Done{}, BadRequest("Organization exists already")
 	}
 	t.Record(&Founded{StringID: c.StringID, Name: c.Name, UUID: t.UUID(), At: t.Now})
-	t.Record(&LinksMarked{UpTo: MaxMessageID}) // there are no messages of older programs
 	return Done{}, nil
 }
 

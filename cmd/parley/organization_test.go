@@ -154,10 +154,16 @@ func TestImportBesideOriginal(t *testing.T) {
 	if _, err := ann.send("the key is still the first one's"); err != nil {
 		t.Error(err)
 	}
-	for what, args := range map[string][]string{"exists already": {"--realm", "copy"}, "API keys": {"--realm", "third"},
-		"realm 3 at": {"--realm", "third", "--new-keys"}} {
-		out, code := runParley(append([]string{"import", file, "--data", data}, args...)...)
-		if !strings.Contains(out, what) || (code == 0) != (what == "realm 3 at") {
+	for _, c := range []struct {
+		what string
+		args []string
+	}{
+		{"exists already", []string{"--realm", "copy"}},
+		{"API keys", []string{"--realm", "third"}},
+		{"realm 3 at", []string{"--realm", "third", "--new-keys"}},
+	} {
+		out, code := runParley(append([]string{"import", file, "--data", data}, c.args...)...)
+		if !strings.Contains(out, c.what) || (code == 0) != (c.what == "realm 3 at") {
 			t.Errorf("into the running server: code %d: %s", code, out)
 		}
 	}

@@ -19,7 +19,6 @@ func TestOldLinksAreMarked(t *testing.T) {
 	id, general := d.orgs.Realms()[""], realm.ChannelID(0)
 	_, err := d.orgs.View(id, systemCaller, func(v realm.View) (any, error) {
 		general = v.FindChannelByName("general").ID
-		v.Org().LinksChecked = 0 // as in an organization that an older program has created
 		return nil, nil
 	})
 	if err != nil {

@@ -153,16 +153,20 @@ scene('messages that are marked as unread stay so in all sessions until the user
   const [parley, ann, phone, bo] = await people(s, 'ann', 'ann', 'bo');
   const unread = (p) => p.page.locator('.message.unread').count();
   const note = (p) => p.page.getByRole('note').filter({ hasText: 'does not mark messages as read' });
-  const areUnread = async (...contents) => {
+  const unreadOnServer = async () => {
     const { messages } = await parley.call('ann@example.org', 'GET', 'messages', { anchor: 'newest', num_before: '9',
       num_after: '0', narrow: '[["channel","general"],["topic","lunch"],["is","unread"]]', apply_markdown: 'false' });
-    assert.deepEqual(messages.map((m) => m.content), contents);
+    return messages.map((m) => m.content);
   };
+  const areUnread = async (...contents) => assert.deepEqual(await unreadOnServer(), contents);
   for (const text of ['one', 'two']) await write(bo, text);
   for (const p of [ann, phone]) {
     await shows(p, 'one', 'two');
     await eventually('they are read', async () => await unread(p) === 0);
   }
+  await eventually('the server knows that', async () => (await unreadOnServer()).length === 0);
+  await phone.page.reload(); // it has nothing more to tell the server
+  await shows(phone, 'one', 'two');
   await ann.page.locator('.message', { hasText: 'two' }).click();
   await ann.page.keyboard.press('Shift+U');
   for (const p of [ann, phone]) {
