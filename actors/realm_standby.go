@@ -145,16 +145,16 @@ func (a *realmActor) ackEmptySessionActors() {
 	}
 }
 
-// stepDown ends the ownership. After a planned move of the leadership the journal usually has every fact of the state,
-// and the actor follows with this state. Otherwise the realm is loaded again, because the journal has all acknowledged
-// facts, but perhaps not the others. A closing realm needs neither.
+// stepDown ends the ownership. After a planned move of the leadership the journal usually has every fact of the state.
+// Then the actor keeps the state and follows. Otherwise it loads the realm again, because the journal has all
+// acknowledged facts, but perhaps not the others.
 func (a *realmActor) stepDown() {
 	if a.standby || a.reloading {
 		return
 	}
-	stored := a.durable == a.realm.Seq() && len(a.pending) == 0 && len(a.closeWaiters) == 0
+	keepState := a.durable == a.realm.Seq() && len(a.pending) == 0 && len(a.closeWaiters) == 0
 	a.srv.Metrics.OwnershipsLost.Add(1)
-	a.standby, a.reloading, a.claimed = true, !stored, nil
+	a.standby, a.reloading, a.claimed = true, !keepState, nil
 	a.srv.setOwned(a.handle, false)
 	for _, s := range a.handle.sessionActors {
 		a.srv.runtime.send(s, dropRealm{a.realm.ID()})
@@ -168,21 +168,20 @@ func (a *realmActor) stepDown() {
 	for _, m := range a.homes.waiting {
 		m.answer(Adopted{}, realm.ErrNotOwner)
 	}
-	if stored {
-		a.keepUnackedForAll()
-		a.homes = queueHomes{}
+	if keepState {
+		a.includeRemoteAcks()
 		a.becomeStandby()
-		return
+	} else {
+		a.cancelSnapshot()
+		a.reloadStandby()
 	}
 	a.homes = queueHomes{}
-	a.cancelSnapshot()
-	a.reloadStandby()
 	a.continueClose()
 }
 
-// keepUnackedForAll makes the acknowledgements those of the queues of all nodes. The owner counts the queues of other
-// nodes separately, see queueHomes, but a standby does not know where a queue is.
-func (a *realmActor) keepUnackedForAll() {
+// includeRemoteAcks lowers the acknowledgements to what the clients of all nodes have acknowledged. An owner counts the
+// queues of other nodes separately, see queueHomes; a standby does not know where a queue is.
+func (a *realmActor) includeRemoteAcks() {
 	u := &a.unacked
 	for k := range u.acked {
 		u.acked[k] = min(u.acked[k], a.homes.lowest(k), a.durable)

@@ -37,7 +37,7 @@ type clusterKillOptions struct {
 type clusterKillResult struct {
 	Machine     string         `json:"machine"`
 	Pollers     int            `json:"pollers"`
-	Further     int            `json:"further_organizations,omitempty"`
+	OtherRealms int            `json:"further_organizations,omitempty"`
 	Single      *sendCost      `json:"single_server,omitempty"`
 	OneVoter    *sendCost      `json:"one_core,omitempty"`
 	Three       *sendCost      `json:"three_cores,omitempty"`
@@ -96,7 +96,7 @@ func clusterKillMain(args []string, stdout, stderr io.Writer) int {
 	c.clusterProcesses = newClusterProcesses(s, stdout)
 	fmt.Fprintf(stdout, "parley bench cluster-kill: %d cores, %d pollers, %d kills (seed %d)\n", clusterCoreCount,
 		s.scenario.Pollers, o.kills, s.scenario.Seed)
-	c.result = clusterKillResult{Machine: machine(), Pollers: s.scenario.Pollers, Further: o.organizations,
+	c.result = clusterKillResult{Machine: machine(), Pollers: s.scenario.Pollers, OtherRealms: o.organizations,
 		Kills: []clusterKill{}}
 	if err := c.measure(); err != nil {
 		fmt.Fprintf(stderr, "parley bench cluster-kill: %v\n", err)

@@ -64,7 +64,7 @@ type sharedProposal struct {
 	result chan snapshot.LogResult // has room for one
 }
 
-// propose returns the result of an operation when it is applied.
+// propose returns the result of an operation when it is applied. One of the callers proposes for all.
 func (s *sharedProposals) propose(n *Node, op snapshot.LogOp) snapshot.LogResult {
 	own := sharedProposal{op, make(chan snapshot.LogResult, 1)}
 	s.mu.Lock()
@@ -189,19 +189,24 @@ func (n *Node) result(f raft.ApplyFuture) ([]snapshot.LogResult, error) {
 // owns the realm, so the epoch is ignored, also if a claim changes it meanwhile.
 func (j Journal) WriteRows(id realm.ID, _ uint64, at realm.Seq, rows []realm.EncodedRow) error {
 	d := j.Disk()
-	for {
-		epoch := d.Epoch(uint32(id))
-		err := d.WriteRows(id, epoch, at, rows)
-		if !errors.Is(err, realm.ErrMoved) || d.Epoch(uint32(id)) == epoch {
-			return err
-		}
-	}
+	return underEpoch(d, id, func(epoch uint64) error { return d.WriteRows(id, epoch, at, rows) })
 }
 
 // SavePresence writes rows of presence on this node.
 func (j Journal) SavePresence(id realm.ID, _ uint64, rows []realm.EncodedRow) error {
 	d := j.Disk()
-	return d.SavePresence(id, d.Epoch(uint32(id)), rows)
+	return underEpoch(d, id, func(epoch uint64) error { return d.SavePresence(id, epoch, rows) })
+}
+
+// underEpoch calls write with the epoch of a realm, and again if it was refused because a claim has changed the epoch.
+func underEpoch(d snapshot.Disk, id realm.ID, write func(epoch uint64) error) error {
+	for {
+		epoch := d.Epoch(uint32(id))
+		err := write(epoch)
+		if !errors.Is(err, snapshot.ErrMoved) || d.Epoch(uint32(id)) == epoch {
+			return err
+		}
+	}
 }
 
 func (j Journal) Realms() ([]realm.ID, error) { return j.Disk().Realms() }

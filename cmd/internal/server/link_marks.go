@@ -97,8 +97,8 @@ func (m *linkMarker) wait(d time.Duration) bool {
 	}
 }
 
-// step reads the next texts of an organization and reports whether there are more. It fails if another node
-// owns the organization and has not marked all messages.
+// step reads the next texts of an organization and reports whether there are more. It fails if another node owns the
+// organization and has not marked all messages.
 func (m *linkMarker) step(id realm.ID) (more bool, err error) {
 	x, err := m.orgs.View(id, systemCaller, func(v realm.View) (any, error) { return v.Org().LinksChecked, nil })
 	if err != nil {
