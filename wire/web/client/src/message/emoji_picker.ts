@@ -2,9 +2,8 @@
 // already must not be shortcuts.
 import { h } from "preact";
 import type { EmojiChoice } from "../api/endpoints.ts";
-import { t } from "../i18n/text.ts";
 import { closePopover, openPopover, popover } from "../ui/dialogs.tsx";
-import { notify } from "../ui/notices.ts";
+import { notifyNotLoaded } from "../ui/parts.ts";
 
 export function openEmojiPicker(at: Element | DOMRect, choose: (emoji: EmojiChoice) => void): void {
   const wait = h("p", { class: "empty", "aria-busy": true });
@@ -22,6 +21,6 @@ export function openEmojiPicker(at: Element | DOMRect, choose: (emoji: EmojiChoi
   }, () => {
     if (!waits()) return;
     closePopover();
-    notify(t("This part could not be loaded. Check the network and try again."), "error");
+    notifyNotLoaded();
   });
 }

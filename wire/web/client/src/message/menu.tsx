@@ -5,7 +5,7 @@ import { errorText } from "../api/client.ts";
 import { getSource } from "../api/endpoints.ts";
 import { startEdit } from "./edit.ts";
 import { conversationOfMessage, hashOf, narrowTo } from "../store/narrow.ts";
-import { isOwnUnread, markUnread, remove, toggleCollapsed, toggleReaction, toggleStar } from "../store/actions.ts";
+import { takeOwnUnread, markUnread, remove, toggleCollapsed, toggleReaction, toggleStar } from "../store/actions.ts";
 import { canDelete, canEdit, canMove } from "../store/permissions.ts";
 import { afterEvent, peek } from "../store/store.ts";
 import { forward, quote } from "../compose/quote.ts";
@@ -103,7 +103,7 @@ export function setShownIDs(fn: () => number[]): void {
 }
 
 afterEvent((e) => {
-  if (e.type !== "update_message_flags" || e.flag !== "read" || e.op !== "remove" || isOwnUnread(e.messages)) return;
+  if (e.type !== "update_message_flags" || e.flag !== "read" || e.op !== "remove" || takeOwnUnread(e.messages)) return;
   const shown = new Set(shownIDs());
   if (e.messages.some((id: number) => shown.has(id))) readingSuspended.value = true;
 });

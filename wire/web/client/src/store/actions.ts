@@ -83,15 +83,15 @@ export function markUnread(ids: number[]): void {
   for (const id of ids) if (!peek().unread.places.has(id)) ownUnread.add(id);
   setFlag("remove", "read", ids);
   void attempt(reading.then(() => api.changeFlags("remove", "read", ids)), () => {
-    isOwnUnread(ids);
+    takeOwnUnread(ids);
     setFlag("add", "read", ids);
   });
 }
 
 const ownUnread = new Set<number>(); // that this page has marked as unread, until the event comes
 
-// isOwnUnread reports whether this page has marked the messages of an event as unread. It is asked once for each event.
-export function isOwnUnread(ids: number[]): boolean {
+// takeOwnUnread reports whether this page has marked the messages of an event as unread, and forgets that.
+export function takeOwnUnread(ids: number[]): boolean {
   return ids.filter((id) => ownUnread.delete(id)).length === ids.length;
 }
 

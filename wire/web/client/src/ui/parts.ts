@@ -14,5 +14,10 @@ export function openPart<T>(part: Promise<T>, open: (part: T) => unknown): void 
   fetching++;
   part
     .finally(() => fetching--)
-    .then(open, () => notify(t("This part could not be loaded. Check the network and try again."), "error"));
+    .then(open, notifyNotLoaded);
+}
+
+// notifyNotLoaded shows that a part of the client could not be fetched.
+export function notifyNotLoaded(): void {
+  notify(t("This part could not be loaded. Check the network and try again."), "error");
 }

@@ -2,7 +2,7 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { t } from "../i18n/text.ts";
 import { closeOverlay, type Route } from "../router.ts";
-import { notify } from "../ui/notices.ts";
+import { notifyNotLoaded } from "../ui/parts.ts";
 import type { View, ViewEntry } from "./registry.ts";
 
 interface LoadedProps {
@@ -33,7 +33,7 @@ export function Loaded({ entry, route, overlay }: LoadedProps) {
   }, [got]);
   useEffect(() => {
     if (!overlay || !failed) return;
-    notify(t("This part could not be loaded. Check the network and try again."), "error");
+    notifyNotLoaded();
     closeOverlay();
   }, [overlay, failed]);
   if (!entry) return <p class="empty">{t("There is nothing at this address.")}</p>;

@@ -1,1 +1,0 @@
-import{eb as r}from"./chunk-65TW3HXW.js";r();
