@@ -43,6 +43,10 @@ func (srv *Server) setOwned(r *realmHandle, owned bool) {
 	}
 }
 
+// OnErased sets the function that is called when the owner of a realm has removed the bytes of erased data from its
+// disk, and this node, another core, has a copy of them. It is called by realm actors and must not block.
+func (srv *Server) OnErased(f func(realm.ID)) { srv.onErased.Store(&f) }
+
 // Owns reports whether this node owns a realm.
 func (srv *Server) Owns(id realm.ID) bool {
 	r := srv.find(id)

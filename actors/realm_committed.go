@@ -60,6 +60,10 @@ func (a *realmActor) publish(c *Committed) (jobs []*realm.OutboxJobsAdded) {
 			a.queueClosed(f.ID, f.User)
 		case *realm.OutboxJobsAdded:
 			jobs = append(jobs, f)
+		case *realm.TextsCompacted:
+			if erased := a.srv.onErased.Load(); erased != nil && a.standby {
+				(*erased)(a.realm.ID())
+			}
 		}
 	}
 	for _, t := range c.Publications {

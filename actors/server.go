@@ -58,6 +58,7 @@ type Server struct {
 	turnLatency    func(kind string) Observer
 	renderer       Renderer
 	outbox         atomic.Pointer[Outbox]
+	onErased       atomic.Pointer[func(realm.ID)]
 	pushEnabled    atomic.Bool
 	bouncerEnabled atomic.Bool
 	mailEnabled    atomic.Bool
@@ -288,11 +289,29 @@ func (srv *Server) sweepQueues() {
 	srv.eachRealm(func(r *realmHandle) {
 		for k, s := range r.sessionActors {
 			if !r.withoutQueues[k].Load() {
-				srv.runtime.send(s, sweepQueues{now})
+				srv.runtime.send(s, sweepQueues{now: now})
 			}
 		}
 		r.flow.expire()
 	})
+}
+
+// CollectAcks lets the owner of an organization know at once, instead of within a second, what the clients of this node
+// have acknowledged.
+func (srv *Server) CollectAcks(id realm.ID) {
+	r := srv.find(id)
+	if r == nil {
+		return
+	}
+	done := make(chan struct{}, SessionActors)
+	r.flow.runInOrder(func() {
+		for _, s := range r.sessionActors {
+			srv.runtime.send(s, sweepQueues{now: srv.elapsed(), done: done})
+		}
+	})
+	for range r.sessionActors {
+		<-done
+	}
 }
 
 // tickRealms lets every realm actor run the commands that are due.

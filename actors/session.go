@@ -54,8 +54,11 @@ type (
 		reply chan deliveryState
 	}
 	deliveryState struct{ polling, received bool }
-	sweepQueues   struct{ now int64 } // Server.elapsed
-	drainPolls    struct{ done chan struct{} }
+	sweepQueues   struct {
+		now  int64         // Server.elapsed
+		done chan struct{} // gets a value afterwards; nil: nobody waits
+	}
+	drainPolls struct{ done chan struct{} }
 )
 
 // sessionActor owns the event queues of every user of a realm with a certain id modulo SessionActors. Its
@@ -124,6 +127,9 @@ func (s *sessionActor) Receive(c actor.Context) {
 		s.srv.protocol.AnswerPoll(m.reply, m.queue, nil)
 	case sweepQueues:
 		s.sweepQueues(m.now)
+		if m.done != nil {
+			m.done <- struct{}{}
+		}
 	case findLaggingAccounts:
 		s.findLaggingAccounts(m)
 	case evictQueues:

@@ -104,9 +104,16 @@ func (a *realmActor) handleSnapshotWritten(m snapshotWritten) {
 	a.continueClose()
 }
 
-// handleSaveRealm writes a snapshot, unless one is in progress or there is nothing to write.
+// handleSaveRealm writes a snapshot, unless one is in progress or there is nothing to write. Acknowledgements record no
+// fact, but the rows of events that every queue has acknowledged must go, too.
 func (a *realmActor) handleSaveRealm(m saveRealm) {
-	if a.journalBytes > 0 {
+	if a.standby {
+		a.dropAcknowledged()
+	} else {
+		a.dropUnacked() // session actors without queues do not report
+		a.journalAcks()
+	}
+	if a.journalBytes > 0 || a.unacked.hasObsoleteRows() {
 		a.beginSnapshot()
 	}
 	a.replyAfterSnapshot(m.done)

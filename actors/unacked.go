@@ -264,7 +264,7 @@ func (a *realmActor) encodeUnackedRows(at realm.Seq, enough func() bool) bool {
 		a.addSnapshotRow(a.deletedUnackedRow(u.toDelete[0]))
 		u.toDelete = u.toDelete[1:]
 	}
-	for len(u.storedSeqs) > 0 && (len(u.list) == 0 || u.storedSeqs[0] < u.list[0].Seq) {
+	for u.hasObsoleteRows() {
 		if enough() {
 			return false
 		}
@@ -285,6 +285,11 @@ func (a *realmActor) encodeUnackedRows(at realm.Seq, enough func() bool) bool {
 		u.storedSeqs = append(u.storedSeqs, u.list[i].Seq)
 	}
 	return true
+}
+
+// hasObsoleteRows reports whether rows on disk have events that every queue has acknowledged.
+func (u *unackedEvents) hasObsoleteRows() bool {
+	return len(u.toDelete) > 0 || len(u.storedSeqs) > 0 && (len(u.list) == 0 || u.storedSeqs[0] < u.list[0].Seq)
 }
 
 // deletedUnackedRow returns the row with which a snapshot deletes the events of a fact.

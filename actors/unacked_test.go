@@ -312,6 +312,43 @@ func TestSave(t *testing.T) {
 	})
 }
 
+// Save removes the rows of events that all clients have fetched, although no fact follows: an erased person's name can
+// be in them.
+func TestSaveRemovesFetchedEvents(t *testing.T) {
+	runSynctest(t, func(t *testing.T) {
+		d := &slowDisk{diskContents: newDiskContents()}
+		srv := openServer(t, d)
+		people := createOrganization(t, srv, "ann", "bo")
+		reader := follow(t, srv, people[1])
+		mustCall(t, srv, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t",
+			"content": "hi"})
+		stored := func() (n int) {
+			if err := srv.Save(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			for _, row := range d.table {
+				if row.Table == realm.UnackedEventsTable {
+					n++
+				}
+			}
+			return n
+		}
+		if stored() == 0 {
+			t.Fatal("the event is not in the rows: this test would prove nothing")
+		}
+		last := d.last()
+		for range 2 { // the second acknowledges
+			reader.poll(t)
+		}
+		time.Sleep(2 * time.Second) // session actors report acknowledgements once a second
+		synctest.Wait()
+		if n := stored(); n != 0 || d.last() != last {
+			t.Errorf("%d facts have events in the rows; the last fact is %d, was %d", n, d.last(), last)
+		}
+		closeServer(t, srv)
+	})
+}
+
 // After a crash a long journal is not written as rows while all clients reconnect, but soon after. A journal that is
 // longer still, as of a server that is killed again and again, is written at once.
 func TestNoSnapshotWhileClientsReconnect(t *testing.T) {

@@ -211,24 +211,26 @@ func (v View) ErasedTexts() (out []ErasedTexts) {
 	return out
 }
 
-// RecordTextsCompacted is a command of the server: the store has removed the bytes of all texts of a row that were
-// erased up to a fact.
+// RecordTextsCompacted is a command of the server: the store of the owner has removed the bytes of all texts of a row
+// that were erased up to a fact.
 type RecordTextsCompacted struct {
-	Row  int
-	Upto Seq
+	Row    int
+	Upto   Seq
+	Person bool // the data of a person, too; they had perhaps no messages
 }
 
 func (c RecordTextsCompacted) Decide(t *Turn) (Done, error) {
 	if !t.System {
 		return Done{}, errPermission()
 	}
-	if p := t.small.purgedTexts.find(c.Row); p != nil && p.Seq <= c.Upto {
+	if p := t.small.purgedTexts.find(c.Row); p != nil && p.Seq <= c.Upto || p == nil && c.Person {
 		t.Record(&TextsCompacted{c.Row})
 	}
 	return Done{}, nil
 }
 
-// TextsCompacted says that no bytes of a row of PurgedTexts are left on the disk.
+// TextsCompacted says that no bytes of a row of PurgedTexts are left on the disk of the owner. The other cores of a
+// cluster then remove them from theirs.
 type TextsCompacted struct{ Row int }
 
 func (f *TextsCompacted) apply(r *Realm)        { r.small.purgedTexts.remove(f.Row) }

@@ -184,13 +184,13 @@ func TestPurge(t *testing.T) {
 		t.Fatalf("erased texts %+v", due)
 	}
 	p := due[0]
-	refused(s, s.owner, RecordTextsCompacted{p.Row, p.Seq}, "Insufficient permission")
-	do(s, realmtest.System, RecordTextsCompacted{p.Row, p.Seq - 1})
-	do(s, realmtest.System, RecordTextsCompacted{p.Row + 1, p.Seq})
+	refused(s, s.owner, RecordTextsCompacted{Row: p.Row, Upto: p.Seq}, "Insufficient permission")
+	do(s, realmtest.System, RecordTextsCompacted{Row: p.Row, Upto: p.Seq - 1})
+	do(s, realmtest.System, RecordTextsCompacted{Row: p.Row + 1, Upto: p.Seq})
 	if len(erased()) != 1 {
 		t.Error("a compaction from before the purge or of other texts counts")
 	}
-	do(s, realmtest.System, RecordTextsCompacted{p.Row, p.Seq})
+	do(s, realmtest.System, RecordTextsCompacted{Row: p.Row, Upto: p.Seq})
 	if len(erased()) != 0 {
 		t.Error("the compaction was forgotten")
 	}

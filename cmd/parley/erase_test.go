@@ -174,3 +174,52 @@ func TestUserEraseSurvivesKill(t *testing.T) {
 		t.Errorf("%d messages are left", len(found))
 	}
 }
+
+// The erasure of a person in a cluster removes the bytes from every core: no later backup of one has them.
+func TestClusterUserErase(t *testing.T) {
+	all := startCores(t, "a", "b", "c")
+	olive := demoAccount(t, "http://"+all.list[0].listen, "olive@example.org")
+	made := olive.must(
+		t,
+		"POST",
+		"users",
+		url.Values{"email": {"zelda.zebra@example.org"}, "full_name": {"Zelda Zebra"},
+			"password": {browserPassword}},
+	)
+	zelda := demoAccount(t, olive.url, "zelda.zebra@example.org")
+	zelda.must(t, "POST", "users/me/subscriptions", url.Values{"subscriptions": {`[{"name":"general"}]`}})
+	for n := range 5 {
+		if _, err := zelda.send(fmt.Sprint("zebramessage ", n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	markers := []string{"zebramessage", "Zelda Zebra", "zelda.zebra@example.org"}
+	contained := func(c *runningCore) []string {
+		backup := backupOf(t, c.data)
+		return slices.DeleteFunc(
+			slices.Clone(markers),
+			func(m string) bool { return !bytes.Contains(backup, []byte(m)) },
+		)
+	}
+	for _, c := range all.list {
+		all.retry("the copy of "+c.name, func() error {
+			if got := contained(c); len(got) < len(markers) {
+				return fmt.Errorf("a backup has only %q: this test would prove nothing", got)
+			}
+			return nil
+		})
+	}
+	out, code := runParley("user", "erase", "--data", all.list[2].data, "--id", fmt.Sprint(made["user_id"]),
+		"--certificate", filepath.Join(t.TempDir(), "certificate.json"))
+	if code != 0 {
+		t.Fatal(out)
+	}
+	for _, c := range all.list {
+		all.retry("the erasure at "+c.name, func() error {
+			if left := contained(c); len(left) > 0 {
+				return fmt.Errorf("a later backup contains %q", left)
+			}
+			return nil
+		})
+	}
+}

@@ -101,9 +101,10 @@ func (o *operator) eraseBytes(id realm.ID, e realm.Erasure) error {
 	if err != nil {
 		return err
 	}
+	o.orgs.CollectAcks(id) // rows with fetched events go, too
 	t := &textEraser{disk: snapshot.Disk{Store: o.store}, orgs: o.orgs, sweepSoon: func() {}, log: o.log,
 		ctx: context.Background()}
-	if err := t.eraseRow(id, row.(realm.ErasedTexts)); err != nil {
+	if err := t.eraseRow(id, row.(realm.ErasedTexts), true); err != nil {
 		return err
 	}
 	store := o.files
@@ -130,6 +131,10 @@ func (o *operator) certificate(id realm.ID, u realm.UserID, e realm.Erasure) (*C
 				"command with --id removes their bytes, too"},
 			{"exports and backups", 0, "those made before have everything; the operator deletes them"},
 		}}
+	if o.core != nil {
+		c.Kept = append(c.Kept, RemainingData{"replicated log", 0,
+			"each core deletes old entries as new ones follow; no backup contains the log"})
+	}
 	for _, x := range e.Count {
 		c.Removed[x.Kind] = x.N
 	}

@@ -424,7 +424,7 @@ func (s *Server) buildTools() error {
 		leftovers, checkOwner = s.bucket.RemoveLeftovers, s.checkFileOwner
 	}
 	s.sweeper = newSweeper(s.orgs, s.files, leftovers, checkOwner, s.ownerKnown, s.log)
-	s.eraser = newTextEraser(snapshot.Disk{Store: s.store}, s.orgs, s.sweeper.sweepSoon, s.log)
+	s.eraser = newTextEraser(s.Data, snapshot.Disk{Store: s.store}, s.orgs, s.sweeper.sweepSoon, s.log)
 	s.linkMarks = newLinkMarker(s.orgs, snapshot.Disk{Store: s.store}, s.log, linkMarkDelay)
 	s.setEmojiTable()
 	s.tools.StartExport = s.exports.add
