@@ -31,9 +31,11 @@ func (c *clusterKillRun) replaceCores() error {
 		began, old, next := loop.Now(), c.nodes[i], c.nodes[(i+1)%len(c.nodes)]
 		l.gap = 0
 		var s *server
-		err := c.serve(func() (err error) {
-			s, err = c.joinNode(fmt.Sprint("new", i), "core", next)
-			return err
+		err := c.serve(func() error {
+			return startElsewhere(func() (err error) { // until it has a vote, nobody waits for it
+				s, err = c.joinNode(fmt.Sprint("new", i), "core", next)
+				return err
+			})
 		})
 		if err != nil {
 			return err
@@ -42,6 +44,7 @@ func (c *clusterKillRun) replaceCores() error {
 			return errors.Join(err, s.kill())
 		}
 		x.CatchUp = (loop.Now() - began).Seconds()
+		moveElsewhere(s.pid, false)
 		name := filepath.Base(dataOf(old))
 		err = c.serve(func() error {
 			_, err := c.command("cluster", "remove", name, "--data", dataOf(s))
@@ -51,6 +54,7 @@ func (c *clusterKillRun) replaceCores() error {
 			return err
 		}
 		c.nodes[i], l.senders[i] = s, l.newPool(s)
+		moveElsewhere(old.pid, true)
 		if err := c.serve(func() error { old.close(); return nil }); err != nil {
 			return err
 		}

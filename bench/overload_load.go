@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
-	"golang.org/x/sys/unix"
 
 	"parley/bench/swarm"
 )
@@ -81,13 +80,13 @@ const sendMark = "ovl"
 
 // watch polls the event queues of one organization in a goroutine of its own, and checks each message.
 type watch struct {
-	loop        *swarm.Loop
-	prioritized bool // the clients have a priority of their own; see priority
-	watchers    []*watcher
-	sends       *sendTable
-	delay       latencies // from the intended time of a send to an event
-	stopping    atomic.Bool
-	done        chan error
+	loop     *swarm.Loop
+	measures bool // the clients belong to the other organization; see setLoopPriority
+	watchers []*watcher
+	sends    *sendTable
+	delay    latencies // from the intended time of a send to an event
+	stopping atomic.Bool
+	done     chan error
 
 	event   swarm.Event
 	scratch []byte
@@ -107,8 +106,8 @@ type watcher struct {
 }
 
 // openWatch registers a queue for each of the people and begins to poll.
-func openWatch(r *run, people []person, sends *sendTable, prioritized bool) (*watch, error) {
-	w := &watch{sends: sends, prioritized: prioritized, done: make(chan error, 1)}
+func openWatch(r *run, people []person, sends *sendTable, measures bool) (*watch, error) {
+	w := &watch{sends: sends, measures: measures, done: make(chan error, 1)}
 	from := sourceAddresses(r.server.addr, r.scenario.Sources)
 	err := r.callEach(len(people), func(i int) *swarm.Call {
 		return r.newCall("POST", "register", &people[i], params{"event_types": []string{"message"},
@@ -144,9 +143,7 @@ func (w *watch) run() {
 		return
 	}
 	defer loop.Close()
-	if w.prioritized {
-		defer raisePriority()()
-	}
+	defer setLoopPriority(w.measures)()
 	w.loop = loop
 	for i, x := range w.watchers {
 		x.conn.Loop = loop
@@ -242,14 +239,14 @@ func markedNumber(content []byte) (int, bool) {
 // load sends messages of one organization to one channel, in a goroutine of its own. A user has one send under way at a
 // time, as clients have: one that is due while the user's last one waits for its answer is left out.
 type load struct {
-	loop        *swarm.Loop
-	pool        *swarm.Pool
-	people      []person
-	busy        []bool
-	channel     int64
-	sends       *sendTable
-	prioritized bool      // as in watch
-	answer      latencies // of acknowledged sends
+	loop     *swarm.Loop
+	pool     *swarm.Pool
+	people   []person
+	busy     []bool
+	channel  int64
+	sends    *sendTable
+	measures bool      // as in watch
+	answer   latencies // of acknowledged sends
 
 	offered, leftOut, acked, refused, failed atomic.Int64
 	wrong                                    atomic.Pointer[string] // an answer that should not be
@@ -297,9 +294,7 @@ func (l *load) run(r *run, start func(end time.Duration), length time.Duration) 
 		return err
 	}
 	defer l.loop.Close()
-	if l.prioritized {
-		defer raisePriority()()
-	}
+	defer setLoopPriority(l.measures)()
 	l.pool = swarm.NewPool(l.loop, r.server.addr, sourceAddresses(r.server.addr, r.scenario.Sources), len(l.people),
 		agent)
 	end := l.loop.Now() + length
@@ -366,14 +361,6 @@ func (l *load) count(s *sentMessage, c *swarm.Call, a *swarm.Answer) {
 		l.failed.Add(1)
 		l.recordFailure(answerError(c, a).Error())
 	}
-}
-
-// raisePriority gives the thread of a loop a higher priority, if the process may do that. Clients of another
-// organization have machines of their own: they must not wait for the processors on which the overload is produced.
-// Call reset in the same goroutine, because other loops use the thread later.
-func raisePriority() (reset func()) {
-	unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), -15)
-	return func() { unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), 0) }
 }
 
 // rateLimitWait returns how long a client must wait before it repeats a request, or 0 if the answer is not that of a
