@@ -42,7 +42,8 @@
 //     body. If the handler leaves a part unread, the connection may end with the answer.
 //   - Handlers must not hijack connections. Nothing of a RequestCtx, including its Conn, outlives its handler.
 //
-// On Linux, TCP connections are in an edge-triggered epoll, also those with TLS. Other listeners and other systems use
+// On Linux, TCP connections are in an edge-triggered epoll, also those with TLS. Those that repeat a poll are in a
+// second one, from which a loop reads a few before it looks for other requests. Other listeners and other systems use
 // one blocked goroutine for each connection, with the same API. Decisions and measurements:
 // .github/docs/decisions/park.md and fast-path.md.
 package park

@@ -29,6 +29,7 @@ type eventConn struct {
 	writable        bool
 	peerClosed      bool // the client has shut down its sending side, or all of the connection
 	watchesWritable bool // the epoll also reports EPOLLOUT: from the first time it was needed
+	repeats         bool // it is in the loop's epoll for connections that repeat a poll
 	fresh           bool // no request yet
 	admitted        bool
 	ending          bool // no request follows; the connection closes when the pending output is written
@@ -41,6 +42,37 @@ type eventConn struct {
 	wake    chan struct{} // for waiting; allocated on first use
 	secure  *secureConn   // nil without TLS
 	address [16]byte
+}
+
+// epoll returns the epoll that watches the connection. mu is held.
+func (c *eventConn) epoll() int {
+	if c.repeats {
+		return c.l.polls
+	}
+	return c.l.epoll
+}
+
+// setRepeats moves the connection between the epolls of its loop, after the goroutine of the loop has read a request.
+// What arrives meanwhile is reported by the new epoll. mu is held.
+func (c *eventConn) setRepeats(on bool) {
+	if c.repeats == on || c.fd < 0 {
+		return
+	}
+	unix.EpollCtl(c.epoll(), unix.EPOLL_CTL_DEL, int(c.fd), nil)
+	c.repeats = on
+	if err := c.watch(unix.EPOLL_CTL_ADD); err != nil {
+		c.l.s.cfg.Log.Error("cannot watch connection", "err", err)
+		c.failure = err
+	}
+}
+
+// watch adds the connection to its epoll, or changes the events that are reported. mu is held.
+func (c *eventConn) watch(op int) error {
+	ev := unix.EpollEvent{Events: watchedEvents, Fd: c.fd, Pad: int32(c.gen)}
+	if c.watchesWritable {
+		ev.Events |= unix.EPOLLOUT
+	}
+	return unix.EpollCtl(c.epoll(), op, int(c.fd), &ev)
 }
 
 func (c *eventConn) ip() netip.Addr { return netip.AddrFrom16(c.address).Unmap() }

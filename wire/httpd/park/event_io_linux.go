@@ -94,8 +94,7 @@ func (c *eventConn) watchWritable() {
 		return
 	}
 	c.watchesWritable = true
-	ev := unix.EpollEvent{Events: watchedEvents | unix.EPOLLOUT, Fd: c.fd, Pad: int32(c.gen)}
-	if err := unix.EpollCtl(c.l.epoll, unix.EPOLL_CTL_MOD, int(c.fd), &ev); err != nil {
+	if err := c.watch(unix.EPOLL_CTL_MOD); err != nil {
 		c.failure = err
 	}
 }

@@ -50,10 +50,17 @@ func (s *Server) poolWorker() {
 // nothing: the time goes into reading and writing, which other goroutines do.
 const processorsPerLoop = 8
 
-// loop is one epoll instance and the goroutine that waits on it.
+// pollBatch is how many connections that repeat a poll a loop reads before it looks for others: about a millisecond of
+// work. After a message to a thousand users their polls arrive at once, and nobody waits for them. A message that is
+// sent meanwhile must not wait for all of them.
+const pollBatch = 64
+
+// loop is an epoll of connections and the goroutine that waits on it. Connections that repeat a poll are in a second
+// epoll, which the first one watches.
 type loop struct {
 	s     *Server
 	epoll int
+	polls int // the second epoll
 	idle  *idleWaiter
 	wake  int // an eventfd that ends the loop
 	conns connTable
@@ -138,26 +145,41 @@ func newLoop(s *Server) (*loop, error) {
 		unix.Close(epoll)
 		return nil, fmt.Errorf("create eventfd: %w", err)
 	}
-	idle, err := newIdleWaiter(epoll)
+	polls, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
 		unix.Close(epoll)
 		unix.Close(wake)
+		return nil, fmt.Errorf("create epoll: %w", err)
+	}
+	l := &loop{s: s, epoll: epoll, polls: polls, wake: wake, ended: make(chan struct{})}
+	if l.idle, err = newIdleWaiter(epoll); err != nil {
+		l.close()
 		return nil, err
 	}
-	l := &loop{s: s, epoll: epoll, idle: idle, wake: wake, ended: make(chan struct{})}
 	if s.cfg.NewFastPath != nil {
 		l.fastPath = s.cfg.NewFastPath()
 	}
 	if s.cfg.NewFastPath != nil || s.cfg.TLS != nil {
 		l.buf = make([]byte, fastPathBuffer)
 	}
-	if err := unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, wake,
-		&unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(wake)}); err != nil {
-		unix.Close(epoll)
-		unix.Close(wake)
-		return nil, fmt.Errorf("watch eventfd: %w", err)
+	for _, fd := range []int{wake, polls} {
+		if err := unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, fd,
+			&unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)}); err != nil {
+			l.close()
+			return nil, fmt.Errorf("watch a descriptor of the loop: %w", err)
+		}
 	}
 	return l, nil
+}
+
+// close closes the descriptors of a loop that does not run.
+func (l *loop) close() {
+	if l.idle != nil {
+		l.idle.close()
+	}
+	unix.Close(l.epoll)
+	unix.Close(l.polls)
+	unix.Close(l.wake)
 }
 
 // run passes events to connections. After a batch it lets the goroutines it woke run, and looks again without
@@ -171,56 +193,93 @@ func (l *loop) run() {
 			time.Sleep(burstPause)
 			wait = false
 		}
-		n, err := l.poll(wait)
-		if err == unix.EINTR {
-			continue
-		}
-		if err != nil {
-			panic(fmt.Sprintf("BUG: epoll_wait: %v", err))
-		}
-		for i := range l.events[:n] {
-			if i%prefetchBatch == 0 {
-				l.prefetch(l.events[i:min(i+prefetchBatch, n)])
-			}
-			ev := &l.events[i]
-			if ev.Fd == int32(l.wake) {
-				return
-			}
-			if c := l.conns.get(int(ev.Fd)); c != nil && c.gen == uint32(ev.Pad) {
-				if p := c.handleEvents(ev.Events); p != nil {
-					gone = append(gone, p)
-				}
+		if wait {
+			if err := l.idle.wait(); err != nil {
+				panic(fmt.Sprintf("BUG: waiting for the epoll: %v", err))
 			}
 		}
-		if n > 0 && l.fastPath != nil {
-			l.fastPath.Flush()
-			l.burst.events += int64(n)
-			l.burst.parks += l.parks
-			l.flushCounters()
+		events, stopped := 0, false
+		if events, gone, stopped = l.readBatch(gone); stopped {
+			return
+		}
+		if events > 0 && l.fastPath != nil {
+			l.flush()
+			l.burst.events += int64(events)
 		}
 		if len(gone) > 0 {
 			l.s.notifyGone(gone)
 			gone = nil
 		}
-		if wait = n == 0; !wait {
+		if wait = events == 0; !wait {
 			runtime.Gosched()
 		}
 	}
 }
 
-// poll asks the epoll for events. The Go runtime is involved only in waiting: see maxRawCallBytes.
-func (l *loop) poll(wait bool) (int, error) {
-	if wait {
-		if err := l.idle.wait(); err != nil {
-			return 0, err
+// readBatch passes the next events to their connections, at most some hundreds. After each pollBatch of repeated polls
+// it looks for other events. It returns the number of events, and gone with the requests whose clients have left.
+func (l *loop) readBatch(gone []*Parked) (events int, _ []*Parked, stopped bool) {
+	for {
+		n := l.ready(l.epoll, len(l.events))
+		polls := false
+		for i := range l.events[:n] {
+			stopped = stopped || l.events[i].Fd == int32(l.wake)
+			polls = polls || l.events[i].Fd == int32(l.polls)
+		}
+		if stopped {
+			return 0, gone, true
+		}
+		gone = l.handle(n, gone)
+		events += n
+		if !polls {
+			return events, gone, false
+		}
+		if events--; n > 1 && l.fastPath != nil {
+			l.flush() // a message does not wait for the polls
+		}
+		n = l.ready(l.polls, pollBatch)
+		gone = l.handle(n, gone)
+		if events += n; n < pollBatch || events >= len(l.events) {
+			return events, gone, false
 		}
 	}
-	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(l.epoll), uintptr(unsafe.Pointer(&l.events)),
-		uintptr(len(l.events)), 0, 0, 0)
-	if errno != 0 {
-		return 0, errno
+}
+
+// flush ends a batch of the fast path.
+func (l *loop) flush() {
+	l.fastPath.Flush()
+	l.burst.parks += l.parks
+	l.flushCounters()
+}
+
+// handle passes the first n events to their connections. It appends the requests whose clients have left to gone.
+func (l *loop) handle(n int, gone []*Parked) []*Parked {
+	for i := range l.events[:n] {
+		if i%prefetchBatch == 0 {
+			l.prefetch(l.events[i:min(i+prefetchBatch, n)])
+		}
+		ev := &l.events[i]
+		if c := l.conns.get(int(ev.Fd)); c != nil && c.gen == uint32(ev.Pad) {
+			if p := c.handleEvents(ev.Events); p != nil {
+				gone = append(gone, p)
+			}
+		}
 	}
-	return int(n), nil
+	return gone
+}
+
+// ready stores at most limit events of an epoll in l.events, without waiting. The Go runtime is not involved: see
+// maxRawCallBytes.
+func (l *loop) ready(epoll, limit int) int {
+	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(epoll), uintptr(unsafe.Pointer(&l.events)),
+		uintptr(limit), 0, 0, 0)
+	if errno == unix.EINTR {
+		return 0
+	}
+	if errno != 0 {
+		panic(fmt.Sprintf("BUG: epoll_wait: %v", errno))
+	}
+	return int(n)
 }
 
 // prefetchBatch is the number of connections prefetched at a time. A connection that rested is not in the
@@ -269,9 +328,7 @@ func (s *Server) closeEvented() {
 			panic(fmt.Sprintf("BUG: eventfd: %v", err))
 		}
 		<-l.ended
-		l.idle.close()
-		unix.Close(l.epoll)
-		unix.Close(l.wake)
+		l.close()
 	}
 }
 
@@ -381,8 +438,7 @@ func (s *Server) serveEvented(a acceptedConn) {
 		return
 	}
 	c.deadline.Store(s.now() + s.allowedMillis(timeout, 0))
-	ev := unix.EpollEvent{Events: watchedEvents, Fd: c.fd, Pad: int32(c.gen)}
-	if err := unix.EpollCtl(c.l.epoll, unix.EPOLL_CTL_ADD, fd, &ev); err != nil {
+	if err := c.watch(unix.EPOLL_CTL_ADD); err != nil {
 		s.cfg.Log.Error("cannot watch connection", "err", err)
 		c.closeLocked()
 		return

@@ -44,6 +44,7 @@ func (q *FastRequest) parkAs(p *Parked, as Parked) {
 		}
 		return
 	}
+	c.setRepeats(q.head == nil) // as in tryRepeated
 	if c.failure != nil || s.dropsParked(p) {
 		c.closeLocked()
 		s.notifyGone([]*Parked{p})
@@ -77,8 +78,18 @@ func (l *loop) readFast(c *eventConn) bool {
 	last := c.secure != nil && c.secure.ended
 	if n > 0 {
 		l.bytesIn += int64(n)
-		if n < len(l.buf) && !last && (l.tryRepeated(c, l.buf[:n]) || l.tryFastPath(c, l.buf[:n])) {
-			return true
+		if n < len(l.buf) && !last {
+			if l.tryRepeated(c, l.buf[:n]) {
+				return true
+			}
+			if c.repeats {
+				c.mu.Lock()
+				c.setRepeats(false)
+				c.mu.Unlock()
+			}
+			if l.tryFastPath(c, l.buf[:n]) {
+				return true
+			}
 		}
 		c.req = takeRequest(c)
 		c.req.copyIn(l.buf[:n])

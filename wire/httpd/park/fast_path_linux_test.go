@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -358,6 +359,97 @@ func TestRepeatedPollTimeouts(t *testing.T) {
 		return st.Open == 0 &&
 			st.Parked == 0
 	})
+}
+
+// orderedFastPath parks polls as repeatingFastPath does. It records the order of repeated polls and other requests, and a
+// request for /poll/stop holds the loop until resume.
+type orderedFastPath struct {
+	repeatingFastPath
+	resume chan struct{}
+	mu     sync.Mutex
+	order  []string
+}
+
+func (k *orderedFastPath) Handle(q *FastRequest) bool {
+	switch target := string(q.Target); target {
+	case "/poll/stop":
+		k.resume <- struct{}{}
+		<-k.resume
+		return false
+	case "/poll/other":
+		k.record(target)
+		return false
+	}
+	return k.repeatingFastPath.Handle(q)
+}
+
+func (k *orderedFastPath) HandleRepeated(q *FastRequest, m *Memo, number []byte) bool {
+	k.record("poll")
+	return k.repeatingFastPath.HandleRepeated(q, m, number)
+}
+
+func (k *orderedFastPath) record(what string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.order = append(k.order, what)
+}
+
+// After an answer to many clients their polls arrive at once. A request of another connection that arrives after them
+// does not wait for all of them, also if that connection polled before.
+func TestOtherRequestsDoNotWaitForPolls(t *testing.T) {
+	const clients = 3 * pollBatch
+	k := &orderedFastPath{repeatingFastPath: repeatingFastPath{again: make(chan bool, 4*clients)},
+		resume: make(chan struct{})}
+	o := serve(t, "epoll", Config{NewFastPath: func() FastPath { return k }, FastPathTargets: []string{"GET /poll"}},
+		func(o *pollOwner, ctx *fasthttp.RequestCtx) { ctx.WriteString("handled") })
+	k.o.Store(o)
+	poll := func(c *client, n int) {
+		c.get(fmt.Sprintf("/poll?%d", n))
+		o.mustAnswer(o.nextPoll(), "answer")
+		c.expectBody("answer")
+	}
+	var polling []*client
+	for range clients {
+		c := o.dial()
+		poll(c, 1)
+		poll(c, 2)
+		polling = append(polling, c)
+	}
+	former, fresh, blocker := polling[0], o.dial(), o.dial()
+	for _, c := range []*client{former, fresh} {
+		c.get("/")
+		c.expectBody("handled")
+	}
+	blocker.get("/poll/stop")
+	<-k.resume
+	k.order = nil
+	for _, c := range polling[1:] {
+		c.get("/poll?3")
+	}
+	former.get("/poll/other")
+	fresh.get("/poll/other")
+	k.resume <- struct{}{}
+	for range polling[1:] {
+		o.mustAnswer(o.nextPoll(), "answer")
+	}
+	former.expectBody("handled")
+	fresh.expectBody("handled")
+	for _, c := range polling[1:] {
+		c.expectBody("answer")
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	before, others := 0, 0
+	for _, what := range k.order {
+		if what != "poll" {
+			others++
+		} else if others < 2 {
+			before++
+		}
+	}
+	if others != 2 || before > pollBatch || len(k.order) != clients-1+2 {
+		t.Errorf("of %d requests %d were others, and %d polls came before them", len(k.order), others, before)
+	}
 }
 
 // An answer of a busy server says when to repeat the request, and others do not.

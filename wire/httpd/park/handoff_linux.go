@@ -180,7 +180,7 @@ func (c *eventConn) handOffAs(p *Handoff, state byte, received []byte) bool {
 		return false
 	}
 	// The socket stays open in the successor, so epoll would still report its events here.
-	unix.EpollCtl(c.l.epoll, unix.EPOLL_CTL_DEL, int(c.fd), nil)
+	unix.EpollCtl(c.epoll(), unix.EPOLL_CTL_DEL, int(c.fd), nil)
 	c.l.s.handedOff.Add(1)
 	c.closeLocked()
 	return true
