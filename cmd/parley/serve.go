@@ -146,6 +146,7 @@ func serve(settings server.Settings, given map[string]bool, out io.Writer) (err 
 	end := make(chan struct{})
 	defer close(end)
 	go tuner.run(end)
+	go tuneProcessors(s.Organizations, end)
 	// Memory that only the start needed is garbage now. If many clients wait, they come first.
 	if s.Crowded() {
 		defer time.AfterFunc(server.StartupDelay, debug.FreeOSMemory).Stop()

@@ -15,7 +15,7 @@ import (
 // be more exact than a millisecond.
 //
 // The price: if a thread is blocked in a system call, its processor of the Go runtime waits for up to two milliseconds
-// before another thread uses it.
+// before another thread uses it; see tuneProcessors.
 const (
 	timerSlack        = time.Millisecond
 	defaultTimerSlack = 50 * time.Microsecond // of the kernel, for processes that did not choose

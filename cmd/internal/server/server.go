@@ -611,6 +611,9 @@ func (s *Server) MailAddr() string { return s.mail.addr() }
 // then wait for StartupDelay.
 func (s *Server) Crowded() bool { return s.crowded }
 
+// Organizations returns the number of organizations that this node serves.
+func (s *Server) Organizations() int { return len(s.orgs.Realms()) }
+
 // AnswerBytes returns how many bytes of memory answers take that are being built or that clients have not received.
 func (s *Server) AnswerBytes() int { return s.http.AnswerBytes() }
 
