@@ -24,8 +24,8 @@ import (
 const eraserInterval = time.Hour
 
 // erasingFile is the name of the file, in the data directory of a core, that lists the organizations whose erased data
-// its disk still has, as a JSON list of ids. A core that is killed less than a moment after the owner's TextsCompacted
-// may not have written it; its store then has the bytes until it happens to compact them.
+// its disk still has, as a JSON list of ids. A core that is killed in the moment after the owner's TextsCompacted may
+// not have written it; its store then has the bytes until it happens to compact them.
 const erasingFile = "erasing"
 
 // textEraser removes the bytes of purged messages, and of old texts that edit histories lost, from the disk. A deleted
@@ -69,6 +69,7 @@ func (e *textEraser) run() {
 			return
 		case <-t.C:
 			e.eraseAll()
+			e.eraseCopies() // those that failed
 		case <-e.wake:
 			e.eraseCopies()
 		}
@@ -158,6 +159,9 @@ func (e *textEraser) eraseCopies() {
 	list := slices.Sorted(maps.Keys(e.copies))
 	clear(e.copies)
 	e.mu.Unlock()
+	if len(list) == 0 {
+		return
+	}
 	err := e.saveCopies(list)
 	for len(list) > 0 && err == nil {
 		if err = e.eraseCopy(list[0]); err == nil {
@@ -173,7 +177,7 @@ func (e *textEraser) eraseCopies() {
 	e.log.Error("removing the bytes of erased texts from this core failed", "realms", list, "err", err)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, id := range list { // the next call tries again
+	for _, id := range list {
 		e.copies[id] = true
 	}
 }
