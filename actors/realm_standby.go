@@ -306,15 +306,8 @@ func (a *realmActor) applyFollowed(m *followedBatch) {
 
 // dropAcknowledged drops the events that the journal says are acknowledged.
 func (a *realmActor) dropAcknowledged() {
-	u := &a.unacked
 	a.ackEmptySessionActors()
-	low, n := u.ackedThrough(), 0
-	for n < len(u.list) && u.list[n].Seq <= low {
-		n++
-	}
-	if n > 0 {
-		u.drop(n, &a.srv.Metrics)
-	}
+	a.unacked.dropThrough(a.unacked.ackedThrough(), &a.srv.Metrics)
 }
 
 // limitStandbyEvents drops the oldest events beyond twice the limit. The owner normally evicts the queues that need

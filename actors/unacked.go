@@ -85,6 +85,17 @@ func (u *unackedEvents) drop(n int, m *Metrics) {
 	m.UnackedFacts.Add(int64(-n))
 }
 
+// dropThrough removes the facts up to a number.
+func (u *unackedEvents) dropThrough(seq realm.Seq, m *Metrics) {
+	n := 0
+	for n < len(u.list) && u.list[n].Seq <= seq {
+		n++
+	}
+	if n > 0 {
+		u.drop(n, m)
+	}
+}
+
 // storeUnacked stores the events of a fact until every queue has acknowledged them.
 func (a *realmActor) storeUnacked(t realm.Publication) {
 	notices := t.Notices
@@ -125,16 +136,11 @@ func (a *realmActor) handleAckReport(m ackReport) {
 // dropUnacked drops the events that all queues of this node and of all edges have acknowledged.
 func (a *realmActor) dropUnacked() {
 	u := &a.unacked
-	low, n := u.ackedThrough(), 0
+	low := u.ackedThrough()
 	for k := range SessionActors {
 		low = min(low, a.homes.lowest(k))
 	}
-	for n < len(u.list) && u.list[n].Seq <= low {
-		n++
-	}
-	if n > 0 {
-		u.drop(n, &a.srv.Metrics)
-	}
+	u.dropThrough(low, &a.srv.Metrics)
 }
 
 // ackedThrough returns the fact up to which, as far as is known, every queue of this node has acknowledged everything.

@@ -340,8 +340,7 @@ func TestSaveRemovesFetchedEvents(t *testing.T) {
 		for range 2 { // the second acknowledges
 			reader.poll(t)
 		}
-		time.Sleep(2 * time.Second) // session actors report acknowledgements once a second
-		synctest.Wait()
+		srv.CollectAcks(1)
 		if n := stored(); n != 0 || d.last() != last {
 			t.Errorf("%d facts have events in the rows; the last fact is %d, was %d", n, d.last(), last)
 		}

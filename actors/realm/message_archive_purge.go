@@ -216,7 +216,7 @@ func (v View) ErasedTexts() (out []ErasedTexts) {
 type RecordTextsCompacted struct {
 	Row    int
 	Upto   Seq
-	Person bool // the data of a person, too; they had perhaps no messages
+	Person bool // the data of a person were removed, too: recorded also if the person had no messages
 }
 
 func (c RecordTextsCompacted) Decide(t *Turn) (Done, error) {
