@@ -11,12 +11,11 @@ import (
 // coreReplaced is the replacement of one core.
 type coreReplaced struct {
 	CatchUp float64 `json:"catch_up_s"` // from the start of the new core until it has a vote
-	Before  float64 `json:"send_p99_before_ms"`
-	During  float64 `json:"send_p99_during_ms"`
-	Gap     float64 `json:"send_gap_s"` // longest time without an acknowledged send
+	replacedSends
+	Gap float64 `json:"send_gap_s"` // longest time without an acknowledged send
 }
 
-// replacedSends is the p99 of all sends of a run: those while a core was replaced, and those before each replacement.
+// replacedSends is the p99 of sends while cores were replaced, and of those before.
 type replacedSends struct {
 	Before float64 `json:"send_p99_before_ms"`
 	During float64 `json:"send_p99_during_ms"`
@@ -36,7 +35,8 @@ func (c *clusterKillRun) replaceCores() error {
 		}
 		took := l.took.take()
 		before.Merge(took)
-		x := coreReplaced{Before: ms(took.ValueAtQuantile(99))}
+		x := coreReplaced{}
+		x.Before = ms(took.ValueAtQuantile(99))
 		began, old, next := loop.Now(), c.nodes[i], c.nodes[(i+1)%len(c.nodes)]
 		l.gap = 0
 		var s *server
