@@ -44,7 +44,7 @@ var objectNotations = map[string]string{
 	"OldPresence": "{aggregated: {client: str, status: 'active' | 'idle', timestamp: int}, website: {client: str, " +
 		"status: 'active' | 'idle', timestamp: int, pushable: bool}}",
 	"OwnBot": "{" + botFields + ", username: str, full_name: str, avatar_url: str, api_key: str}",
-	"OwnUser": "{" + personFields +
+	"OwnUser": "{" + personFields + ", timezone: str" +
 		", delivery_email: str, avatar_url: str, is_active: bool, max_message_id: int, bot_type?: int, " +
 		"bot_owner_id?: int?}",
 	"PastMessage": "{topic: str, content: str, rendered_content: str, timestamp: int, user_id: int?, " +
@@ -61,7 +61,8 @@ var objectNotations = map[string]string{
 		"editable_by_user: bool, display_in_profile_summary?: bool, use_for_user_matching?: bool}",
 	"Reaction":       "{emoji_name: str, emoji_code: str, reaction_type: ReactionType, user_id: int}",
 	"ReactionType":   "'unicode_emoji' | 'realm_emoji' | 'zulip_extra_emoji'",
-	"RegisteredUser": "{" + userFields + ", bot_type: int?, bot_owner_id: int?}",
+	"ListedUser":     "{" + listedFields + ", is_active: bool, bot_type: int?, bot_owner_id: int?}",
+	"RegisteredUser": "{" + listedFields + ", bot_type: int?, bot_owner_id: int?}",
 	"Reminder": "{reminder_id: int, type: 'private', to: [int], content: str, rendered_content: str, " +
 		"scheduled_delivery_timestamp: int, failed: bool, reminder_target_message_id: int}",
 	"Revision": "{user_id: int?, timestamp: int, prev_content?: str, prev_rendered_content?: str, " +
@@ -94,9 +95,11 @@ const (
 	subscriberListFields = "subscribers?: [int], partial_subscribers?: [int]"
 	personFields         = "user_id: int, email: str, full_name: str, date_joined: str, is_owner: bool, " +
 		"is_admin: bool, is_guest: bool, is_bot: bool, role: int, " +
-		"timezone: str, avatar_version: int, is_imported_stub: bool, profile_data?: {*: {value: str, " +
+		"avatar_version: int, is_imported_stub: bool, profile_data?: {*: {value: str, " +
 		"rendered_value?: str}}"
-	userFields = personFields + ", delivery_email: str?, avatar_url: str?, is_deleted?: bool"
+	userFields = personFields + ", timezone: str, delivery_email: str?, avatar_url: str?, is_deleted?: bool"
+	// listedFields are the fields of accounts that logged-out visitors can list. They get no time zone.
+	listedFields = personFields + ", timezone?: str, delivery_email: str?, avatar_url: str?, is_deleted?: bool"
 )
 
 var channelFields = "stream_id: int, name: str, description: str, rendered_description: str, date_created: int, " +

@@ -82,7 +82,7 @@ type setFlagsNarrowForm struct {
 	IncludeAnchor bool             `form:"include_anchor,default=true"`
 	Before        int64            `form:"num_before,required,min=0"`
 	After         int64            `form:"num_after,required,min=0"`
-	Narrow        form.Narrow      `form:"narrow,required"`
+	Narrow        form.Narrow      `form:"narrow"`
 	Op            string           `form:"op,required"`
 	Flag          string           `form:"flag,required"`
 }

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"slices"
 	"strconv"
 
 	"parley/actors/realm"
@@ -123,8 +124,13 @@ func messageObjectForReader(c *Call, m *realm.VisibleMessage, body realm.Body, r
 	}
 	o := messageObjectOf(m, body, r, c.Site)
 	if len(m.History) > 0 {
-		list, err := revisionObjects(c, m, r)
+		old := revisionTexts{call: c, left: maxHistoryBytes, html: true}
+		list, err := old.objects(m, r)
 		if err != nil {
+			return nil, err
+		}
+		memory := answerMemory{call: c}
+		if err := memory.add(maxHistoryBytes - max(old.left, 0)); err != nil {
 			return nil, err
 		}
 		o["edit_history"] = list
@@ -143,24 +149,23 @@ func messageObjectOf(m *realm.VisibleMessage, body realm.Body, r Client, s Site)
 // messages; all old texts of one message are at /messages/{message_id}/history.
 const maxListedHistoryBytes = 10_000
 
-// revisionObjects returns the edit history of a message, newest first. It contains the newest old texts as Markdown, up
-// to maxListedHistoryBytes, and no HTML: an old text of 10 kB can have 200 kB of HTML. The key prev_content is in the
-// entry of every edit, because clients recognize edits by it; beyond the limit it is empty.
-func revisionObjects(c *Call, m *realm.VisibleMessage, r Client) ([]any, error) {
-	out, left := make([]any, 0, len(m.History)), maxListedHistoryBytes
-	for i := len(m.History) - 1; i >= 0; i-- {
-		x := m.History[i]
+// revisionTexts adds old texts to the edit history of one message, the newest first, while they fit. An entry whose
+// text does not fit has neither prev_content nor prev_rendered_content. Listings contain no HTML: an old text of 10 kB
+// can have 200 kB of it.
+type revisionTexts struct {
+	call *Call
+	left int  // bytes of old texts and HTML that still fit; negative after the first one that does not
+	html bool // whether entries contain the HTML
+}
+
+// objects returns the edit history of a message, newest first.
+func (t *revisionTexts) objects(m *realm.VisibleMessage, r Client) ([]any, error) {
+	out := make([]any, 0, len(m.History))
+	for _, x := range slices.Backward(m.History) {
 		o := obj{"user_id": x.User, "timestamp": x.At}
 		if x.Content {
-			o["prev_content"] = ""
-			if left > 0 {
-				b, _, err := c.Server.Text(c.Realm, realm.BodyRef{Message: m.ID, Version: x.Version})
-				if err != nil {
-					return nil, err
-				}
-				if left -= len(b.Text); left >= 0 {
-					o["prev_content"] = b.Text
-				}
+			if err := t.add(o, realm.BodyRef{Message: m.ID, Version: x.Version}); err != nil {
+				return nil, err
 			}
 		}
 		if x.TopicBefore != nil && x.TopicAfter != nil {
@@ -172,6 +177,29 @@ func revisionObjects(c *Call, m *realm.VisibleMessage, r Client) ([]any, error) 
 		out = append(out, o)
 	}
 	return out, nil
+}
+
+// add adds an old text to the entry of its edit, if it fits. A text that was erased in the meantime is left out.
+func (t *revisionTexts) add(o obj, ref realm.BodyRef) error {
+	if t.left < 0 {
+		return nil
+	}
+	b, ok, err := t.call.Server.Text(t.call.Realm, ref)
+	if err != nil || !ok {
+		return err
+	}
+	size := len(b.Text)
+	if t.html {
+		size += len(b.HTML)
+	}
+	if t.left -= size; t.left < 0 {
+		return nil
+	}
+	o["prev_content"] = b.Text
+	if t.html {
+		o["prev_rendered_content"] = b.HTML
+	}
+	return nil
 }
 
 type getMessageForm struct {

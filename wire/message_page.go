@@ -121,7 +121,8 @@ func (p *messagePage) add(m *realm.VisibleMessage, body realm.Body) (fits bool, 
 		x.matchContent, x.matchTopic = p.search.highlight(p.client.Topic(x.Topic), body)
 	}
 	if len(x.History) > 0 {
-		revisions, err := revisionObjects(p.call, m, p.client)
+		old := revisionTexts{call: p.call, left: maxListedHistoryBytes}
+		revisions, err := old.objects(m, p.client)
 		if err != nil {
 			return false, err
 		}

@@ -33,11 +33,10 @@ type queueForm struct {
 	Idle        form.IdleTimeout        `form:"idle_queue_timeout,alias=queue_lifespan_secs"`
 }
 
-// capsForm is the capabilities that a client declares. Unknown keys are ignored. The first one that the protocol had is
-// required if any are sent.
+// capsForm is the capabilities that a client declares. Unknown keys are ignored.
 type capsForm struct {
 	_                  struct{} `form:",extra"`
-	NotificationNull   bool     `form:"notification_settings_null,required"`
+	NotificationNull   bool     `form:"notification_settings_null"`
 	BulkDeletion       bool     `form:"bulk_message_deletion"`
 	AvatarOptional     bool     `form:"user_avatar_url_field_optional"`
 	ChannelTyping      bool     `form:"stream_typing_notifications"`
@@ -117,11 +116,10 @@ func register(c *Call, f registerForm) (Answer, error) {
 	s := r.State.(*initialState)
 	a := s.finish()
 	a["zulip_version"], a["zulip_merge_base"], a["zulip_feature_level"] = Version, Version, FeatureLevel
-	if r.Queue == nil {
-		a["queue_id"], a["idle_queue_timeout_secs"] = nil, realm.DefaultIdle
-		return a, nil
+	a["queue_id"], a["last_event_id"], a["idle_queue_timeout_secs"] = nil, -1, realm.DefaultIdle
+	if r.Queue != nil { // logged-out visitors have none
+		a["queue_id"], a["idle_queue_timeout_secs"] = r.Queue.ID, r.Queue.Idle
 	}
-	a["queue_id"], a["last_event_id"], a["idle_queue_timeout_secs"] = r.Queue.ID, -1, r.Queue.Idle
 	return a, nil
 }
 
@@ -283,7 +281,7 @@ func registrationNotation() string {
 		fields[i] = x.fields
 	}
 	return "{zulip_version: str, zulip_merge_base: str, zulip_feature_level: int, queue_id: str?, " +
-		"idle_queue_timeout_secs: int, ~last_event_id: int, " + strings.Join(fields, ", ") + "}"
+		"idle_queue_timeout_secs: int, last_event_id: int, " + strings.Join(fields, ", ") + "}"
 }
 
 // constantSection is a section with one field, declared in the notation of package shape, whose value never changes.

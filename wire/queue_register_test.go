@@ -304,7 +304,7 @@ func TestUsersEncodedInChunks(t *testing.T) {
 		t.Errorf("encoding one changed account took %d views", n)
 	}
 	s := h.newInitialState(ids[3], allCapabilities)
-	s.UserListJSON(userListCacheKey{realm.Guest, s.Gravatar, testSite}, func([]*realm.User) [][]byte {
+	s.UserListJSON(userListCacheKey{role: realm.Guest, gravatar: s.Gravatar, site: testSite}, func([]*realm.User) [][]byte {
 		t.Error("accounts that were encoded ahead were encoded again")
 		return nil
 	}, 0, nil, joinUserChunks)

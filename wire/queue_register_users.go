@@ -18,7 +18,7 @@ var userLists = [3]string{"realm_users", "realm_non_active_users", "cross_realm_
 // userListEntry returns an account and the list it belongs to. The field is_active is left out where the list implies
 // it.
 func userListEntry(v realm.View, viewer, u *realm.User, s Site, gravatar bool) (list int, o obj) {
-	o = personObject(u, v.UserInfo(u.ID), s, v.SeesEmail(viewer, u), gravatar, true)
+	o = userObjectFor(v, viewer, u, s, gravatar, true)
 	if u.System {
 		o["is_system_bot"] = true
 		return systemUsers, o
@@ -32,8 +32,9 @@ func userListEntry(v realm.View, viewer, u *realm.User, s Site, gravatar bool) (
 }
 
 // userListCacheKey is everything besides the accounts that their cached JSON depends on. Whether a viewer sees email
-// addresses follows from the role, except for the viewer's own address.
+// addresses follows from the login and the role, except for the viewer's own address.
 type userListCacheKey struct {
+	visitor  bool // not logged in
 	role     realm.Role
 	gravatar bool
 	site     Site
@@ -178,14 +179,15 @@ func (s *initialState) isLimitedGuest() bool {
 
 // userListKey returns the cache key of the registering user, and a user that represents all viewers with that key.
 func (s *initialState) userListKey() (userListCacheKey, *realm.User) {
-	role := realm.Guest // logged-out visitors see the same addresses as guests
-	if me := s.Me(); me != nil {
-		role = me.Role
+	me := s.Me()
+	if me == nil {
+		return userListCacheKey{visitor: true, site: s.call.Site}, nil
 	}
+	role := me.Role
 	if role == realm.Owner {
 		role = realm.Administrator
 	}
-	return userListCacheKey{role, s.Gravatar, s.call.Site}, &realm.User{Role: role}
+	return userListCacheKey{role: role, gravatar: s.Gravatar, site: s.call.Site}, &realm.User{Role: role}
 }
 
 // userChunkEncoder returns a function that encodes consecutive accounts for a viewer, one fragment for each list.

@@ -15,7 +15,7 @@ import (
 )
 
 var userEndpoints = slices.Concat([]Endpoint{
-	Custom("GET", "/users", getUsers).Returns("{members: [User]}").AllowVisitors(),
+	Custom("GET", "/users", getUsers).Returns("{members: [ListedUser]}").AllowVisitors(),
 	Get("/users/me", getMe).Returns("OwnUser"),
 }, userAdminEndpoints)
 
@@ -75,7 +75,18 @@ func isoMinutes(unix int64) string {
 
 // userObject returns an account with the fields that the view's caller can see.
 func userObject(v realm.View, u *realm.User, s Site, gravatar, profile bool) obj {
-	return personObject(u, v.UserInfo(u.ID), s, v.SeesEmail(v.Me(), u), gravatar, profile)
+	return userObjectFor(v, v.Me(), u, s, gravatar, profile)
+}
+
+// userObjectFor returns an account with the fields that the viewer can see. viewer is nil for logged-out visitors: as
+// in Zulip, they get no time zone, and the day of the join date without its time.
+func userObjectFor(v realm.View, viewer, u *realm.User, s Site, gravatar, profile bool) obj {
+	o := personObject(u, v.UserInfo(u.ID), s, v.SeesEmail(viewer, u), gravatar, profile)
+	if viewer == nil {
+		delete(o, "timezone")
+		o["date_joined"] = time.Unix(u.Joined, 0).UTC().Format(time.DateOnly)
+	}
+	return o
 }
 
 // personObject returns an account. sees reports whether the viewer can see the real email address.

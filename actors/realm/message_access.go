@@ -232,6 +232,15 @@ func (r *Realm) UserInfo(id UserID) UserInfo {
 		Avatar: u.Avatar, AvatarFile: u.AvatarFile, AvatarVersion: u.AvatarVersion}
 }
 
+// UserInfo returns the account as the caller may know it. Logged-out visitors do not see the address of a person.
+func (v View) UserInfo(id UserID) UserInfo {
+	p := v.Realm.UserInfo(id)
+	if v.IsVisitor() {
+		p.EmailPublic = p.Bot
+	}
+	return p
+}
+
 // MessageInfo is a message as events and answers carry it, without the flags of one reader.
 type MessageInfo struct {
 	ID          MessageID

@@ -263,8 +263,11 @@ func TestFlagNarrow(t *testing.T) {
 		t.Errorf("marked %+v", a)
 	}
 	s.expectNarrow(s.bo, oneTerm("is", "unread"), ids[0], ids[5])
-	c.Range.Exclude = true
-	refused(s, s.bo, c, "The anchor can only be excluded at an end of the range")
+	c.Range.Exclude, c.Flag = true, "starred" // a range may have a hole: the anchor keeps its flag
+	if a := do(s, s.bo, c); !slices.Equal(a.Page.IDs, []MessageID{ids[1], ids[3], ids[4]}) {
+		t.Errorf("around an excluded anchor were flagged %v", a.Page.IDs)
+	}
+	s.expectNarrow(s.bo, oneTerm("is", "starred"), ids[1], ids[3], ids[4])
 	c.Terms, c.Range.Exclude = oneTerm("is", "odd"), false
 	refused(s, s.bo, c, "BAD_NARROW")
 	for _, r := range []struct{ before, after, wantBefore, wantAfter int }{

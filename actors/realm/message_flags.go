@@ -329,9 +329,6 @@ func (c FlagNarrow) Decide(t *Turn) (FlaggedNarrow, error) {
 	if me == nil {
 		return a, errNotLoggedIn()
 	}
-	if err := c.Range.check(); err != nil {
-		return a, err
-	}
 	flag, err := editableFlag(c.Flag, c.Op)
 	if err != nil {
 		return a, err
@@ -353,18 +350,10 @@ func (c FlagNarrow) Decide(t *Turn) (FlaggedNarrow, error) {
 	return a, nil
 }
 
-// check refuses a range that extends to both sides of an excluded anchor: it would have a hole.
-func (g PageRange) check() error {
-	if g.Exclude && g.Before > 0 && g.After > 0 {
-		return BadRequest("The anchor can only be excluded at an end of the range")
-	}
-	return nil
-}
-
-// Bounded returns the range for a change of flags, reduced to MaxFlagged messages. The anchor "newest", and
-// "first_unread" without unread messages, name the newest message (protocol).
+// Bounded returns the range for a change of flags, reduced to MaxFlagged messages. The anchor "oldest" names
+// the oldest message; "newest", and "first_unread" without unread messages, the newest one (protocol).
 func (g PageRange) Bounded() PageRange {
-	g.OrNewest = true
+	g.NameEnds = true
 	if g.Before+g.After > MaxFlagged {
 		g.Before = min(g.Before, max(MaxFlagged-g.After, MaxFlagged/2))
 		g.After = min(g.After, MaxFlagged-g.Before)

@@ -34,8 +34,9 @@ type PageRange struct {
 	Anchor        Anchor
 	Before, After int
 	Exclude       bool // leave out the anchor message itself
-	// OrNewest makes an anchor after all messages name the newest one, in a range of nothing but the anchor.
-	OrNewest bool
+	// NameEnds makes an anchor before or after all messages name the oldest or the newest one, in a range of nothing
+	// but the anchor.
+	NameEnds bool
 }
 
 // Page is a range of consecutive messages of a narrow. Found says that it contains the anchor message. Oldest and
@@ -162,8 +163,13 @@ func (n *NarrowResult) Page(anchor int64, r PageRange, match BatchFilter) Page {
 
 // pageAround is Page for candidates that only match has still to filter.
 func (n *NarrowResult) pageAround(anchor int64, r PageRange, match BatchFilter) Page {
-	if r.OrNewest && anchor >= NewestAnchor && r.Before+r.After == 0 && !r.Exclude {
-		r.Before = 1
+	if r.NameEnds && r.Before+r.After == 0 && !r.Exclude {
+		switch {
+		case anchor >= NewestAnchor:
+			r.Before = 1
+		case anchor == 0:
+			r.After = 1
+		}
 	}
 	p := Page{Anchor: anchor}
 	p.IDs = lastMatchesBelow(n.ids, anchor, r.Before, match)
@@ -306,6 +312,9 @@ func (v View) VisibleMessages(ids []MessageID) []VisibleMessage {
 		s := VisibleMessage{MessageInfo: v.Realm.messageInfo(id, m), Flags: v.FlagsOf(id)}
 		s.SenderHidden = limited && !v.maySeeUser(p.reader, v.users.must(UserID(m.sender)))
 		s.History = v.visibleHistory(s.History)
+		if v.IsVisitor() { // a visitor reads no direct messages
+			s.Sender = v.UserInfo(s.Sender.ID)
+		}
 		out = append(out, s)
 	}
 	return out
@@ -335,7 +344,7 @@ func (r *Realm) visibleHistory(list []Revision) []Revision {
 // VisibleMessage returns one message. Hidden and unknown messages get the same refusal. Logged-out visitors may read
 // web-public channels if spectators are allowed.
 func (v View) VisibleMessage(id MessageID) (VisibleMessage, error) {
-	visitor := v.User == 0 && !v.System
+	visitor := v.IsVisitor()
 	if visitor && !v.SpectatorsAllowed() {
 		return VisibleMessage{}, errNotLoggedIn()
 	}

@@ -205,6 +205,9 @@ type View struct {
 	Now int64
 }
 
+// IsVisitor reports whether the caller is not logged in.
+func (v View) IsVisitor() bool { return v.User == 0 && !v.System }
+
 // Turn is exclusive access to the realm for one command. It collects the facts and notices that the command records.
 type Turn struct {
 	View

@@ -236,15 +236,15 @@ func (r *Realm) GuestsLimited() bool {
 }
 
 // SeesEmail reports whether the viewer may see the user's real email address (protocol: email_address_visibility).
-// viewer is nil for logged-out visitors.
+// viewer is nil for logged-out visitors, who see only the addresses of bots.
 func (r *Realm) SeesEmail(viewer, u *User) bool {
 	if u.IsBot() {
 		return true
 	}
-	vis := u.IntSetting("email_address_visibility")
 	if viewer == nil {
-		return vis == 1
+		return false
 	}
+	vis := u.IntSetting("email_address_visibility")
 	if viewer.ID == u.ID {
 		return true
 	}

@@ -233,10 +233,18 @@ func TestSpecifiedVisitors(t *testing.T) {
 	if id, ok := a["queue_id"]; !ok || id != nil {
 		t.Errorf("queue_id %v", id)
 	}
-	if _, ok := a["last_event_id"]; ok {
-		t.Error("a visitor has a last_event_id")
-	}
+	k.equal("last_event_id", a["last_event_id"], -1)
 	k.equal("presences", a["presences"], map[string]any{})
+	k.visitorAccounts("realm_users", a["realm_users"])
+	k.visitorAccounts("members", k.must("", "GET users")["members"])
+	k.must("olive", "PATCH streams/1", "is_web_public", true)
+	k.post("ann", "open", "hello")
+	public := []any{"narrow", [][]string{{"channels", "web-public"}}, "anchor", "newest", "num_before", 1, "num_after", 0}
+	for _, m := range k.must("", "GET messages", public...)["messages"].([]any) {
+		if at := m.(map[string]any)["sender_email"].(string); !strings.HasPrefix(at, "user") {
+			t.Errorf("a visitor sees the sender's address %s", at)
+		}
+	}
 	k.refused("", "POST register", "BAD_REQUEST", "parameter for anonymous request", "client_extavatar", true)
 	k.refused("", "POST register", "BAD_REQUEST", "Invalid 'include_subscribers' parameter for anonymous request",
 		"include_subscribers", "true")
@@ -244,6 +252,22 @@ func TestSpecifiedVisitors(t *testing.T) {
 		t.Errorf("%d members", len(a["members"].([]any)))
 	}
 	k.refused("", "GET users/me", "UNAUTHORIZED", "Not logged in")
+}
+
+// visitorAccounts checks what visitors learn of people: no address, no time zone, and the day on which they joined.
+func (k *demoClient) visitorAccounts(list string, accounts any) {
+	k.T.Helper()
+	for _, x := range accounts.([]any) {
+		u := x.(map[string]any)
+		if u["is_bot"] == true {
+			continue
+		}
+		_, zone := u["timezone"]
+		if u["delivery_email"] != nil || zone || !strings.HasPrefix(u["email"].(string), "user") ||
+			len(u["date_joined"].(string)) != len("2006-01-02") {
+			k.T.Errorf("a visitor gets in %s %v", list, u)
+		}
+	}
 }
 
 // TestSpecifiedRegistration checks the fields of a registration, and that they are there only if they were requested.
@@ -309,6 +333,11 @@ func TestSpecifiedLimits(t *testing.T) {
 	k.equal("updated", a["updated_count"], 2)
 	k.equal("found_oldest", a["found_oldest"], false)
 	k.equal("found_newest", a["found_newest"], true)
+	for _, anchor := range []string{"oldest", "newest", "first_unread"} {
+		a = k.must("ann", "POST messages/flags/narrow", "anchor", anchor, "num_before", 0, "num_after", 0, "op", "add",
+			"flag", "starred")
+		k.equal("processed at "+anchor+" without a narrow", a["processed_count"], 1)
+	}
 	middle := a["first_processed_id"]
 	k.refused("ann", "GET messages", "BAD_REQUEST", "The anchor can only be excluded at an end of the range", "anchor",
 		middle, "num_before", 1, "num_after", 1, "include_anchor", false)

@@ -225,7 +225,7 @@ func TestAnswerFindings(t *testing.T) {
 			`{"result":"error","msg":"no","code":"BAD_NARROW","desc":"x","queue_id":"x"}`,
 			[]string{"queue_id: unknown"}},
 		{"405", "PUT", "/api/v1/messages", 405,
-			`{"result":"error","msg":"Method Not Allowed","allowed_methods":["GET"]}`, nil},
+			`{"result":"error","msg":"Method Not Allowed","code":"BAD_REQUEST","allowed_methods":["GET"]}`, nil},
 		{"retired field", "POST", "/api/v1/users/me/presence", 200,
 			`{"result":"success","msg":"","presence_last_update_id":-1,"zephyr_mirror_active":false}`,
 			[]string{"zephyr_mirror_active: unknown"}},

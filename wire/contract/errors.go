@@ -30,7 +30,7 @@ var errorFields = map[string]string{
 	"BAD_REQUEST": "{parameters?: str, errors?: {*: [str]}}",
 }
 
-// errorShape returns the shape of an error answer. 405 and 500 have no code.
+// errorShape returns the shape of an error answer. 500 has none in Zulip; the specification demands one of 405.
 func errorShape(status int, code string) (*shape.Shape, error) {
 	text := errorFields[code]
 	if text == "" {
@@ -43,7 +43,7 @@ func errorShape(status int, code string) (*shape.Shape, error) {
 	envelope := "{result: 'error', msg: str, code: str}"
 	switch status {
 	case 405:
-		envelope = "{result: 'error', msg: str, allowed_methods: [str]}"
+		envelope = "{result: 'error', msg: str, code: str, allowed_methods: [str]}"
 	case 500:
 		envelope = "{result: 'error', msg: str, code?: str}"
 	case 404:

@@ -106,7 +106,7 @@ func (s *Server) writeNoEndpoint(ctx *fasthttp.RequestCtx, r *route) {
 func (s *Server) writeMethodNotAllowed(ctx *fasthttp.RequestCtx, methods []string) {
 	ctx.Response.Header.Set("Allow", strings.Join(methods, ", "))
 	s.writeJSON(ctx, 405,
-		[]byte(`{"result":"error","msg":"Method Not Allowed","allowed_methods":["`+strings.Join(methods,
+		[]byte(`{"result":"error","msg":"Method Not Allowed","code":"BAD_REQUEST","allowed_methods":["`+strings.Join(methods,
 			`","`)+`"]}`+"\n"))
 }
 
