@@ -19,8 +19,8 @@ import (
 )
 
 // badValues are the values that take the place of each value of an export. removed removes the value with its key.
-var badValues = []any{nil, 7, "x", "", []any{}, []any{"x"}, map[string]any{}, map[string]any{"a": 1.0}, json.Number("1e300"),
-	-1, true, removed}
+var badValues = []any{nil, 7, "x", "", []any{}, []any{"x"}, map[string]any{}, map[string]any{"a": 1.0},
+	json.Number("1e300"), -1, true, removed}
 
 type marker string
 

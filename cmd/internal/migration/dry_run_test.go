@@ -64,8 +64,8 @@ func TestMissingNumber(t *testing.T) {
 	}
 }
 
-// A compressed dump of Rocket.Chat, and one inside of a zip file, import like the dump itself. So does a compressed file
-// of Mattermost.
+// A compressed dump of Rocket.Chat, and one inside of a zip file, import like the dump itself. So does a compressed
+// file of Mattermost.
 func TestCompressedFiles(t *testing.T) {
 	plain, packed := t.TempDir(), t.TempDir()
 	rocketSample(t).write(t, plain)

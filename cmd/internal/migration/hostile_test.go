@@ -135,7 +135,8 @@ func TestContradictingRows(t *testing.T) {
 			{"id": 11, "delivery_email": "a b <c>", "full_name": "Bad", "is_active": true}},
 		"zerver_namedusergroup": []obj{{"usergroup_ptr": 20, "name": "a"}, {"usergroup_ptr": 21, "name": "b"}},
 		"zerver_groupgroupmembership": []obj{
-			{"supergroup": 20, "subgroup": 21}, {"supergroup": 21, "subgroup": 20}, {"supergroup": 21, "subgroup": 99}}})
+			{"supergroup": 20, "subgroup": 21}, {"supergroup": 21, "subgroup": 20},
+			{"supergroup": 21, "subgroup": 99}}})
 	if err := os.WriteFile(filepath.Join(dir, "realm.json"), data, 0o600); err != nil {
 		t.Fatal(err)
 	}

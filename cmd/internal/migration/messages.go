@@ -285,8 +285,8 @@ func (x *importer) reaction(in imports.Reaction) (r realm.Reaction, known bool) 
 }
 
 // emojiOfShortName returns the emoji that other chat servers give a short name. Some of these names are the protocol's
-// names of other emoji, so the characters decide; a name without characters can be one of the protocol. The color of the
-// skin is left out. A few codes have no name in the protocol: their reactions have the short name.
+// names of other emoji, so the characters decide; a name without characters can be one of the protocol. The color of
+// the skin is left out. A few codes have no name in the protocol: their reactions have the short name.
 func emojiOfShortName(short string) (name, code string, ok bool) {
 	if name, code, ok = emojiOfPlainName(short); ok {
 		return name, code, true

@@ -50,8 +50,8 @@ func TestSlackFaults(t *testing.T) {
 			"not an email address", `user U1, email "a b"`},
 		{"two names", map[string]string{"groups.json": `[{"id":"G1","name":"general"}]`}, 1, "channels",
 			"the same name", "groups.json, index 0"},
-		{"lists are null", map[string]string{"groups.json": "null", "dms.json": "null", "mpims.json": "null"}, 1, "", "",
-			""},
+		{"lists are null", map[string]string{"groups.json": "null", "dms.json": "null", "mpims.json": "null"}, 1,
+			"", "", ""},
 		{"channel without a name", map[string]string{"channels.json": `[{"id":"C1","name":null,"members":["U1"]}]`}, 1,
 			"channels", "the name of its folder", "general"},
 		{"no channels", map[string]string{"channels.json": "[]"}, 1, "channels", "a private channel", "general"},
@@ -112,8 +112,8 @@ func writePacked(t *testing.T, folder, separator string, files map[string]string
 	for name, content := range files {
 		add(folder+name, content)
 	}
-	for _, name := range []string{"__MACOSX/" + folder + "._users.json", folder + ".DS_Store", folder + "general/Thumbs.db",
-		folder + "general/desktop.ini", folder + "._users.json"} {
+	for _, name := range []string{"__MACOSX/" + folder + "._users.json", folder + ".DS_Store",
+		folder + "general/Thumbs.db", folder + "general/desktop.ini", folder + "._users.json"} {
 		add(name, "\x00\x05\x16\x07")
 	}
 	if _, ok := files["general/2020-01-01.json"]; ok {
@@ -138,9 +138,11 @@ func TestPackedAgain(t *testing.T) {
 			{"id":"F1","name":"pic.txt","title":"Picture","url_private":"https://files.slack.com/F1/pic.txt?t=x"},
 			{"id":"F2","name":"note.txt","url_private":"attachments/F2-note.txt"},{"id":"F3","name":"own.txt"}]}]`
 	}
-	files := map[string]string{"users.json": "\ufeff" + users, "channels.json": strings.ReplaceAll(channels, ",", ",\r\n"),
-		"general/2020-01-01.json": row("hi"), "__uploads/F1/pic.txt": "first", "general/attachments/F2-note.txt": "second",
-		"general/attachments/own.txt": "third"}
+	files := map[string]string{"users.json": "\ufeff" + users,
+		"channels.json":           strings.ReplaceAll(channels, ",", ",\r\n"),
+		"general/2020-01-01.json": row("hi"), "__uploads/F1/pic.txt": "first",
+		"general/attachments/F2-note.txt": "second",
+		"general/attachments/own.txt":     "third"}
 	for name, pack := range map[string]func() string{
 		"top":         func() string { return writePacked(t, "", "/", files) },
 		"folder":      func() string { return writePacked(t, "My export/", "/", files) },
@@ -207,10 +209,12 @@ func TestMattermostDamagedLines(t *testing.T) {
 		`{"type":"channel","channel":{"team":"a","name":"c","type":"O"}}`
 	const post = `{"type":"post","post":{"team":"a","channel":"c","user":"x","message":"m","create_at":1000}}`
 	for name, lines := range map[string][]string{
-		"sound": {head, team, channel, post}, "line ends": {"\ufeff" + head + "\r", team + "\r", "", channel, post + "\r"},
-		"no JSON": {head, team, "{", channel, post}, "cut off": {head, team, channel, post, post[:20]},
-		"version": {"null", team, channel, post}, "version 2": {`{"type":"version","version":"2"}`, team, channel, post},
-		"team": {head, `{"type":"team","team":{"name":[]}}`, channel, post}, "channel": {head, team, "7", post},
+		"sound":     {head, team, channel, post},
+		"line ends": {"\ufeff" + head + "\r", team + "\r", "", channel, post + "\r"},
+		"no JSON":   {head, team, "{", channel, post}, "cut off": {head, team, channel, post, post[:20]},
+		"version":   {"null", team, channel, post},
+		"version 2": {`{"type":"version","version":"2"}`, team, channel, post},
+		"team":      {head, `{"type":"team","team":{"name":[]}}`, channel, post}, "channel": {head, team, "7", post},
 		"channel's team": {head, team, strings.Replace(channel, `"a"`, "null", 1), post},
 		"post's team":    {head, team, channel, strings.Replace(post, `"a"`, `"b"`, 1)},
 		"bad post":       {head, team, channel, post, strings.Replace(post, "1000", `"x"`, 1)},
@@ -233,13 +237,14 @@ func TestMattermostDamagedLines(t *testing.T) {
 	}
 }
 
-// Of two files with the same name in a zip file, the later one is read, and the other one is counted. A damaged file and
-// an entry that is larger than it says cost themselves.
+// Of two files with the same name in a zip file, the later one is read, and the other one is counted. A damaged file
+// is counted, too.
 func TestZipEntries(t *testing.T) {
 	var buf bytes.Buffer
 	z := zip.NewWriter(&buf)
 	for _, e := range [][2]string{{"users.json", `[{"id":"U1","name":"ann"}]`}, {"channels.json", "[]"},
-		{"channels.json", `[{"id":"C1","name":"general","members":["U1"]}]`}, {"users.json", `[{"id":"U1","name":"ann"}]`},
+		{"channels.json", `[{"id":"C1","name":"general","members":["U1"]}]`},
+		{"users.json", `[{"id":"U1","name":"ann"}]`},
 		{"general", ""}, {"general/2020-01-01.json", `[{"user":"U1","text":"one","ts":"1577836800"}]`},
 		{"general/2020-01-02.json", `[{"user":"U1","text":"two","ts":"1577923200"}, "damaged"]`}} {
 		w, err := z.CreateHeader(&zip.FileHeader{Name: e[0], Method: zip.Store})

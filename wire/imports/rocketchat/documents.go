@@ -30,9 +30,9 @@ var (
 	errContent = errors.New("not a BSON document")
 )
 
-// eachDocument passes the documents of a collection to fn, with their positions. fn must not keep them. A collection that
-// is missing has no documents. Documents that cannot be read are left out and reported. A file of which nothing can be
-// read is an error.
+// eachDocument passes the documents of a collection to fn, with their positions. fn must not keep them. A collection
+// that is missing has no documents. Documents that cannot be read are left out and reported. A file of which nothing
+// can be read is an error.
 func (s *source) eachDocument(collection string, in imports.Reading, fn func(d bson.Raw, at position) error) error {
 	file := s.collection(collection)
 	f, err := s.open(file)

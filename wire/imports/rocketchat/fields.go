@@ -43,8 +43,9 @@ var fieldsOf = map[string][]field{
 		{"file", documentField}, {"files", listField}, {"_hidden", flagField}, {"pinned", flagField},
 		{"starred", listField}},
 	"rocketchat_custom_emoji": {{"name", textField}, {"aliases", textsField}, {"extension", textField}},
-	"rocketchat_uploads":      {{"_id", textField}, {"name", textField}, {"description", textField}, {"userId", textField}},
-	"instances":               {{"_createdAt", timeField}},
+	"rocketchat_uploads": {{"_id", textField}, {"name", textField}, {"description", textField},
+		{"userId", textField}},
+	"instances": {{"_createdAt", timeField}},
 }
 
 // checkFields reports the fields of a document whose values are of another kind, and which are left out for that.

@@ -114,8 +114,8 @@ func (m *messageRow) skipped() string {
 	return ""
 }
 
-// micros returns a time of Slack, "seconds.fraction", in microseconds; false if it is invalid. Numbers may be written with
-// an exponent.
+// micros returns a time of Slack, "seconds.fraction", in microseconds; false if it is invalid. Numbers may be written
+// with an exponent.
 func micros(ts string) (int64, bool) {
 	ts = strings.TrimSpace(ts)
 	if len(ts) > maxTime {

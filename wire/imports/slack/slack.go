@@ -604,7 +604,8 @@ func (r *reader) putThreads() (err error) {
 		var m messageRow
 		imports.DecodeRow(item[length:], &m, func(string, string) {}) // putMessages has counted the bad values
 		date := time.Unix(int64(thread), 0).UTC().Format(time.DateOnly)
-		return r.put(&r.conversations[i], &m, string(item[:length]), fmt.Sprintf("%s %s thread %d", date, product, number))
+		topic := fmt.Sprintf("%s %s thread %d", date, product, number)
+		return r.put(&r.conversations[i], &m, string(item[:length]), topic)
 	})
 }
 
@@ -686,7 +687,7 @@ func (r *reader) addFile(f *fileRow, out *imports.Message, dir string) string {
 	if local == "" {
 		name = cmp.Or(f.Name, f.Title, f.ID, "file")
 	}
-	out.Files = append(out.Files, imports.File{Path: filePath(f, local), Address: address, Name: name, Type: f.Mimetype,
-		Owner: r.known[f.User], Created: f.Created, Size: max(f.Size, 0)})
+	out.Files = append(out.Files, imports.File{Path: filePath(f, local), Address: address, Name: name,
+		Type: f.Mimetype, Owner: r.known[f.User], Created: f.Created, Size: max(f.Size, 0)})
 	return imports.Link(cmp.Or(f.Title, f.Name, name), address)
 }

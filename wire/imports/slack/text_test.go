@@ -120,7 +120,8 @@ func TestTimes(t *testing.T) {
 			t.Errorf("%q is %d, want an error", ts, got)
 		}
 	}
-	if a, b := identity("1700000003.0001", 1700000003_000100), identity("1700000003.000100", 1700000003_000100); a != b {
+	const at = 1700000003_000100
+	if a, b := identity("1700000003.0001", at), identity("1700000003.000100", at); a != b {
 		t.Errorf("%q and %q are two messages", a, b)
 	}
 }

@@ -296,8 +296,8 @@ func (m *messageReader) reactionsOf(id int64) (list []imports.Reaction, err erro
 }
 
 func (m *messageReader) putMessage(row *messageRow, marks []imports.Mark) error {
-	out := &imports.Message{Key: key(row.ID), Place: row.place, Order: row.ID, At: int64(row.DateSent), Sender: key(row.Sender),
-		Text: row.Content, Client: m.clients[row.Client], Marks: marks}
+	out := &imports.Message{Key: key(row.ID), Place: row.place, Order: row.ID, At: int64(row.DateSent),
+		Sender: key(row.Sender), Text: row.Content, Client: m.clients[row.Client], Marks: marks}
 	if m.byDate {
 		out.Order = out.At
 	}

@@ -23,9 +23,9 @@ var shortNames = sync.OnceValue(func() map[string]string {
 	return m
 })
 
-// CodeOfShortName returns the code of the emoji that Slack shows for a name. Other chat servers use the same names. Some
-// of them are the names of other emoji here, and some codes have no name here: the protocol has none for most clock
-// faces and for the colors of the skin alone.
+// CodeOfShortName returns the code of the emoji that Slack shows for a name. Other chat servers use the same names.
+// Some of them are the names of other emoji here, and some codes have no name here: the protocol has none for most
+// clock faces and for the colors of the skin alone.
 func CodeOfShortName(name string) (code string, ok bool) {
 	code, ok = shortNames()[name]
 	return code, ok

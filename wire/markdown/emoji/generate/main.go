@@ -80,10 +80,10 @@ func main() {
 		}
 		lines = append(lines, strings.Join(append([]string{code, style, n.Canonical}, n.Aliases...), "\t"))
 	}
-	write(target, fmt.Sprintf("# Code, style (t: text by default), canonical name, other names; from %s (npm, MIT) and %s "+
-		"(PyPI, Apache-2.0); written by generate.", codesPackage, namesPackage), lines)
-	write(shortTarget, fmt.Sprintf("# Code, short names of Slack; from %s (npm, MIT); written by generate.", codesPackage),
-		shortLines)
+	write(target, fmt.Sprintf("# Code, style (t: text by default), canonical name, other names; from %s (npm, MIT) "+
+		"and %s (PyPI, Apache-2.0); written by generate.", codesPackage, namesPackage), lines)
+	write(shortTarget, fmt.Sprintf("# Code, short names of Slack; from %s (npm, MIT); written by generate.",
+		codesPackage), shortLines)
 }
 
 // write writes a table, sorted by code.
