@@ -14,7 +14,7 @@ import (
 var archiveDescriptions = map[string]string{
 	"zulip":      "a Zulip export: a tar.gz file or its folder",
 	"slack":      "a Slack export: a zip file or its folder",
-	"rocketchat": "a Rocket.Chat dump: a folder that mongodump has written, or a tar file of it",
+	"rocketchat": "a Rocket.Chat dump: a folder that mongodump has written, or a zip or tar file of it",
 	"mattermost": "a Mattermost bulk export: a zip file, its folder or a JSONL file",
 }
 
@@ -65,7 +65,7 @@ func newImportArchiveCommand(format string) *cobra.Command {
 				"%q: %d users, %d channels, %d messages (%d direct), %d reactions, %d attachments\n", r.Organization,
 				r.Users, r.Channels, r.Messages, r.DirectMessages, r.Reactions, r.Attachments)
 			for _, d := range r.Dropped {
-				fmt.Fprintf(c.OutOrStdout(), "  left out: %d %s: %s\n", d.Count, d.Kind, d.Reason)
+				fmt.Fprintf(c.OutOrStdout(), "  left out: %d %s: %s%s\n", d.Count, d.Kind, d.Reason, placesText(d))
 			}
 		}
 		return nil
@@ -85,4 +85,16 @@ func progressText(p migration.Progress) string {
 		text += ", about " + (time.Duration(p.Left) * time.Second).String() + " left"
 	}
 	return text
+}
+
+// placesText names the first place of things that were left out. The file of the report names more.
+func placesText(c migration.Count) string {
+	if len(c.Places) == 0 {
+		return ""
+	}
+	text := " (" + c.Places[0]
+	if c.Count > 1 {
+		text += fmt.Sprintf(", and %d more", c.Count-1)
+	}
+	return text + ")"
 }

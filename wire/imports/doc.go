@@ -26,6 +26,8 @@
 //     format drops data that has no meaning in Parley, with Sink.Drop. Nothing is left out without a count.
 //   - Texts are Markdown of Parley. The format converts mentions, emphasis and links; the engine renders. A text may
 //     contain the address of a file as File.Address; the engine replaces it with the address of the stored file.
-//   - An error of Read refuses the whole import. Archives are hostile: sizes, depths and cycles are bounded, paths are
-//     checked with fs.ValidPath, and no record causes a panic.
+//   - A value, row or file that cannot be read is left out and counted with its place, with Sink.DropAt: one bad value
+//     costs one value. A conversation whose row is lost becomes a private one.
+//   - An error of Read refuses the whole import: nothing can be read, or a part is missing. Archives are hostile:
+//     sizes, depths and cycles are bounded, paths are checked with fs.ValidPath, and no record causes a panic.
 package imports

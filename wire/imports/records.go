@@ -203,6 +203,7 @@ type Onboarding struct{ User, Step string }
 // Message is one message with everything that belongs to it.
 type Message struct {
 	Key   string // unique; a second message with the key is dropped
+	Place string // in the archive, for the report; "": unknown
 	Order int64  // messages are numbered by rising Order, then by arrival; usually At
 	At    int64  // when it was sent, Unix seconds
 

@@ -1,6 +1,9 @@
 package imports
 
-import "io"
+import (
+	"io"
+	"os"
+)
 
 // Source is one organization of an archive.
 type Source interface {
@@ -20,6 +23,9 @@ type Sink interface {
 	Put(Record) error
 	// Drop counts objects that the format leaves out: n of a kind, such as "messages", with the reason.
 	Drop(kind, reason string, n int)
+	// DropAt counts one value, row or file that the format leaves out, with its place in the archive, such as
+	// "general/2023-11-14.json, index 3, thread_ts".
+	DropAt(kind, reason, place string)
 	// Size reports the number of bytes that Read reads in total, and how many it has read, for the estimate of the
 	// remaining time.
 	Size(read, total int64)
@@ -40,6 +46,8 @@ type Options struct {
 	FilesIn func(name string) (io.ReadCloser, error)
 	// Fetch gets an address of the exporting server; nil: nothing is fetched.
 	Fetch func(address, token string) (io.ReadCloser, error)
+	// Temporary returns an empty file that the system removes when it is closed.
+	Temporary func() (*os.File, error)
 	// Sorter returns an empty sorter that keeps its items on disk when they exceed its share of the memory.
 	Sorter func() Sorter
 }

@@ -42,6 +42,14 @@ func (m *Mentions) Of(key string) (string, bool) {
 	return "@**" + u.Name + "**", true
 }
 
+// Name returns the name of a user; "" if there is no such user.
+func (m *Mentions) Name(key string) string {
+	if u := m.users[key]; u != nil {
+		return u.Name
+	}
+	return ""
+}
+
 // maxName is the limit of users' names, in code points. It is the protocol's.
 const maxName = 100
 

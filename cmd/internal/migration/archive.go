@@ -2,7 +2,6 @@ package migration
 
 import (
 	"archive/tar"
-	"archive/zip"
 	"bufio"
 	"bytes"
 	"compress/gzip"
@@ -13,6 +12,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"parley/wire/imports"
 )
 
 // Limits of archives. An archive that exceeds them is refused as a whole.
@@ -29,14 +30,25 @@ type Archive struct {
 	fs.FS
 	Main  string // name of the file that was opened, if it is not an archive
 	close func() error
+	// faults are the files that are left out; nil: none.
+	faults *imports.Faults
 }
+
+// ReadDir lists a folder.
+func (a *Archive) ReadDir(name string) ([]fs.DirEntry, error) { return fs.ReadDir(a.FS, name) }
 
 // Close closes the archive.
 func (a *Archive) Close() error { return a.close() }
 
-// OpenArchive opens a directory, a tar or tar.gz file, a zip file, or a single file beside its data. A tar is unpacked
-// into the folder work, which must be empty or have been filled by an earlier call for the same file.
-func OpenArchive(file, work string) (*Archive, error) {
+// maxPacked is how many archives may be inside of each other, as in a zip file that has a tar.gz file.
+const maxPacked = 3
+
+// OpenArchive opens a directory, a tar or tar.gz file, a zip file, a compressed file, or a single file beside its data.
+// A tar is unpacked into the folder work, which must be empty or have been filled by an earlier call for the same file.
+func OpenArchive(file, work string) (*Archive, error) { return openPacked(file, work, 1) }
+
+// openPacked opens an archive that is inside of depth-1 others.
+func openPacked(file, work string, depth int) (*Archive, error) {
 	info, err := os.Stat(file)
 	if err != nil {
 		return nil, err
@@ -48,26 +60,100 @@ func OpenArchive(file, work string) (*Archive, error) {
 	if err != nil {
 		return nil, err
 	}
-	head := make([]byte, 512)
-	n, _ := io.ReadFull(f, head)
-	head = head[:n]
+	head := readHead(f)
 	limit := max(maxSmallArchive, info.Size()*maxExpansion)
 	switch {
-	case bytes.HasPrefix(head, []byte("PK\x03\x04")), bytes.HasPrefix(head, []byte("PK\x05\x06")):
-		return openZip(f, info.Size(), limit)
-	case bytes.HasPrefix(head, []byte("\x1f\x8b")), len(head) == 512 && string(head[257:262]) == "ustar":
+	case isZip(head):
+		a, err := openZip(f, info.Size(), limit)
+		if err != nil {
+			return nil, err
+		}
+		return a.inner(filepath.Join(work, "inner"), limit, depth)
+	case isGzip(head), isTar(head):
 		defer f.Close()
 		if _, err := f.Seek(0, io.SeekStart); err != nil {
 			return nil, err
 		}
 		dir := filepath.Join(work, "archive")
-		if err := unpackOnce(f, head, dir, limit); err != nil {
+		main, err := unpackOnce(f, head, dir, limit)
+		if err != nil {
 			return nil, fmt.Errorf("unpack %s: %w", file, err)
 		}
-		return openDirectory(dir, "")
+		if main == "" {
+			return openDirectory(dir, "")
+		}
+		if depth < maxPacked {
+			return openPacked(filepath.Join(dir, main), filepath.Join(work, "inner"), depth+1)
+		}
+		return openDirectory(dir, main)
 	}
 	f.Close()
 	return openDirectory(filepath.Dir(file), filepath.Base(file))
+}
+
+// readHead returns the first bytes of a file, by which its type is found out.
+func readHead(r io.Reader) []byte {
+	head := make([]byte, 512)
+	n, _ := io.ReadFull(r, head)
+	return head[:n]
+}
+
+func isZip(head []byte) bool {
+	return bytes.HasPrefix(head, []byte("PK\x03\x04")) || bytes.HasPrefix(head, []byte("PK\x05\x06"))
+}
+
+func isGzip(head []byte) bool { return bytes.HasPrefix(head, []byte("\x1f\x8b")) }
+
+func isTar(head []byte) bool { return len(head) == 512 && string(head[257:262]) == "ustar" }
+
+// inner returns the archive itself, or the archive in it if it has nothing else. dir is a folder to unpack that one.
+func (a *Archive) inner(dir string, limit int64, depth int) (*Archive, error) {
+	name := ""
+	if err := fs.WalkDir(a, ".", func(file string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() || strings.HasPrefix(e.Name(), "._") {
+			return err
+		}
+		if name != "" {
+			name = ""
+			return fs.SkipAll
+		}
+		name = file
+		return nil
+	}); err != nil || name == "" || depth >= maxPacked {
+		return a, err
+	}
+	f, err := a.Open(name)
+	if err != nil {
+		return a, nil //nolint:nilerr // the format reports that it cannot read the file
+	}
+	head := readHead(f)
+	f.Close()
+	if !isZip(head) && !isGzip(head) && !isTar(head) {
+		return a, nil
+	}
+	defer a.Close()
+	if f, err = a.Open(name); err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	file := filepath.Join(dir, "packed")
+	if err := writeFrom(file, &limitedReader{f, limit}); err != nil {
+		return nil, err
+	}
+	return openPacked(file, dir, depth+1)
+}
+
+// writeFrom writes a file, or replaces it.
+func writeFrom(file string, r io.Reader) error {
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(f, r)
+	return errors.Join(err, f.Close())
 }
 
 // openDirectory opens a directory. Links out of it cannot be followed, and nothing but regular files can be opened.
@@ -82,6 +168,12 @@ func openDirectory(dir, main string) (*Archive, error) {
 // regularFiles refuses devices and pipes: reading them could block for ever.
 type regularFiles struct{ fs.FS }
 
+// ReadDir lists a folder without the files that operating systems write.
+func (r regularFiles) ReadDir(name string) ([]fs.DirEntry, error) {
+	list, err := fs.ReadDir(r.FS, name)
+	return withoutShadows(list), err
+}
+
 func (r regularFiles) Open(name string) (fs.File, error) {
 	info, err := fs.Stat(r.FS, name)
 	if err != nil {
@@ -95,58 +187,49 @@ func (r regularFiles) Open(name string) (fs.File, error) {
 
 var errNotRegular = errors.New("not a regular file")
 
-func openZip(f *os.File, size, limit int64) (*Archive, error) {
-	z, err := zip.NewReader(f, size)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("open the zip file: %w", err), f.Close())
-	}
-	total := int64(0)
-	seen := make(map[string]bool, len(z.File))
-	for _, e := range z.File {
-		name := strings.TrimSuffix(e.Name, "/")
-		total += int64(min(e.UncompressedSize64, 1<<60))
-		switch {
-		case !filepath.IsLocal(name) || strings.Contains(name, `\`):
-			err = fmt.Errorf("the archive has a file with the path %q: refused", e.Name)
-		case !e.Mode().IsRegular() && !e.Mode().IsDir():
-			err = fmt.Errorf("the archive has a link or device %q: refused", e.Name)
-		case seen[name]:
-			err = fmt.Errorf("the archive has two files %q: refused", e.Name)
-		case total > limit || len(seen) > maxEntries:
-			err = fmt.Errorf("the archive unpacks to more than %d bytes or %d files: refused", limit, maxEntries)
-		}
-		if err != nil {
-			return nil, errors.Join(err, f.Close())
-		}
-		seen[name] = true
-	}
-	return &Archive{FS: z, close: f.Close}, nil
-}
+// singleFile is the name of the content of a compressed file that is no tar.
+const singleFile = "export.json"
 
-// unpackOnce unpacks a tar unless an earlier call has completed it.
-func unpackOnce(f *os.File, head []byte, dir string, limit int64) error {
+// unpackOnce unpacks a tar unless an earlier call has completed it. A compressed file that is no tar is unpacked to the
+// file main.
+func unpackOnce(f *os.File, head []byte, dir string, limit int64) (main string, err error) {
 	if _, err := os.Stat(dir); err == nil {
-		return nil
+		if entries, err := os.ReadDir(dir); err == nil && len(entries) == 1 && entries[0].Name() == singleFile {
+			return singleFile, nil
+		}
+		return "", nil
 	}
 	part := dir + ".part"
 	if err := os.RemoveAll(part); err != nil {
-		return err
+		return "", err
 	}
 	if err := os.MkdirAll(part, 0o700); err != nil {
-		return err
+		return "", err
 	}
-	var r io.Reader = bufio.NewReaderSize(f, 1<<20)
-	if bytes.HasPrefix(head, []byte("\x1f\x8b")) {
+	r := bufio.NewReaderSize(f, 1<<20)
+	if isGzip(head) {
 		z, err := gzip.NewReader(r)
 		if err != nil {
-			return err
+			return "", err
 		}
-		r = z
+		r = bufio.NewReaderSize(z, 1<<20)
 	}
-	if err := unpack(&limitedReader{r, limit}, part); err != nil {
-		return errors.Join(err, os.RemoveAll(part))
+	limited := &limitedReader{r, limit}
+	if start, _ := r.Peek(512); isGzip(head) && !isTar(start) && isSingle(start) {
+		main, err = singleFile, writeFrom(filepath.Join(part, singleFile), limited)
+	} else {
+		err = unpack(limited, part)
 	}
-	return os.Rename(part, dir)
+	if err != nil {
+		return "", errors.Join(err, os.RemoveAll(part))
+	}
+	return main, os.Rename(part, dir)
+}
+
+// isSingle reports whether a compressed file is JSON text or another archive. Old tar files begin with a name.
+func isSingle(head []byte) bool {
+	text := bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\ufeff")), " \t\r\n")
+	return isZip(head) || isGzip(head) || len(text) > 0 && (text[0] == '{' || text[0] == '[')
 }
 
 // limitedReader fails after so many bytes.

@@ -105,13 +105,30 @@ func (x *importer) chooseIDs() error {
 	for i, g := range realm.SystemGroups {
 		x.groupIDs[g.Name] = realm.GroupID(i + 1)
 	}
-	var err error
+	const twice = "a second one with the same id"
 	x.users = slices.DeleteFunc(x.users, func(u imports.User) bool {
-		if _, twice := x.userIDs[u.Key]; twice {
-			err = errors.Join(err, fmt.Errorf("two users have the id %q", u.Key))
+		if _, known := x.userIDs[u.Key]; known {
+			x.DropAt("users", twice, "user "+u.Key)
+			return true
 		}
 		x.userIDs[u.Key] = systemBots[u.System]
 		return u.System != ""
+	})
+	x.groups = slices.DeleteFunc(x.groups, func(g imports.Group) bool {
+		_, known := x.groupIDs[g.Key]
+		if known {
+			x.DropAt("groups", twice, g.Key)
+		} else {
+			x.groupIDs[g.Key] = 0
+		}
+		return known
+	})
+	x.channels = slices.DeleteFunc(x.channels, func(c imports.Channel) bool {
+		_, known := x.channelID[c.Key]
+		if x.channelID[c.Key] = 0; known {
+			x.DropAt("channels", twice, "channel "+c.Key)
+		}
+		return known
 	})
 	usedUsers := map[realm.UserID]bool{}
 	eachWanted(x.users, func(u *imports.User) int64 { return u.ID }, func(u *imports.User) {
@@ -119,19 +136,13 @@ func (x *importer) chooseIDs() error {
 	})
 	usedGroups, firstGroup := map[realm.GroupID]bool{}, realm.GroupID(len(realm.SystemGroups)+1)
 	eachWanted(x.groups, func(g *imports.Group) int64 { return g.ID }, func(g *imports.Group) {
-		if _, twice := x.groupIDs[g.Key]; twice {
-			err = errors.Join(err, fmt.Errorf("two groups have the id %q", g.Key))
-		}
 		x.groupIDs[g.Key] = chooseID(usedGroups, g.ID, firstGroup)
 	})
 	usedChannels := map[realm.ChannelID]bool{}
 	eachWanted(x.channels, func(c *imports.Channel) int64 { return c.ID }, func(c *imports.Channel) {
-		if _, twice := x.channelID[c.Key]; twice {
-			err = errors.Join(err, fmt.Errorf("two channels have the id %q", c.Key))
-		}
 		x.channelID[c.Key] = chooseID(usedChannels, c.ID, 1)
 	})
-	return err
+	return nil
 }
 
 // eachWanted calls fn with the rows that want an id, then with the others.
@@ -145,46 +156,31 @@ func eachWanted[T any](rows []T, wanted func(*T) int64, fn func(*T)) {
 	}
 }
 
-// checkAddresses refuses invalid and repeated addresses: an account is taken over by a mail to its address.
+// checkAddresses gives placeholders to the accounts whose addresses are missing, invalid or those of other accounts. An
+// account is taken over by an email to its address, so a placeholder has a domain that does not exist.
 func (x *importer) checkAddresses() error {
 	seen := map[string]bool{}
-	var bad, twice []string
 	for i := range x.users {
 		u := &x.users[i]
 		u.Email = strings.TrimSpace(u.Email)
-		if u.Email == "" {
-			u.Email = fmt.Sprintf("user%d@%s.invalid", x.userIDs[u.Key], strings.Trim("import."+x.subdomain, "."))
+		bad := ""
+		switch {
+		case u.Email == "":
 			x.changed("users", "no address in the export: the account has a placeholder address")
-		}
-		switch f := realm.FoldEmail(u.Email); {
 		case !realm.ValidEmail(u.Email):
-			bad = append(bad, u.Email)
-		case seen[f]:
-			twice = append(twice, u.Email)
+			bad = "not an email address: the account has a placeholder address"
+		case seen[realm.FoldEmail(u.Email)]:
+			bad = "another account has the same address: the account has a placeholder address"
 		default:
-			seen[f] = true
+			seen[realm.FoldEmail(u.Email)] = true
+			continue
 		}
-	}
-	if len(bad) > 0 {
-		//lint:ignore ST1005 the formats define this text
-		return fmt.Errorf("Invalid email format, please fix the following email(s) and try again: %s", shorten(bad))
-	}
-	if len(twice) > 0 {
-		return fmt.Errorf("several users have the same address, fix these and try again: %s", shorten(twice))
+		if bad != "" {
+			x.DropAt("values", bad, fmt.Sprintf("user %s, email %q", u.Key, u.Email))
+		}
+		u.Email = fmt.Sprintf("user%d@%s.invalid", x.userIDs[u.Key], strings.Trim("import."+x.subdomain, "."))
 	}
 	return nil
-}
-
-// maxListed is how many items of a list an error contains.
-const maxListed = 20
-
-func shorten(list []string) string {
-	rest := ""
-	if len(list) > maxListed {
-		rest = fmt.Sprintf(" and %d more", len(list)-maxListed)
-		list = list[:maxListed]
-	}
-	return strings.Join(list, ", ") + rest
 }
 
 func (x *importer) addUsers() error {
@@ -218,7 +214,8 @@ func (x *importer) addUsers() error {
 			x.changed("users", "unknown role: the account is a member")
 		}
 		if u.Bot < realm.Human || u.Bot > realm.EmbeddedBot {
-			return fmt.Errorf("user %q has the unknown bot type %d", in.Key, in.Bot)
+			x.changedAt("users", "unknown type of bot: the account is a generic bot", "user "+in.Key)
+			u.Bot = realm.GenericBot
 		}
 		if u.Joined <= 0 {
 			u.Joined = x.began.Unix()
@@ -349,18 +346,13 @@ func (x *importer) addGroups() error {
 	for _, g := range realm.SystemGroups {
 		names[g.Name] = true
 	}
-	subgroups := map[string][]string{}
-	for i := range x.groups {
-		subgroups[x.groups[i].Key] = x.groups[i].Subgroups
-	}
-	if err := checkCycles(subgroups); err != nil {
-		return err
-	}
+	x.dropMissingMembers()
+	x.dropCycles()
 	for i := range x.groups {
 		in := &x.groups[i]
 		v, ok := x.groupValue(imports.GroupValue{Members: in.Members, Groups: in.Subgroups})
 		if !ok {
-			return fmt.Errorf("user group %q names a missing user or group", in.Name)
+			return fmt.Errorf("BUG: user group %q names a missing user or group", in.Name)
 		}
 		g := &realm.Group{ID: x.groupIDs[in.Key], Name: x.unique(names, clean(in.Name, maxName), "groups", maxName),
 			Description: clean(in.Description, maxDescription), Created: in.Created, Creator: x.userIDs[in.Creator],
@@ -371,41 +363,63 @@ func (x *importer) addGroups() error {
 	return nil
 }
 
-// checkCycles refuses groups that contain themselves.
-func checkCycles(subgroups map[string][]string) error {
+// dropMissingMembers removes the members and subgroups that are not imported.
+func (x *importer) dropMissingMembers() {
+	for i := range x.groups {
+		g := &x.groups[i]
+		g.Members = slices.DeleteFunc(slices.Clone(g.Members), func(key string) bool {
+			_, known := x.userIDs[key]
+			if !known {
+				x.DropAt("group members", "the user is missing", g.Key)
+			}
+			return !known
+		})
+		g.Subgroups = slices.DeleteFunc(slices.Clone(g.Subgroups), func(key string) bool {
+			_, known := x.groupIDs[key]
+			if !known {
+				x.DropAt("group members", "the group is missing", g.Key)
+			}
+			return !known
+		})
+	}
+}
+
+// dropCycles removes the memberships by which groups contain themselves.
+func (x *importer) dropCycles() {
+	groups := map[string]*imports.Group{}
+	for i := range x.groups {
+		groups[x.groups[i].Key] = &x.groups[i]
+	}
 	state := map[string]int{} // 1: being visited, 2: done
-	for _, start := range slices.Sorted(maps.Keys(subgroups)) {
-		type frame struct {
-			key  string
-			next int
-		}
+	type frame struct {
+		key  string
+		next int
+	}
+	for _, start := range slices.Sorted(maps.Keys(groups)) {
 		stack := []frame{{key: start}}
 		for len(stack) > 0 {
 			f := &stack[len(stack)-1]
-			if f.next == 0 {
-				if state[f.key] == 2 {
-					stack = stack[:len(stack)-1]
-					continue
-				}
+			g := groups[f.key] // nil: a system group
+			if state[f.key] == 0 {
 				state[f.key] = 1
 			}
-			list := subgroups[f.key]
-			if f.next == len(list) {
+			if g == nil || state[f.key] == 2 || f.next == len(g.Subgroups) {
 				state[f.key] = 2
 				stack = stack[:len(stack)-1]
 				continue
 			}
-			child := list[f.next]
-			f.next++
-			switch state[child] {
+			switch child := g.Subgroups[f.next]; state[child] {
 			case 1:
-				return fmt.Errorf("user group %q contains itself", child)
+				x.DropAt("group members", "the group contains itself", g.Key)
+				g.Subgroups = slices.Delete(g.Subgroups, f.next, f.next+1)
 			case 0:
+				f.next++
 				stack = append(stack, frame{key: child})
+			default:
+				f.next++
 			}
 		}
 	}
-	return nil
 }
 
 // unique returns a name that no other row of its kind has.
@@ -510,6 +524,10 @@ func (x *importer) addOrganization() error {
 			Editable: f.Editable,
 			Matching: f.Matching,
 		}
+		if row.Type < realm.ShortText || row.Type > realm.Pronouns {
+			x.changedAt("profile fields", "unknown type: it is a short text", f.Name)
+			row.Type, row.Data = realm.ShortText, ""
+		}
 		fields[f.Key] = row
 		x.build.Put(&row)
 	}
@@ -574,7 +592,8 @@ func (x *importer) addEmoji() error {
 	for i := range x.emoji {
 		in := &x.emoji[i]
 		if _, twice := x.emojiIDs[in.Key]; twice {
-			return fmt.Errorf("two emoji have the id %q", in.Key)
+			x.DropAt("emoji", "a second one with the same id", in.Name)
+			continue
 		}
 		name := realm.EmojiName(strings.ToLower(in.Name))
 		valid := strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-_") == "" && name != "" && len(name) <= 100
@@ -588,7 +607,7 @@ func (x *importer) addEmoji() error {
 		}
 		kind := saved.Type
 		if !strings.HasPrefix(kind, "image/") && !saved.Missing {
-			if kind = pictureTypes[strings.ToLower(path.Ext(in.Image.Path))]; kind != "" && !x.o.DryRun {
+			if kind = pictureTypes[strings.ToLower(path.Ext(in.Image.Path))]; kind != "" {
 				x.changed("emoji", "the image is damaged: it is kept as it is")
 			}
 		}

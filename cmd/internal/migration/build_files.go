@@ -14,9 +14,6 @@ import (
 func (x *importer) addPicture(
 	f *imports.File, kind string, save func(Files, io.Reader, int64) (string, error), set func(name string),
 ) error {
-	if x.o.DryRun {
-		return nil
-	}
 	address := kind + " " + f.Path
 	saved, known, err := x.fromLog(address)
 	if err != nil {
@@ -26,13 +23,16 @@ func (x *importer) addPicture(
 		r, err := x.source.Open(f.Path)
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNotRegular) {
 			saved.Missing = true
+		} else if imports.Damaged(err) {
+			saved.Missing = true
 		} else if err != nil {
 			return err
 		} else {
 			x.beforeWrite()
-			saved.Hash, err = save(x.to.Files, r, maxPicture)
+			in := &faultReader{r: r}
+			saved.Hash, err = save(x.to.Files, in, maxPicture)
 			r.Close()
-			if err != nil && !isBadFile(err) {
+			if err != nil && !isBadFile(err) && !in.damaged {
 				return err
 			}
 			saved.Missing = err != nil
@@ -40,7 +40,7 @@ func (x *importer) addPicture(
 				x.pins = append(x.pins, saved.Hash)
 			}
 		}
-		x.log.add(&logRecord{Address: address, File: saved})
+		x.recordFile(address, saved)
 	}
 	if saved.Missing {
 		x.Drop(kind, "the file is missing or cannot be used", 1)
@@ -48,6 +48,25 @@ func (x *importer) addPicture(
 	}
 	set(saved.Hash)
 	return nil
+}
+
+// recordFile adds a file to the log, with which an interrupted import continues.
+func (x *importer) recordFile(address string, saved savedFile) {
+	if !x.o.DryRun {
+		x.log.add(&logRecord{Address: address, File: saved})
+	}
+}
+
+// faultReader reads a file of the archive, and records that its bytes are damaged.
+type faultReader struct {
+	r       io.Reader
+	damaged bool
+}
+
+func (f *faultReader) Read(p []byte) (int, error) {
+	n, err := f.r.Read(p)
+	f.damaged = f.damaged || err != nil && imports.Damaged(err)
+	return n, err
 }
 
 // isBadFile reports whether an error is the file's fault.
@@ -71,25 +90,29 @@ func (x *importer) saveFile(f *imports.File, address string) (saved savedFile, e
 		return saved, err
 	}
 	r, err := x.source.Open(f.Path)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNotRegular) || errors.Is(err, fs.ErrInvalid) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNotRegular) || errors.Is(err, fs.ErrInvalid) ||
+		imports.Damaged(err) {
 		saved.Missing = true
-		x.log.add(&logRecord{Address: address, File: saved})
+		x.recordFile(address, saved)
 		return saved, nil
 	}
 	if err != nil {
 		return saved, err
 	}
 	defer r.Close()
-	if x.o.DryRun {
-		return savedFile{Hash: "00", Size: f.Size}, nil
-	}
 	x.beforeWrite()
-	s, err := x.to.Files.Save(strconv.Itoa(int(x.id)), r, maxUpload)
+	in := &faultReader{r: r}
+	s, err := x.to.Files.Save(strconv.Itoa(int(x.id)), in, maxUpload)
+	if in.damaged {
+		saved.Missing = true
+		x.recordFile(address, saved)
+		return saved, nil
+	}
 	if err != nil {
 		return saved, err
 	}
 	x.pins = append(x.pins, s.Hash)
 	saved = savedFile{Hash: s.Hash, Size: s.Size, Type: s.Type, Width: s.Width, Height: s.Height, Animated: s.Animated}
-	x.log.add(&logRecord{Address: address, File: saved})
+	x.recordFile(address, saved)
 	return saved, nil
 }

@@ -147,9 +147,20 @@ func (x *importer) putMessage(m *imports.Message) error {
 }
 
 // Drop counts records that are left out; see imports.Sink.
-func (x *importer) Drop(kind, reason string, n int) { add(x.counts.dropped, kind, reason, n) }
+func (x *importer) Drop(kind, reason string, n int) {
+	x.counts.add(x.counts.dropped, kind, reason, "", n)
+}
 
-func (x *importer) changed(kind, reason string) { add(x.counts.changed, kind, reason, 1) }
+// DropAt counts a value, row or file that is left out; see imports.Sink.
+func (x *importer) DropAt(kind, reason, place string) {
+	x.counts.add(x.counts.dropped, kind, reason, place, 1)
+}
+
+func (x *importer) changed(kind, reason string) { x.counts.add(x.counts.changed, kind, reason, "", 1) }
+
+func (x *importer) changedAt(kind, reason, place string) {
+	x.counts.add(x.counts.changed, kind, reason, place, 1)
+}
 
 // Size reports how much of the archive is read; see imports.Sink.
 func (x *importer) Size(read, total int64) { x.progress("reading", read, total) }

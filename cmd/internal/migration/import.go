@@ -132,6 +132,9 @@ func Run(ctx context.Context, o Options, to Target) (reports []*Report, err erro
 			return nil, err
 		}
 		defer os.RemoveAll(work)
+		if to.Files, err = openDryRunFiles(filepath.Join(work, "files")); err != nil {
+			return nil, err
+		}
 	}
 	discarded := map[string]realm.ID{}
 	if o.Restart {
@@ -163,7 +166,7 @@ func Run(ctx context.Context, o Options, to Target) (reports []*Report, err erro
 			name = joinSubdomain(o.Realm, s.Suffix())
 		}
 		dir := filepath.Join(work, "org-"+name)
-		r, stored, err := runOne(ctx, o, to, s, name, dir, discarded[filepath.Base(dir)])
+		r, stored, err := runOne(ctx, o, to, &readSource{s, a}, name, dir, discarded[filepath.Base(dir)])
 		if err != nil {
 			if !stored { // a refused archive leaves nothing
 				err = errors.Join(err, os.RemoveAll(work))
@@ -173,6 +176,19 @@ func Run(ctx context.Context, o Options, to Target) (reports []*Report, err erro
 		reports = append(reports, r)
 	}
 	return reports, os.RemoveAll(work)
+}
+
+// readSource is a source of an archive. Its reading also counts the files that the archive leaves out.
+type readSource struct {
+	imports.Source
+	archive *Archive
+}
+
+func (s *readSource) Read(sink imports.Sink) error {
+	if s.archive.faults != nil {
+		s.archive.faults.Report(sink)
+	}
+	return s.Source.Read(sink)
 }
 
 // discard removes the folder of an interrupted import. It returns the realm numbers of its organizations, by the names
@@ -224,7 +240,8 @@ func joinSubdomain(name, suffix string) string {
 
 func (o Options) formatOptions(main, work string) imports.Options {
 	f := imports.Options{Team: o.Team, Threads: o.Threads, Token: o.Token, Main: main,
-		Sorter: func() imports.Sorter { return newSorter(work, o.Memory/8) }}
+		Sorter:    func() imports.Sorter { return newSorter(work, o.Memory/8) },
+		Temporary: func() (*os.File, error) { return unlinkedFile(work) }}
 	f.Host, _, _ = strings.Cut(o.Site(o.Realm).Host, ":")
 	if info, err := os.Stat(o.File); err == nil && info.Mode().IsRegular() {
 		f.Packed = info.Size()

@@ -98,7 +98,8 @@ func decodeList[T any](d *decoder, one func(*T)) []T {
 }
 
 func (e *encoder) message(m *imports.Message) {
-	for _, s := range []string{m.Key, m.Sender, m.Channel, m.Topic, m.Thread, m.Text, m.HTML, m.Client, m.SentTo} {
+	for _, s := range []string{m.Key, m.Sender, m.Channel, m.Topic, m.Thread, m.Text, m.HTML, m.Client, m.SentTo,
+		m.Place} {
 		e.str(s)
 	}
 	for _, n := range []int64{m.Order, m.At, m.Edited, m.Moved} {
@@ -145,6 +146,7 @@ func (e *encoder) file(f *imports.File) {
 func (d *decoder) message() (m imports.Message) {
 	for _, s := range []*string{
 		&m.Key, &m.Sender, &m.Channel, &m.Topic, &m.Thread, &m.Text, &m.HTML, &m.Client, &m.SentTo,
+		&m.Place,
 	} {
 		*s = d.str()
 	}

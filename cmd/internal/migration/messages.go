@@ -70,7 +70,7 @@ func (x *importer) importMessages() error {
 			lastOrder = j.in.Order
 		}
 		if same[j.in.Key] {
-			x.Drop("messages", "a second message with the same id", 1)
+			x.dropMessage(&j.in, "a second message with the same id")
 			return nil
 		}
 		same[j.in.Key] = true
@@ -98,22 +98,22 @@ func (x *importer) prepare(j *job) bool {
 	in, out := &j.in, &j.out
 	var known bool
 	if out.Sender, known = x.userIDs[in.Sender]; !known || out.Sender == 0 {
-		x.Drop("messages", "the sender is missing", 1)
+		x.dropMessage(in, "the sender is missing")
 		return false
 	}
 	if in.Channel != "" {
 		if out.Channel = x.channelID[in.Channel]; out.Channel == 0 {
-			x.Drop("messages", "the channel is missing", 1)
+			x.dropMessage(in, "the channel is missing")
 			return false
 		}
 		out.Topic = x.topic(in.Topic)
 	} else if out.People, known = x.people(in.People, out.Sender); !known {
-		x.Drop("messages", "a participant is missing", 1)
+		x.dropMessage(in, "a participant is missing")
 		return false
 	}
 	out.At = in.At
 	if out.At < 0 || out.At > 1<<32-1 {
-		x.Drop("messages", "the time is impossible", 1)
+		x.dropMessage(in, "the time is impossible")
 		return false
 	}
 	out.Client, out.OwnMarks, out.SenderReceives = x.clientName(in.Client), x.org.OwnMarks, !x.org.OwnMarks
@@ -144,6 +144,18 @@ func (x *importer) prepare(j *job) bool {
 		}
 	}
 	return true
+}
+
+// dropMessage counts a message that is left out, and its reactions and files.
+func (x *importer) dropMessage(m *imports.Message, reason string) {
+	x.DropAt("messages", reason, m.Place)
+	const why = "their message is left out"
+	if n := len(m.Reactions); n > 0 {
+		x.Drop("reactions", why, n)
+	}
+	if n := len(m.Files); n > 0 {
+		x.Drop("attachments", why, n)
+	}
 }
 
 // people returns the participants of a direct message, ascending, with the sender.
@@ -222,19 +234,19 @@ func (x *importer) reactions(j *job) {
 	for _, in := range j.in.Reactions {
 		u, known := x.userIDs[in.User]
 		if !known || u == 0 {
-			x.Drop("reactions", "the user is missing", 1)
+			x.DropAt("reactions", "the user is missing", j.in.Place)
 			continue
 		}
 		r, known := x.reaction(in)
 		if !known {
-			x.Drop("reactions", "unknown emoji", 1)
+			x.DropAt("reactions", "unknown emoji", j.in.Place)
 			continue
 		}
 		r.User = u
 		if slices.ContainsFunc(j.out.Extra.Reactions, func(o realm.Reaction) bool {
 			return o.User == r.User && o.Code == r.Code && o.Type == r.Type
 		}) {
-			x.Drop("reactions", "the same user and emoji again", 1)
+			x.DropAt("reactions", "the same user and emoji again", j.in.Place)
 			continue
 		}
 		j.out.Extra.Reactions = append(j.out.Extra.Reactions, r)
@@ -254,7 +266,7 @@ func (x *importer) reaction(in imports.Reaction) (r realm.Reaction, known bool) 
 		if key, custom := x.emojiKeys[in.Name]; custom {
 			in.Code, in.Type = key, customEmoji
 		} else if name, code, standard := emojiOfShortName(in.Name); standard {
-			in.Name, in.Code, in.Type = name, code, unicodeEmoji
+			in.Name, in.Code, in.Type, known = name, code, unicodeEmoji, true
 		}
 	}
 	r = realm.Reaction{Name: in.Name, Code: in.Code, Type: in.Type}
@@ -264,8 +276,8 @@ func (x *importer) reaction(in imports.Reaction) (r realm.Reaction, known bool) 
 		r.Code = strconv.FormatInt(id, 10)
 		return r, known
 	case unicodeEmoji:
-		_, known := emoji.NameOf(in.Code)
-		return r, known && len(in.Name) <= maxName
+		_, named := emoji.NameOf(in.Code)
+		return r, (named || known) && len(in.Name) <= maxName
 	case extraEmoji:
 		return r, in.Code == "zulip"
 	}
@@ -273,19 +285,40 @@ func (x *importer) reaction(in imports.Reaction) (r realm.Reaction, known bool) 
 }
 
 // emojiOfShortName returns the emoji that other chat servers give a short name. Some of these names are the protocol's
-// names of other emoji, so the characters decide; a name without characters can be one of the protocol.
+// names of other emoji, so the characters decide; a name without characters can be one of the protocol. The color of
+// the skin is left out. A few codes have no name in the protocol: their reactions have the short name.
 func emojiOfShortName(short string) (name, code string, ok bool) {
-	if e, found := shortNames().Get(short); found {
-		code = emoji.CodeOfCharacter(string(e.Unicode))
-		if name, ok = emoji.NameOf(code); ok {
-			return name, code, true
+	if name, code, ok = emojiOfPlainName(short); ok {
+		return name, code, true
+	}
+	for _, tone := range skinTones {
+		if plain, toned := strings.CutSuffix(short, tone); toned {
+			return emojiOfPlainName(plain)
 		}
 	}
-	code, ok = emoji.CodeOf(short)
-	return short, code, ok
+	return "", "", false
 }
 
-// shortNames are the short names of emoji that Slack, Mattermost and Rocket.Chat share with GitHub.
+// skinTones are the ends of short names with a color of the skin. Longer ends come before their own ends.
+var skinTones = []string{"_medium_light_skin_tone", "_medium_dark_skin_tone", "_light_skin_tone", "_medium_skin_tone",
+	"_dark_skin_tone", "_tone1", "_tone2", "_tone3", "_tone4", "_tone5"}
+
+func emojiOfPlainName(short string) (name, code string, ok bool) {
+	code, ok = emoji.CodeOfShortName(short)
+	if e, found := shortNames().Get(short); !ok && found && len(e.Unicode) > 0 {
+		code, ok = emoji.CodeOfCharacter(string(e.Unicode)), true
+	}
+	if !ok {
+		code, ok = emoji.CodeOf(short)
+		return short, code, ok
+	}
+	if name, ok = emoji.NameOf(code); !ok {
+		name = short
+	}
+	return name, code, true
+}
+
+// shortNames are the short names of emoji that Mattermost and Rocket.Chat share with GitHub.
 var shortNames = sync.OnceValue(func() definition.Emojis { return definition.Github() })
 
 // addBatch stores the files of messages, renders them on all processors, and adds them.
@@ -464,7 +497,7 @@ func (x *importer) count(j *job) {
 		r.Compared++
 	}
 	if j.differs != "" {
-		add(x.counts.rendering, j.differs, "the HTML differs from the exported one", 1)
+		x.counts.add(x.counts.rendering, j.differs, "the HTML differs from the exported one", "", 1)
 	}
 }
 
@@ -507,7 +540,7 @@ func (x *importer) addFile(j *job, f *imports.File) (string, error) {
 		return "", fmt.Errorf("file %s: %w", f.Path, err)
 	}
 	if saved.Missing {
-		x.Drop("attachments", "the file is not in the archive", 1)
+		x.DropAt("attachments", "the file is not in the archive, or damaged", j.in.Place)
 		return "", nil
 	}
 	owner := x.userIDs[f.Owner]

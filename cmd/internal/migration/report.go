@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
+	"strings"
 )
 
 // Report has the counts of an import, and everything that was left out or changed.
@@ -45,6 +46,8 @@ type Count struct {
 	Kind   string `json:"kind"`
 	Count  int    `json:"count"`
 	Reason string `json:"reason"`
+	// Places are where the records are in the archive: the first maxPlaces that are known, in their order.
+	Places []string `json:"places,omitempty"`
 }
 
 // maxCountKeys bounds the keys of each map of the report. Further ones are counted together.
@@ -55,36 +58,59 @@ const otherKeys = "(others)"
 
 type countKey struct{ kind, reason string }
 
+// counts are the records of one kind and reason.
+type counts struct {
+	n      int
+	places []string
+}
+
 // counter collects the counts of a report.
 type counter struct {
-	dropped, changed, rendering map[countKey]int
+	dropped, changed, rendering map[countKey]*counts
+	places                      int // of all counts
 }
 
 func newCounter() *counter {
-	return &counter{map[countKey]int{}, map[countKey]int{}, map[countKey]int{}}
+	return &counter{dropped: map[countKey]*counts{}, changed: map[countKey]*counts{}, rendering: map[countKey]*counts{}}
 }
 
-// Limits of the texts and of the number of the reasons: parts of them come from the archive.
+// Limits of the texts and of the number of the reasons: parts of them come from the archive. With all of them, a report
+// has some 5 MB.
 const (
-	maxReason  = 200
-	maxReasons = 10_000
+	maxReason    = 200 // bytes
+	maxReasons   = 10_000
+	maxPlace     = 300 // bytes
+	maxPlaces    = 1000
+	maxAllPlaces = 10_000
 )
 
-func add(m map[countKey]int, kind, reason string, n int) {
-	if len(reason) > maxReason {
-		reason = reason[:maxReason]
-	}
-	k := countKey{kind, reason}
+// add counts n records. place is where they are in the archive; "": unknown.
+func (c *counter) add(m map[countKey]*counts, kind, reason, place string, n int) {
+	k := countKey{kind, shortenText(reason, maxReason)}
 	if _, known := m[k]; !known && len(m) >= maxReasons {
 		k.reason = "other reasons"
 	}
-	m[k] += n
+	to := m[k]
+	if to == nil {
+		to = &counts{}
+		m[k] = to
+	}
+	to.n += n
+	if place != "" && len(to.places) < maxPlaces && c.places < maxAllPlaces {
+		c.places++
+		to.places = append(to.places, shortenText(place, maxPlace))
+	}
 }
 
-func countList(m map[countKey]int) []Count {
+// shortenText returns the first bytes of a text as valid UTF-8.
+func shortenText(s string, limit int) string {
+	return strings.ToValidUTF8(s[:min(len(s), limit)], "")
+}
+
+func countList(m map[countKey]*counts) []Count {
 	list := make([]Count, 0, len(m))
-	for k, n := range m {
-		list = append(list, Count{k.kind, n, k.reason})
+	for k, c := range m {
+		list = append(list, Count{k.kind, c.n, k.reason, c.places})
 	}
 	slices.SortFunc(list, func(a, b Count) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Reason, b.Reason))

@@ -18,6 +18,8 @@ import (
 
 	"parley/actors/realm"
 	"parley/snapshot"
+	"parley/wire/imports"
+	"parley/wire/markdown/emoji"
 )
 
 // rocketDump is a dump in the making: documents by the collection's name.
@@ -338,15 +340,7 @@ func TestHostileRocketChat(t *testing.T) {
 		"negative length": {want: "not a BSON document", file: "users", data: []byte{0xff, 0xff, 0xff, 0xff, 0}},
 		"large, not there": {want: "not a BSON document", file: "rocketchat_uploads.chunks",
 			data: []byte{0, 0, 0, 1, 0}},
-		"not BSON":  {want: "not a BSON document", file: "rocketchat_room", data: []byte(`{"_id": "c1"}`)},
-		"same user": {want: "the id", change: func(d rocketDump) { d.add("users", d["users"][0]) }},
-		"same room": {want: "two rooms have the id", change: func(d rocketDump) {
-			d.add("rocketchat_room", d["rocketchat_room"][0])
-		}},
-		"bad address": {want: "Invalid email format", change: func(d rocketDump) {
-			d["users"][0].(bson.M)["emails"] = bson.A{bson.M{"address": "not one"}}
-		}},
-		"no id": {want: "no id", change: func(d rocketDump) { d.add("users", bson.M{"username": "x"}) }},
+		"not BSON": {want: "not a BSON document", file: "rocketchat_room", data: []byte(`{"_id": "c1"}`)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir, d := t.TempDir(), plain()
@@ -380,7 +374,9 @@ func TestHostileRocketChat(t *testing.T) {
 func TestRocketChatWithGaps(t *testing.T) {
 	d := rocketDump{}
 	d.add("users", rocketUser("u1", "ann", "user", []string{"c1", "nowhere"}, "admin"))
-	d.add("rocketchat_room", bson.M{"_id": "c1", "t": "c", "name": "general"},
+	d.add("users", d["users"][0], bson.M{"username": "x"},
+		bson.M{"_id": "u2", "username": "bo", "emails": bson.A{bson.M{"address": "not one"}}})
+	d.add("rocketchat_room", bson.M{"_id": "c1", "t": "c", "name": "general"}, bson.M{"_id": "c1", "t": "p"},
 		bson.M{"_id": "a", "t": "c", "prid": "b"}, bson.M{"_id": "b", "t": "c", "prid": "a"},
 		bson.M{"_id": "d", "t": "d"}, bson.M{"_id": "o", "t": "omni"}, bson.M{"_id": "s", "t": "d",
 			"uids": bson.A{"u1", "former"}})
@@ -412,7 +408,10 @@ func TestRocketChatWithGaps(t *testing.T) {
 	}
 	r := reports[0]
 	expectCounts(t, []count{
-		{"users", r.Users, 3}, {"messages", r.Messages, 7}, {"direct messages", r.DirectMessages, 1},
+		{"users", r.Users, 4}, {"messages", r.Messages, 7}, {"direct messages", r.DirectMessages, 1},
+		{"second rooms", droppedAs(r, "rooms", "same id"), 1}, {"second users", droppedAs(r, "users", "same id"), 1},
+		{"users without an id", droppedAs(r, "users", "the id is missing"), 1},
+		{"bad addresses", droppedAs(r, "values", "not an email address"), 1},
 		{"in a circle", droppedAs(r, "messages", "the parent of the discussion"), 2},
 		{"without members", droppedAs(r, "messages", "the members"), 1},
 		{"of unknown rooms", droppedAs(r, "messages", "unknown type"), 1},
@@ -429,9 +428,43 @@ func TestRocketChatWithGaps(t *testing.T) {
 // another one.
 func TestShortNamesOfEmoji(t *testing.T) {
 	for short, want := range map[string]string{"thumbsup": "1f44d", "smile": "1f604", "heart": "2764", "tada": "1f389",
-		"working_on_it": "1f6e0", "no_such": ""} {
+		"working_on_it": "1f6e0", "thinking_face": "1f914", "robot_face": "1f916", "slightly_smiling_face": "1f642",
+		"simple_smile": "1f642", "frame_with_picture": "1f5bc", "wave_medium_light_skin_tone": "1f44b",
+		"+1_dark_skin_tone": "1f44d", "clock1": "1f550", "skin-tone-2": "1f3fb", "no_such": "",
+		"no_such_tone3": ""} {
 		if _, code, ok := emojiOfShortName(short); code != want || ok != (want != "") {
 			t.Errorf("%s is %s, want %s", short, code, want)
 		}
+	}
+}
+
+// Each short name of Slack is the emoji of its code. The reaction has the protocol's name of it, if there is one.
+func TestEveryShortName(t *testing.T) {
+	data, err := os.ReadFile("../../../wire/markdown/emoji/short_names.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, nameless := 0, 0
+	x := &importer{emojiKeys: map[string]string{}}
+	for line := range strings.Lines(string(data)) {
+		parts := strings.Split(strings.TrimSpace(line), "\t")
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		for _, short := range parts[1:] {
+			names++
+			r, known := x.reaction(imports.Reaction{Name: short})
+			want, named := emoji.NameOf(parts[0])
+			if !named {
+				nameless++
+				want = short
+			}
+			if !known || r.Code != parts[0] || r.Type != unicodeEmoji || r.Name != want {
+				t.Errorf("%s is %+v, %v; want the emoji %s %s", short, r, known, want, parts[0])
+			}
+		}
+	}
+	if names < 1900 || nameless > 40 {
+		t.Errorf("%d names, %d of them without a name in the protocol", names, nameless)
 	}
 }

@@ -60,11 +60,8 @@ func (s *sorter) writeRun() error {
 	slices.SortStableFunc(s.items, func(a, b sortItem) int { return bytes.Compare(s.key(a), s.key(b)) })
 	n := len(s.runs)
 	if n == 0 || bytes.Compare(s.last, s.key(s.items[0])) > 0 {
-		f, err := os.CreateTemp(s.dir, "run-*")
+		f, err := unlinkedFile(s.dir)
 		if err != nil {
-			return fmt.Errorf("sort: %w", err)
-		}
-		if err := os.Remove(f.Name()); err != nil { // the system frees it when the process ends
 			return fmt.Errorf("sort: %w", err)
 		}
 		s.runs, n = append(s.runs, f), n+1
@@ -83,6 +80,18 @@ func (s *sorter) writeRun() error {
 	s.last = append(s.last[:0], s.key(s.items[len(s.items)-1])...)
 	s.data, s.items = s.data[:0], s.items[:0]
 	return nil
+}
+
+// unlinkedFile returns an empty file without a name. The system frees it when it is closed or the process ends.
+func unlinkedFile(dir string) (*os.File, error) {
+	f, err := os.CreateTemp(dir, "run-*")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Remove(f.Name()); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
 
 // run is a run that is being merged.

@@ -8,7 +8,10 @@ import (
 	"hash/fnv"
 	"io"
 	"io/fs"
+	"maps"
 	"path"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -28,8 +31,8 @@ type export struct {
 	users    []userRow
 	bots     []botRow
 	emoji    []emojiRow
-	senders  map[string]*names // in each team; "": in direct messages
-	unknown  map[string]int    // lines by types
+	senders  map[string]*names          // in each team; "": in direct messages
+	faults   map[string]*imports.Faults // of the messages of each team; "": of all other lines
 }
 
 // names is an ordered set of usernames.
@@ -51,7 +54,7 @@ func fold(name string) string { return strings.ToLower(name) }
 
 // Open returns the organizations of an export, one for each team.
 func Open(archive fs.FS, o imports.Options) ([]imports.Source, error) {
-	e := &export{archive: archive, o: o, senders: map[string]*names{}, unknown: map[string]int{}}
+	e := &export{archive: archive, o: o, senders: map[string]*names{}, faults: map[string]*imports.Faults{}}
 	if err := e.find(); err != nil {
 		return nil, err
 	}
@@ -74,65 +77,6 @@ func Open(archive fs.FS, o imports.Options) ([]imports.Source, error) {
 		return nil, fmt.Errorf("the export has no team %q; its teams: %s", o.Team, strings.Join(known, ", "))
 	}
 	return sources, nil
-}
-
-// find finds the file of lines.
-func (e *export) find() error {
-	e.file = e.o.Main
-	if e.file == "" {
-		var found []string
-		for _, pattern := range []string{"import.jsonl", "*.jsonl", "export.json"} {
-			if found, _ = fs.Glob(e.archive, pattern); len(found) > 0 {
-				break
-			}
-		}
-		if len(found) != 1 {
-			return fmt.Errorf("a Mattermost export has one file import.jsonl or export.json, not %d", len(found))
-		}
-		e.file = found[0]
-	}
-	info, err := fs.Stat(e.archive, e.file)
-	if err == nil {
-		e.size = info.Size()
-	}
-	return err
-}
-
-// readHead reads everything but the messages, and the names of their senders.
-func (e *export) readHead() error {
-	first := true
-	err := imports.EachValue(e.archive, e.file, nil, func(l *line) error {
-		if first != (l.Type == "version") || first && l.Version != 1 {
-			return errors.New("this is not a Mattermost export: exactly its first line is the version 1")
-		}
-		first = false
-		switch {
-		case l.Team != nil:
-			e.teams = append(e.teams, *l.Team)
-		case l.Channel != nil:
-			e.channels = append(e.channels, *l.Channel)
-		case l.User != nil:
-			e.users = append(e.users, *l.User)
-		case l.Bot != nil:
-			e.bots = append(e.bots, *l.Bot)
-		case l.Emoji != nil:
-			e.emoji = append(e.emoji, *l.Emoji)
-		case l.Post != nil:
-			e.addSenders(l.Post.Team, l.Post)
-		case l.DirectPost != nil:
-			for _, name := range l.DirectPost.Members {
-				e.sendersOf("").add(name)
-			}
-			e.addSenders("", l.DirectPost)
-		case l.Type != "version" && l.DirectChannel == nil:
-			e.unknown[l.Type]++
-		}
-		return nil
-	})
-	if err == nil && first {
-		err = errors.New("this is not a Mattermost export: it is empty")
-	}
-	return err
 }
 
 func (e *export) sendersOf(team string) *names {
@@ -185,9 +129,9 @@ type reader struct {
 // Read passes all records to the sink.
 func (s *source) Read(sink imports.Sink) error {
 	r := &reader{source: s, sink: sink, channels: map[string]bool{}}
-	for kind, n := range s.unknown {
-		if kind != "scheme" && kind != "role" {
-			sink.Drop("lines", "unknown type "+kind, n)
+	for team, faults := range s.faults {
+		if team == "" || s.teamOf(team) == s.team.Name || !s.hasTeam(team) {
+			faults.Report(sink)
 		}
 	}
 	for _, step := range []func() error{r.putOrganization, r.putUsers, r.putChannels, r.putFollowers, r.putMessages} {
@@ -229,7 +173,7 @@ func (r *reader) putUsers() error {
 	for i := range r.export.users {
 		u := &r.export.users[i]
 		for _, t := range u.Teams {
-			if t.Name == r.team.Name && !known[fold(u.Username)] {
+			if r.teamOf(t.Name) == r.team.Name && !known[fold(u.Username)] {
 				known[fold(u.Username)] = true
 				r.users = append(r.users, userOf(u, t.Roles))
 			}
@@ -237,7 +181,11 @@ func (r *reader) putUsers() error {
 	}
 	senders := append([]string{}, r.sendersOf(r.team.Name).list...)
 	if len(r.teams) == 1 {
-		senders = append(senders, r.sendersOf("").list...)
+		for _, team := range slices.Sorted(maps.Keys(r.senders)) {
+			if team != r.team.Name {
+				senders = append(senders, r.senders[team].list...)
+			}
+		}
 	}
 	rows := map[string]*userRow{}
 	for i := range r.export.users {
@@ -320,7 +268,7 @@ func (r *reader) putChannels() error {
 	for i := range r.export.users {
 		u := &r.export.users[i]
 		for _, t := range u.Teams {
-			if t.Name != r.team.Name {
+			if r.teamOf(t.Name) != r.team.Name {
 				continue
 			}
 			for _, c := range t.Channels {
@@ -334,15 +282,19 @@ func (r *reader) putChannels() error {
 	return nil
 }
 
-// eachPost passes the messages of the team to fn, with the topics of their threads.
-func (r *reader) eachPost(fn func(p *postRow, topic string) error) error {
+// eachPost passes the messages of the team to fn, with the topics of their threads. other gets the messages of teams
+// that the export does not have; it may be nil.
+func (r *reader) eachPost(fn func(p *postRow, topic, place string) error, other func(p *postRow, place string)) error {
 	r.threads = map[int64]int{}
-	return imports.EachValue(r.archive, r.file, r.count, func(l *line) error {
+	in := imports.Reading{Seen: r.count} // readHead has counted the bad values
+	return imports.EachLine(r.archive, r.file, in, func(l *line, row imports.Row) error {
 		switch {
-		case l.Post != nil && l.Post.Team == r.team.Name:
-			return fn(l.Post, r.topic(l.Post))
+		case l.Post != nil && r.teamOf(l.Post.Team) == r.team.Name:
+			return fn(l.Post, r.topic(l.Post), row.Place())
+		case l.Post != nil && other != nil && !r.hasTeam(l.Post.Team):
+			other(l.Post, row.Place())
 		case l.DirectPost != nil:
-			return fn(l.DirectPost, "")
+			return fn(l.DirectPost, "", row.Place())
 		}
 		return nil
 	})
@@ -357,7 +309,7 @@ const dayMillis = 24 * 60 * 60 * 1000
 
 // topic returns the topic of a message and its replies. Threads are numbered by day, in their order in the file.
 func (r *reader) topic(p *postRow) string {
-	if len(p.Replies) == 0 && len(p.Followers) == 0 || p.CreateAt < 0 || p.CreateAt >= 1<<42 {
+	if len(p.Replies) == 0 && len(p.Followers) == 0 || !p.timed() {
 		return "imported from mattermost"
 	}
 	day := p.CreateAt / dayMillis
@@ -368,8 +320,8 @@ func (r *reader) topic(p *postRow) string {
 
 // putFollowers makes the followers of a thread follow its topic.
 func (r *reader) putFollowers() error {
-	return r.eachPost(func(p *postRow, topic string) error {
-		if topic == "" {
+	return r.eachPost(func(p *postRow, topic, _ string) error {
+		if topic == "" || !p.timed() {
 			return nil
 		}
 		for _, f := range p.Followers {
@@ -379,21 +331,37 @@ func (r *reader) putFollowers() error {
 			}
 		}
 		return nil
-	})
+	}, nil)
+}
+
+// drop counts a message with its replies that is left out.
+func (r *reader) drop(p *postRow, reason, place string) {
+	r.sink.DropAt("messages", reason, place)
+	if len(p.Reactions) > 0 {
+		r.sink.Drop("reactions", "their message is left out", len(p.Reactions))
+	}
+	if len(p.Attachments) > 0 {
+		r.sink.Drop("attachments", "their message is left out", len(p.Attachments))
+	}
+	for i := range p.Replies {
+		r.drop(&p.Replies[i], reason, place+", replies["+strconv.Itoa(i)+"]")
+	}
 }
 
 func (r *reader) putMessages() error {
-	return r.eachPost(func(p *postRow, topic string) error {
+	return r.eachPost(func(p *postRow, topic, place string) error {
 		direct := topic == ""
+		reason := ""
 		switch {
 		case direct && len(r.teams) != 1:
-			r.sink.Drop("messages", "direct messages: the export has more than one team", 1+len(p.Replies))
-			return nil
+			reason = "direct messages: the export has more than one team"
 		case !direct && !r.channels[p.Channel]:
-			r.sink.Drop("messages", "the channel is missing", 1+len(p.Replies))
-			return nil
+			reason = "the channel is missing"
 		case direct && len(p.Members) == 0:
-			r.sink.Drop("messages", "the members of the conversation are missing", 1+len(p.Replies))
+			reason = "the members of the conversation are missing"
+		}
+		if reason != "" {
+			r.drop(p, reason, place)
 			return nil
 		}
 		thread := ""
@@ -401,17 +369,21 @@ func (r *reader) putMessages() error {
 		if len(p.Replies) > 0 || len(p.Followers) > 0 {
 			thread = root
 		}
-		if err := r.put(p, p, root, topic, thread); err != nil {
+		if err := r.put(p, p, root, place, topic, thread); err != nil {
 			return err
 		}
 		for i := range p.Replies {
-			if err := r.put(&p.Replies[i], p, keyOf(&p.Replies[i], root), topic, thread); err != nil {
+			at := place + ", replies[" + strconv.Itoa(i) + "]"
+			if err := r.put(&p.Replies[i], p, keyOf(&p.Replies[i], root), at, topic, thread); err != nil {
 				return err
 			}
 		}
 		return nil
-	})
+	}, func(p *postRow, place string) { r.drop(p, "the team is missing", place) })
 }
+
+// timed reports whether the time of a message is possible.
+func (p *postRow) timed() bool { return p.CreateAt > 0 && p.CreateAt < 1<<42 }
 
 // keyOf returns the identity of a message: the place, the time and the text.
 func keyOf(p *postRow, root string) string {
@@ -423,9 +395,20 @@ func keyOf(p *postRow, root string) string {
 }
 
 // put passes one message to the sink. root is the message itself, or the one that it replies to.
-func (r *reader) put(p, root *postRow, key, topic, thread string) error {
-	out := &imports.Message{Key: key, Order: p.CreateAt, At: p.CreateAt / 1000, Sender: fold(p.User), Thread: thread,
-		Text: mentionsIn(p.Message, r.mentions)}
+func (r *reader) put(p, root *postRow, key, place, topic, thread string) error {
+	for _, a := range p.Attachments {
+		if err := checkPath(a.Path); err != nil {
+			return err
+		}
+	}
+	if !p.timed() {
+		alone := *p
+		alone.Replies = nil // each of them has its own time
+		r.drop(&alone, "the time is impossible", place)
+		return nil
+	}
+	out := &imports.Message{Key: key, Place: place, Order: p.CreateAt, At: p.CreateAt / 1000, Sender: fold(p.User),
+		Thread: thread, Text: mentionsIn(p.Message, r.mentions)}
 	if topic != "" {
 		out.Channel, out.Topic = root.Channel, topic
 	} else {
@@ -443,11 +426,8 @@ func (r *reader) put(p, root *postRow, key, topic, thread string) error {
 		r.sink.Drop("saved messages", "saved messages are not imported", len(p.FlaggedBy))
 	}
 	for _, a := range p.Attachments {
-		if err := checkPath(a.Path); err != nil {
-			return err
-		}
 		if a.Path == "" {
-			r.sink.Drop("attachments", "the path is missing", 1)
+			r.sink.DropAt("attachments", "the path is missing", place)
 			continue
 		}
 		h := sha256.Sum256([]byte(a.Path))

@@ -8,8 +8,13 @@ import (
 	"io"
 	"io/fs"
 	"math"
+	"path"
+	"strconv"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"parley/wire/imports"
 )
 
 const (
@@ -19,12 +24,18 @@ const (
 	minDocument = 5
 )
 
-var errDocument = errors.New("not a BSON document")
+var (
+	errDocument = errors.New("not a BSON document")
+	// errContent is the error of a document whose length is right: the one after it can be read.
+	errContent = errors.New("not a BSON document")
+)
 
-// eachDocument passes the documents of a file to fn, with their positions. fn must not keep them. A file that is
-// missing has no documents. seen, which may be nil, gets the number of bytes of each document.
-func eachDocument(archive fs.FS, file string, seen func(n int), fn func(d bson.Raw, at int64) error) error {
-	f, err := archive.Open(file)
+// eachDocument passes the documents of a collection to fn, with their positions. fn must not keep them. A collection
+// that is missing has no documents. Documents that cannot be read are left out and reported. A file of which nothing
+// can be read is an error.
+func (s *source) eachDocument(collection string, in imports.Reading, fn func(d bson.Raw, at position) error) error {
+	file := s.collection(collection)
+	f, err := s.open(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -34,29 +45,54 @@ func eachDocument(archive fs.FS, file string, seen func(n int), fn func(d bson.R
 	defer f.Close()
 	r := bufio.NewReaderSize(f, 256<<10)
 	var buf []byte
-	for at := int64(0); ; {
-		buf, err = readDocument(r, buf)
-		if errors.Is(err, io.EOF) {
+	at := position{file: path.Base(file)}
+	for sound := 0; ; at.index++ {
+		d, err := readDocument(r, buf)
+		switch {
+		case errors.Is(err, io.EOF):
 			return nil
+		case errors.Is(err, errContent):
+			report(in, "documents", "not a valid document: it is left out", at.String())
+		case err != nil && sound > 0 && (errors.Is(err, errDocument) || imports.Damaged(err)):
+			report(in, "files", "damaged: the rest of the file is left out", fmt.Sprintf("%s, byte %d", at, at.byte))
+			return nil
+		case err != nil:
+			return fmt.Errorf("%s, byte %d: %w", file, at.byte, err)
+		default:
+			sound++
+			checkFields(d, fieldsOf[collection], in, at)
+			if err := fn(d, at); err != nil {
+				return fmt.Errorf("%s, byte %d: %w", file, at.byte, err)
+			}
 		}
-		if err == nil {
-			err = fn(buf, at)
-		}
-		if err != nil {
-			return fmt.Errorf("%s, byte %d: %w", file, at, err)
-		}
-		at += int64(len(buf))
-		if seen != nil {
-			seen(len(buf))
+		buf = d
+		at.byte += int64(len(d))
+		if in.Seen != nil {
+			in.Seen(len(d))
 		}
 	}
 }
+
+func report(in imports.Reading, kind, reason, place string) {
+	if in.Bad != nil {
+		in.Bad(kind, reason, place)
+	}
+}
+
+// position is where a document is.
+type position struct {
+	file  string
+	index int // counted from 0
+	byte  int64
+}
+
+func (p position) String() string { return p.file + ", index " + strconv.Itoa(p.index) }
 
 // readDocument reads one document into buf, or into larger memory. It returns io.EOF at the end.
 func readDocument(r io.Reader, buf []byte) (bson.Raw, error) {
 	var head [4]byte
 	if n, err := io.ReadFull(r, head[:]); err != nil {
-		if n > 0 {
+		if n > 0 && !imports.Damaged(err) || errors.Is(err, io.ErrUnexpectedEOF) {
 			err = errDocument
 		}
 		return nil, err
@@ -81,17 +117,23 @@ func readDocument(r io.Reader, buf []byte) (bson.Raw, error) {
 		}
 	}
 	if err := bson.Raw(buf).Validate(); err != nil {
-		return nil, fmt.Errorf("%w: %w", errDocument, err)
+		return buf, fmt.Errorf("%w: %w", errContent, err)
 	}
 	return buf, nil
 }
 
 // The functions below return a value in its Go type, or the zero value if it is missing or of another type.
 
-// text returns a string, or the hexadecimal digits of an object id.
+// text returns a string, the hexadecimal digits of an object id, or the digits of a number.
 func text(v bson.RawValue) string {
 	if id, ok := v.ObjectIDOK(); ok {
 		return id.Hex()
+	}
+	if f, ok := v.DoubleOK(); ok {
+		return strconv.FormatFloat(f, 'f', -1, 64)
+	}
+	if n, ok := v.AsInt64OK(); ok {
+		return strconv.FormatInt(n, 10)
 	}
 	s, _ := v.StringValueOK()
 	return s
@@ -101,6 +143,13 @@ func text(v bson.RawValue) string {
 func millis(v bson.RawValue) int64 {
 	if t, ok := v.DateTimeOK(); ok {
 		return t
+	}
+	if s, ok := v.StringValueOK(); ok {
+		if t, err := time.Parse(time.RFC3339, s); err == nil {
+			return t.UnixMilli()
+		}
+		n, _ := strconv.ParseInt(s, 10, 64)
+		return n
 	}
 	return number(v)
 }

@@ -2,6 +2,7 @@ package rocketchat
 
 import (
 	"cmp"
+	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
@@ -26,10 +27,10 @@ const (
 // storedFiles are the files of a GridFS bucket: for each one the positions of its pieces in the dump, some 16 bytes for
 // each quarter of a megabyte.
 type storedFiles struct {
-	archive fs.FS
-	rows    string // file of the collection with the names; "": none
-	pieces  string // file of the collection with the pieces
-	files   map[string]*storedFile
+	source *source
+	rows   string // file of the collection with the names; "": none
+	pieces string // file of the collection with the pieces
+	files  map[string]*storedFile
 }
 
 type storedFile struct {
@@ -54,7 +55,7 @@ func (s *source) readFiles() (err error) {
 
 // findFiles finds the files of a bucket. With rows, files are those with a document in the collection bucket itself.
 func (s *source) findFiles(bucket string, rows bool) (*storedFiles, error) {
-	f := &storedFiles{archive: s.archive, pieces: s.collection(bucket + ".chunks"), files: map[string]*storedFile{}}
+	f := &storedFiles{source: s, pieces: s.collection(bucket + ".chunks"), files: map[string]*storedFile{}}
 	find := func(id string) *storedFile {
 		x := f.files[id]
 		if x == nil {
@@ -65,14 +66,14 @@ func (s *source) findFiles(bucket string, rows bool) (*storedFiles, error) {
 	}
 	if rows {
 		f.rows = s.collection(bucket)
-		if err := eachDocument(s.archive, f.rows, nil, func(d bson.Raw, at int64) error {
-			find(text(d.Lookup("_id"))).row = at
+		if err := s.eachDocument(bucket, s.in, func(d bson.Raw, at position) error {
+			find(text(d.Lookup("_id"))).row = at.byte
 			return nil
 		}); err != nil {
 			return nil, err
 		}
 	}
-	if err := eachDocument(s.archive, s.collection(bucket+".files"), nil, func(d bson.Raw, _ int64) error {
+	if err := s.eachDocument(bucket+".files", s.in, func(d bson.Raw, _ position) error {
 		if v := d.Lookup("length"); v.IsNumber() {
 			find(text(d.Lookup("_id"))).length = number(v)
 		}
@@ -80,13 +81,14 @@ func (s *source) findFiles(bucket string, rows bool) (*storedFiles, error) {
 	}); err != nil {
 		return nil, err
 	}
-	err := eachDocument(s.archive, f.pieces, nil, func(d bson.Raw, at int64) error {
+	err := s.eachDocument(bucket+".chunks", s.in, func(d bson.Raw, at position) error {
 		x := find(text(d.Lookup("files_id")))
 		n := number(d.Lookup("n"))
 		if n < 0 || n > 1<<30 {
-			return errors.New("a piece of a file has an impossible number")
+			s.faults.Add("pieces of files", "the number is impossible", at.String())
+			return nil
 		}
-		x.pieces = append(x.pieces, piece{at, int32(n)})
+		x.pieces = append(x.pieces, piece{at.byte, int32(n)})
 		return nil
 	})
 	for _, x := range f.files {
@@ -104,7 +106,7 @@ func (f *storedFiles) row(id string) (bson.Raw, bool) {
 	if x == nil || x.row < 0 {
 		return nil, false
 	}
-	in, err := openAt(f.archive, f.rows)
+	in, err := f.source.openAt(f.rows)
 	if err != nil {
 		return nil, false
 	}
@@ -125,7 +127,7 @@ func (f *storedFiles) open(id string) (io.ReadCloser, error) {
 			return nil, missing
 		}
 	}
-	in, err := openAt(f.archive, f.pieces)
+	in, err := f.source.openAt(f.pieces)
 	if err != nil {
 		return nil, err
 	}
@@ -184,26 +186,73 @@ func (r *pieceReader) Close() error { return r.in.Close() }
 
 // randomFile is a file of documents that is read at any position.
 type randomFile struct {
-	fs.File
+	io.Closer
 	at io.ReaderAt
 }
 
-var errNotFolder = errors.New("a Rocket.Chat dump is a folder or a tar file: unpack it first")
+// maxExpansion limits what a compressed file of the dump unpacks to: so many times its size, or minUnpacked.
+const (
+	maxExpansion = 100
+	minUnpacked  = 1 << 30 // bytes
+)
 
-func openAt(archive fs.FS, name string) (*randomFile, error) {
-	f, err := archive.Open(name)
+// open opens a file of the dump. mongodump can have compressed it.
+func (s *source) open(name string) (io.ReadCloser, error) {
+	f, err := s.archive.Open(name)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return f, err
+	}
+	packed, err := s.archive.Open(name + ".gz")
 	if err != nil {
 		return nil, err
 	}
-	at, ok := f.(io.ReaderAt)
-	if !ok {
-		return nil, errors.Join(errNotFolder, f.Close())
+	info, err := packed.Stat()
+	if err != nil {
+		return nil, errors.Join(err, packed.Close())
 	}
-	return &randomFile{f, at}, nil
+	z, err := gzip.NewReader(packed)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s.gz: %w", name, err), packed.Close())
+	}
+	return &unpacked{io.LimitReader(z, max(minUnpacked, info.Size()*maxExpansion)), packed}, nil
+}
+
+// unpacked is a compressed file that is read.
+type unpacked struct {
+	io.Reader
+	io.Closer
+}
+
+// openAt opens a file of the dump that is read at any position. A file that is compressed, or inside of an archive, is
+// copied once.
+func (s *source) openAt(name string) (*randomFile, error) {
+	if at := s.copies[name]; at != nil {
+		return &randomFile{io.NopCloser(nil), at}, nil
+	}
+	f, err := s.open(name)
+	if err != nil {
+		return nil, err
+	}
+	if at, ok := f.(io.ReaderAt); ok {
+		return &randomFile{f, at}, nil
+	}
+	defer f.Close()
+	to, err := s.o.Temporary()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := io.Copy(to, f); err != nil && !imports.Damaged(err) {
+		return nil, errors.Join(err, to.Close())
+	}
+	s.copies[name] = to
+	return s.openAt(name)
 }
 
 func (f *randomFile) document(at int64, buf []byte) (bson.Raw, error) {
 	d, err := readDocument(io.NewSectionReader(f.at, at, maxDocument), buf)
+	if errors.Is(err, errDocument) || errors.Is(err, errContent) || errors.Is(err, io.EOF) {
+		err = fmt.Errorf("%w: %w", imports.ErrDamaged, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("byte %d: %w", at, err)
 	}

@@ -58,7 +58,7 @@ func (s *source) scanMessages() error {
 		s.strangers = append(s.strangers, u)
 		return nil
 	}
-	err := eachDocument(s.archive, s.collection(messageCollection), nil, func(d bson.Raw, _ int64) error {
+	err := s.eachDocument(messageCollection, s.in, func(d bson.Raw, _ position) error {
 		if why, r := s.skipped(d); why != "" {
 			return nil
 		} else if r.place.kind == directRoom {
@@ -103,10 +103,11 @@ func (r *reader) putMessages() error {
 	if info, err := fs.Stat(r.archive, file); err == nil {
 		total = info.Size()
 	}
-	return eachDocument(r.archive, file, func(n int) {
+	in := imports.Reading{Seen: func(n int) { // scanMessages has counted the bad values
 		r.read += int64(n)
 		r.sink.Size(r.read, total)
-	}, func(d bson.Raw, at int64) error {
+	}}
+	return r.eachDocument(messageCollection, in, func(d bson.Raw, at position) error {
 		why, x := r.skipped(d)
 		id := text(d.Lookup("_id"))
 		if why == "" && r.repeated[id] {
@@ -115,20 +116,36 @@ func (r *reader) putMessages() error {
 			}
 			r.seen[id] = true
 		}
+		if why == "" && millis(d.Lookup("ts")) <= 0 {
+			why = "the time is impossible"
+		}
 		if why != "" {
-			r.sink.Drop("messages", why, 1)
+			r.dropMessage(d, why, at)
 			return nil
 		}
 		return r.putMessage(d, x, id, at)
 	})
 }
 
-func (r *reader) putMessage(d bson.Raw, x *room, id string, at int64) error {
+// dropMessage counts a message that is left out, with its reactions and files.
+func (r *reader) dropMessage(d bson.Raw, why string, at position) {
+	r.sink.DropAt("messages", why, at.String())
+	m := &imports.Message{}
+	r.addReactions(m, document(d.Lookup("reactions")))
+	if n := len(m.Reactions); n > 0 {
+		r.sink.Drop("reactions", "their message is left out", n)
+	}
+	if len(document(d.Lookup("file"))) > 0 {
+		r.sink.Drop("attachments", "their message is left out", 1)
+	}
+}
+
+func (r *reader) putMessage(d bson.Raw, x *room, id string, at position) error {
 	sent := millis(d.Lookup("ts"))
-	out := &imports.Message{Key: id, Order: sent, At: sent / 1000,
+	out := &imports.Message{Key: id, Place: at.String(), Order: sent, At: sent / 1000,
 		Sender: text(document(d.Lookup("u")).Lookup("_id")), Text: r.convert(d)}
 	if id == "" {
-		out.Key = fmt.Sprintf("at %d", at)
+		out.Key = fmt.Sprintf("at %d", at.byte)
 	}
 	if x.place.kind == directRoom {
 		out.People = x.place.people
@@ -263,7 +280,7 @@ func (r *reader) addFiles(out *imports.Message, d bson.Raw) {
 		id := text(f.Lookup("_id"))
 		row, ok := r.uploads.row(id)
 		if !ok {
-			r.sink.Drop("attachments", "the upload is missing", 1)
+			r.sink.DropAt("attachments", "the upload is missing", out.Place)
 			continue
 		}
 		name := fileName(text(row.Lookup("name")), id)

@@ -3,6 +3,7 @@ package rocketchat
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path"
 	"strings"
@@ -43,6 +44,10 @@ type source struct {
 	repeated  map[string]bool // ids that several messages have
 	uploads   *storedFiles
 	pictures  *storedFiles // of emoji
+	faults    imports.Faults
+	in        imports.Reading        // adds to faults
+	copies    map[string]io.ReaderAt // of files that cannot be read at any position
+	badRooms  int                    // rooms without an id
 }
 
 type user struct {
@@ -67,7 +72,8 @@ type emojiRow struct{ name, file string }
 // Open returns the organization of a dump. It reads everything but the texts of messages.
 func Open(archive fs.FS, o imports.Options) ([]imports.Source, error) {
 	s := &source{archive: archive, o: o, roomByID: map[string]*room{}, keys: map[string]string{},
-		known: map[string]bool{}, repeated: map[string]bool{}}
+		known: map[string]bool{}, repeated: map[string]bool{}, copies: map[string]io.ReaderAt{}}
+	s.in.Bad = s.faults.Add
 	for _, step := range []func() error{s.find, s.readUsers, s.readRooms, s.readEmoji, s.readFiles, s.scanMessages} {
 		if err := step(); err != nil {
 			return nil, err
@@ -83,30 +89,30 @@ func (s *source) collection(name string) string { return path.Join(s.folder, nam
 
 // find finds the folder of the collections: the dump itself, or the folder of the database in it.
 func (s *source) find() error {
-	for _, file := range []string{"users.bson", "rocketchat_message.bson"} {
-		for _, pattern := range []string{"", "*/", "*/*/"} {
-			found, err := fs.Glob(s.archive, pattern+file)
-			if err != nil {
-				return err
-			}
-			if len(found) > 1 {
-				return fmt.Errorf("the dump has %d databases with a file %s: give the folder of one", len(found), file)
-			}
-			if len(found) == 1 {
-				s.folder = path.Dir(found[0])
-				return s.readInstances()
+	for _, file := range []string{"users.bson", messageCollection + ".bson"} {
+		for _, folder := range []string{"", "*/", "*/*/", "*/*/*/"} {
+			for _, ending := range []string{"", ".gz"} {
+				found, err := fs.Glob(s.archive, folder+file+ending)
+				if err != nil {
+					return err
+				}
+				if len(found) > 1 {
+					return fmt.Errorf("the dump has %d databases with a file %s: give the folder of one", len(found),
+						file)
+				}
+				if len(found) == 1 {
+					s.folder = path.Dir(found[0])
+					return s.readInstances()
+				}
 			}
 		}
-	}
-	if found, err := fs.Glob(s.archive, "*/users.bson.gz"); err == nil && len(found) > 0 {
-		return errors.New("the files of the dump are compressed: unpack the .gz files first")
 	}
 	return errors.New("this is not a Rocket.Chat dump: it has no users.bson")
 }
 
 // readInstances reads the date of the organization.
 func (s *source) readInstances() error {
-	return eachDocument(s.archive, s.collection("instances"), nil, func(d bson.Raw, _ int64) error {
+	return s.eachDocument("instances", s.in, func(d bson.Raw, at position) error {
 		if at := millis(d.Lookup("_createdAt")) / 1000; at > 0 && (s.created == 0 || at < s.created) {
 			s.created = at
 		}
@@ -116,12 +122,13 @@ func (s *source) readInstances() error {
 
 // readUsers reads the accounts. Password hashes and tokens, which the documents have too, are never looked at.
 func (s *source) readUsers() error {
-	return eachDocument(s.archive, s.collection("users"), nil, func(d bson.Raw, _ int64) error {
+	return s.eachDocument("users", s.in, func(d bson.Raw, at position) error {
 		u := user{id: text(d.Lookup("_id")), username: text(d.Lookup("username")), name: text(d.Lookup("name")),
 			kind: text(d.Lookup("type")), roles: texts(d.Lookup("roles")), rooms: texts(d.Lookup("__rooms")),
 			created: millis(d.Lookup("createdAt")) / 1000, active: true}
 		if u.id == "" {
-			return errors.New("a user has no id")
+			s.faults.Add("users", "the id is missing", at.String())
+			return nil
 		}
 		if active, ok := d.Lookup("active").BooleanOK(); ok {
 			u.active = active
@@ -141,7 +148,7 @@ func (s *source) readUsers() error {
 }
 
 func (s *source) readRooms() error {
-	err := eachDocument(s.archive, s.collection("rocketchat_room"), nil, func(d bson.Raw, _ int64) error {
+	err := s.eachDocument("rocketchat_room", s.in, func(d bson.Raw, at position) error {
 		r := &room{id: text(d.Lookup("_id")), kind: text(d.Lookup("t")), name: text(d.Lookup("name")),
 			title: text(d.Lookup("fname")), description: text(d.Lookup("description")), parent: text(d.Lookup("prid")),
 			team: text(d.Lookup("teamId")), main: flag(d.Lookup("teamMain")), readOnly: flag(d.Lookup("ro")),
@@ -150,9 +157,18 @@ func (s *source) readRooms() error {
 			people: texts(d.Lookup("uids"))}
 		switch {
 		case r.id == "":
-			return errors.New("a room has no id")
+			s.badRooms++
+			s.faults.Add("rooms", "the id is missing", at.String())
+			return nil
 		case s.roomByID[r.id] != nil:
-			return fmt.Errorf("two rooms have the id %q", r.id)
+			s.faults.Add("rooms", "a second one with the same id", at.String())
+			return nil
+		}
+		if r.kind == "" { // nothing says that others may read it
+			if r.kind = privateRoom; len(r.people) > 0 {
+				r.kind = directRoom
+			}
+			s.faults.Add("values", "the type is missing: the room is private", at.String()+", t")
 		}
 		if len(r.people) == 0 { // dumps of older servers
 			for _, name := range texts(d.Lookup("usernames")) {
@@ -169,6 +185,12 @@ func (s *source) readRooms() error {
 	}
 	for i := range s.users {
 		for _, id := range s.users[i].rooms {
+			if s.roomByID[id] == nil && s.badRooms > 0 {
+				s.badRooms--
+				r := &room{id: id, kind: privateRoom, name: id}
+				s.rooms, s.roomByID[id] = append(s.rooms, r), r
+				s.faults.Add("rooms", "the document is missing: the room is a private channel", id)
+			}
 			if r := s.roomByID[id]; r != nil {
 				r.members++
 			}
@@ -205,7 +227,7 @@ func (s *source) findPlaces() {
 
 // readEmoji reads the custom emoji. Each alias is an emoji of its own, with the same picture.
 func (s *source) readEmoji() error {
-	return eachDocument(s.archive, s.collection("rocketchat_custom_emoji"), nil, func(d bson.Raw, _ int64) error {
+	return s.eachDocument("rocketchat_custom_emoji", s.in, func(d bson.Raw, at position) error {
 		name := text(d.Lookup("name"))
 		file := name + "." + text(d.Lookup("extension"))
 		for _, n := range append([]string{name}, texts(d.Lookup("aliases"))...) {
@@ -218,6 +240,7 @@ func (s *source) readEmoji() error {
 // Read passes all records to the sink.
 func (s *source) Read(sink imports.Sink) error {
 	r := &reader{source: s, sink: sink, seen: map[string]bool{}, threads: map[string]int{}}
+	s.faults.Report(sink)
 	for _, step := range []func() error{r.putOrganization, r.putUsers, r.putChannels, r.putMessages} {
 		if err := step(); err != nil {
 			return err

@@ -1,7 +1,7 @@
 package slack
 
 import (
-	"encoding/json"
+	"math/big"
 	"strconv"
 	"strings"
 )
@@ -29,40 +29,21 @@ type userRow struct {
 	Bot        bool `json:"is_bot"`
 }
 
-// fields are the values of custom profile fields. Slack writes an empty list if there are none.
+// fields are the values of custom profile fields.
 type fields map[string]struct {
 	Value string `json:"value"`
-}
-
-func (f *fields) UnmarshalJSON(data []byte) error {
-	if len(data) == 0 || data[0] != '{' {
-		return nil
-	}
-	type plain fields
-	return json.Unmarshal(data, (*plain)(f))
 }
 
 type channelRow struct {
 	ID       string   `json:"id"`
 	Name     string   `json:"name"`
-	Created  number   `json:"created"`
+	Created  int64    `json:"created"`
 	Creator  string   `json:"creator"`
 	Archived bool     `json:"is_archived"`
 	Members  []string `json:"members"`
 	Purpose  struct {
 		Value string `json:"value"`
 	} `json:"purpose"`
-}
-
-// number is a number that may be written as a text.
-type number int64
-
-func (n *number) UnmarshalJSON(data []byte) error {
-	f, err := strconv.ParseFloat(strings.Trim(string(data), `"`), 64)
-	if err == nil && f > 0 && f < 1<<33 {
-		*n = number(f)
-	}
-	return nil
 }
 
 type messageRow struct {
@@ -99,8 +80,8 @@ type fileRow struct {
 	Mode     string `json:"mode"`
 	Access   string `json:"file_access"`
 	URL      string `json:"url_private"`
-	Created  number `json:"timestamp"`
-	Size     number `json:"size"`
+	Created  int64  `json:"timestamp"`
+	Size     int64  `json:"size"`
 }
 
 // sender returns the id of the user that wrote a message; "": unknown.
@@ -133,11 +114,44 @@ func (m *messageRow) skipped() string {
 	return ""
 }
 
-// micros returns a time of Slack, "seconds.fraction", in microseconds; false if it is invalid.
+// micros returns a time of Slack, "seconds.fraction", in microseconds; false if it is invalid. Numbers may be written
+// with an exponent.
 func micros(ts string) (int64, bool) {
+	ts = strings.TrimSpace(ts)
+	if len(ts) > maxTime {
+		return 0, false
+	}
+	if strings.ContainsAny(ts, "eE") {
+		f, _, err := big.ParseFloat(ts, 10, 128, big.ToNearestEven)
+		if err != nil || f.Sign() < 0 || f.Cmp(big.NewFloat(1<<33)) >= 0 {
+			return 0, false
+		}
+		ts = f.Text('f', 6)
+	}
 	whole, fraction, _ := strings.Cut(ts, ".")
 	fraction = (fraction + "000000")[:6]
 	s, err1 := strconv.ParseInt(whole, 10, 64)
 	f, err2 := strconv.ParseUint(fraction, 10, 32)
-	return s*1_000_000 + int64(f), err1 == nil && err2 == nil && s >= 0 && s < 1<<33
+	return s*1_000_000 + int64(f), err1 == nil && err2 == nil && s > 0 && s < 1<<33
+}
+
+// maxTime limits the texts of times in bytes: Slack writes 17.
+const maxTime = 64
+
+// identity returns a time of Slack as the identity of its message: the same for each way of writing it. at is the time
+// in microseconds.
+func identity(ts string, at int64) string {
+	_, fraction, _ := strings.Cut(ts, ".")
+	if len(fraction) <= 6 || strings.ContainsAny(ts, "eE") {
+		return strconv.FormatInt(at, 10)
+	}
+	return strconv.FormatInt(at, 10) + strings.TrimRight(fraction[6:], "0")
+}
+
+// reactions returns the number of reactions of a message.
+func (m *messageRow) reactions() (n int) {
+	for _, e := range m.Reactions {
+		n += len(e.Users)
+	}
+	return n
 }

@@ -2,12 +2,13 @@ package slack
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"encoding/binary"
-	"encoding/json"
+	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
+	"maps"
 	"net/url"
 	"path"
 	"slices"
@@ -15,6 +16,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 
 	"parley/wire/imports"
 )
@@ -33,7 +36,19 @@ const canvas = "canvas_in_the_conversation.json"
 
 // Open returns the organization of an export.
 func Open(archive fs.FS, o imports.Options) ([]imports.Source, error) {
-	s := &source{archive: archive, o: o, days: map[string][]string{}}
+	const channels, users = "channels.json", "users.json"
+	folder, ok := imports.FindFolder(archive, channels)
+	if !ok {
+		if folder, ok = imports.FindFolder(archive, users); !ok {
+			return nil, fmt.Errorf("this is not a Slack export: it has no %s", channels)
+		}
+	}
+	archive, err := fs.Sub(archive, folder)
+	if err != nil {
+		return nil, err
+	}
+	s := &source{archive: archive, o: o, days: map[string][]string{},
+		files: localFiles{byPath: map[string]bool{}, byID: map[string]string{}}}
 	if err := fs.WalkDir(archive, ".", s.visit); err != nil {
 		return nil, err
 	}
@@ -41,10 +56,17 @@ func Open(archive fs.FS, o imports.Options) ([]imports.Source, error) {
 		return nil, fmt.Errorf("the archive unpacks to %d bytes, more than %d times its size: refused", s.size,
 			maxExpansion)
 	}
-	for _, name := range []string{"channels.json", "users.json"} {
-		if _, err := fs.Stat(archive, name); err != nil {
-			return nil, fmt.Errorf("this is not a Slack export: it has no %s", name)
+	readable := 0
+	for _, name := range []string{channels, users} {
+		if err := imports.EachRow(archive, name, imports.Reading{}, func(*struct{}, imports.Row) error {
+			readable++
+			return nil
+		}); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
 		}
+	}
+	if readable == 0 {
+		return nil, fmt.Errorf("this is not a Slack export: %s and %s have no rows", channels, users)
 	}
 	return []imports.Source{s}, nil
 }
@@ -55,56 +77,42 @@ type source struct {
 	o       imports.Options
 	size    int64
 	days    map[string][]string // files by directory
+	files   localFiles
+	others  []string // files that are no part of an export; at most maxOthers
+	unnamed int      // others beyond maxOthers
 }
+
+// maxOthers limits the files that are no part of an export and that the report names.
+const maxOthers = 1000
 
 func (s *source) Suffix() string { return "" }
 
-// visit refuses a path that Slack does not write, and records the size and the conversation of a file.
+// visit records the size and the conversation of a file.
 func (s *source) visit(name string, e fs.DirEntry, err error) error {
-	if err != nil || name == "." {
+	if err != nil || name == "." || e.IsDir() {
 		return err
-	}
-	depth := strings.Count(name, "/")
-	if e.IsDir() && depth > 0 || !e.IsDir() && (depth > 1 || path.Ext(name) != ".json") {
-		return fmt.Errorf("this is not a Slack export: it has %q", name)
-	}
-	if e.IsDir() {
-		return nil
 	}
 	info, err := e.Info()
 	if err != nil {
 		return err
 	}
-	s.size += info.Size()
-	if dir, file := path.Split(name); dir != "" && file != canvas {
+	depth := strings.Count(name, "/")
+	switch dir, file := path.Split(name); {
+	case s.files.add(name):
+		return nil
+	case depth > 1 || path.Ext(name) != ".json":
+		if len(s.others) == maxOthers {
+			s.unnamed++
+		} else {
+			s.others = append(s.others, name)
+		}
+		return nil
+	case dir != "" && file != canvas:
 		dir = strings.TrimSuffix(dir, "/")
 		s.days[dir] = append(s.days[dir], name)
 	}
+	s.size += info.Size()
 	return nil
-}
-
-// Open opens a file of a message: from the directory of downloaded files, or from Slack.
-func (s *source) Open(name string) (io.ReadCloser, error) {
-	part := strings.SplitN(name, "\n", 3)
-	if len(part) != 3 {
-		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
-	}
-	id, file, address := part[0], part[1], part[2]
-	if s.o.FilesIn != nil {
-		for _, name := range []string{id, id + path.Ext(file), id + "-" + file, id + "/" + file,
-			"__uploads/" + id + "/" + file} {
-			if !fs.ValidPath(name) {
-				continue
-			}
-			if r, err := s.o.FilesIn(name); err == nil {
-				return r, nil
-			}
-		}
-	}
-	if s.o.Fetch != nil && s.o.Token != "" {
-		return s.o.Fetch(address, s.o.Token)
-	}
-	return nil, &fs.PathError{Op: "open", Path: id, Err: fs.ErrNotExist}
 }
 
 // conversation is a channel or a direct conversation.
@@ -119,6 +127,7 @@ type conversation struct {
 type reader struct {
 	*source
 	sink          imports.Sink
+	in            imports.Reading // counts bad values
 	read          int64
 	rows          []userRow
 	users         []imports.User
@@ -137,6 +146,7 @@ type reader struct {
 func (s *source) Read(sink imports.Sink) (err error) {
 	r := &reader{source: s, sink: sink, known: map[string]string{}, names: map[string]string{}, long: map[string]bool{},
 		threads: s.o.Sorter()}
+	r.in = imports.Reading{Seen: r.count, Bad: sink.DropAt}
 	defer func() { err = errors.Join(err, r.threads.Close()) }()
 	for _, step := range []func() error{r.readUsers, r.readConversations, r.findStrangers, r.putOrganization,
 		r.putUsers,
@@ -155,15 +165,16 @@ func (r *reader) count(n int) {
 
 func (r *reader) readUsers() error {
 	addresses := map[string]string{}
-	err := imports.EachRow(r.archive, "users.json", r.count, func(u *userRow) error {
+	err := imports.EachRow(r.archive, "users.json", r.in, func(u *userRow, row imports.Row) error {
 		if _, twice := r.known[u.ID]; twice || u.ID == "" {
-			return fmt.Errorf("two users have the id %q", u.ID)
+			r.sink.DropAt("users", "no id, or the id of another user", row.Place())
+			return nil
 		}
 		r.known[u.ID] = u.ID
 		address := strings.ToLower(strings.TrimSpace(u.Profile.Email))
 		if first := addresses[address]; first != "" {
 			r.known[u.ID] = first
-			r.sink.Drop("users", "another user has the same address: they became one user", 1)
+			r.sink.DropAt("users", "another user has the same address: they became one user", row.Place())
 			return nil
 		}
 		if address != "" {
@@ -172,7 +183,17 @@ func (r *reader) readUsers() error {
 		r.rows = append(r.rows, *u)
 		return nil
 	})
+	if errors.Is(err, fs.ErrNotExist) {
+		r.sink.DropAt("files", "missing: all users are placeholders", "users.json")
+		err = nil
+	}
 	slices.SortStableFunc(r.rows, func(a, b userRow) int { return rank(a) - rank(b) })
+	for _, name := range r.others {
+		r.sink.DropAt("files", "not a part of an export of Slack", name)
+	}
+	if r.unnamed > 0 {
+		r.sink.Drop("files", "not a part of an export of Slack", r.unnamed)
+	}
 	return err
 }
 
@@ -185,34 +206,132 @@ func rank(u userRow) int {
 }
 
 func (r *reader) readConversations() error {
-	dirs := map[string]bool{}
+	c := conversationReader{reader: r, folders: map[string]string{}, byFolder: map[string]int{}, ids: map[string]bool{}}
+	for dir := range r.days {
+		c.folders[norm.NFC.String(dir)] = dir
+	}
 	for _, file := range []string{"channels.json", "groups.json", "mpims.json", "dms.json"} {
-		if _, err := fs.Stat(r.archive, file); err != nil {
-			continue // exports of the free plan have only the public channels
-		}
-		err := imports.EachRow(r.archive, file, r.count, func(c *channelRow) error {
-			v := conversation{channelRow: *c, dir: c.Name, direct: file == "mpims.json" || file == "dms.json",
-				private: file == "groups.json"}
-			if file == "dms.json" {
-				v.dir = c.ID
-			}
-			if dirs[v.dir] || v.dir == "" {
-				return fmt.Errorf("two conversations have the name %q", v.dir)
-			}
-			dirs[v.dir] = true
-			r.conversations = append(r.conversations, v)
+		err := imports.EachRow(r.archive, file, r.rowsOf(&c), func(v *channelRow, row imports.Row) error {
+			c.add(v, file, row.Place())
 			return nil
 		})
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // exports of the free plan have only the public channels
+		}
 		if err != nil {
 			return err
 		}
 	}
-	for dir, files := range r.days {
-		if !dirs[dir] {
-			r.sink.Drop("files", "its conversation is not in the export", len(files))
+	return c.recover()
+}
+
+// rowsOf returns the functions for reading the rows of conversations. A row that is no object counts as one without a
+// name.
+func (r *reader) rowsOf(c *conversationReader) imports.Reading {
+	return imports.Reading{Seen: r.count, Bad: func(kind, reason, place string) {
+		if kind != "values" {
+			c.faults++
+		}
+		r.sink.DropAt(kind, reason, place)
+	}}
+}
+
+// conversationReader reads the rows of conversations.
+type conversationReader struct {
+	*reader
+	folders  map[string]string // by their names in normal form
+	byFolder map[string]int    // places in reader.conversations
+	ids      map[string]bool
+	nameless []conversation
+	faults   int // rows that cannot be read
+}
+
+func (c *conversationReader) add(row *channelRow, file, place string) {
+	v := conversation{channelRow: *row, dir: row.Name, direct: file == "mpims.json" || file == "dms.json",
+		private: file == "groups.json"}
+	if file == "dms.json" {
+		v.dir = row.ID
+	}
+	if v.ID == "" {
+		v.ID = cmp.Or(v.dir, place)
+	}
+	v.Members = slices.DeleteFunc(v.Members, func(id string) bool { return id == "" })
+	if dir := c.folders[norm.NFC.String(v.dir)]; dir != "" {
+		v.dir = dir
+	}
+	if v.direct && len(v.Members) == 0 && v.dir != "" {
+		if v.Members = c.writers(v.dir); len(v.Members) > 0 {
+			c.sink.DropAt("values", "the members are missing: those who wrote are the members", place)
 		}
 	}
+	first, twice := c.byFolder[v.dir]
+	switch {
+	case v.dir == "":
+		c.nameless = append(c.nameless, v)
+		return
+	case twice:
+		c.sink.DropAt("channels", "two conversations have the same name: they became one", place)
+		// The folder may have the messages of both: they are private if one of the two is.
+		c.conversations[first].private = c.conversations[first].private || v.private || v.direct
+		return
+	case c.ids[v.ID]:
+		c.sink.DropAt("channels", "two conversations have the same id: the second one has another id", place)
+		v.ID = place
+	}
+	c.ids[v.ID], c.byFolder[v.dir] = true, len(c.conversations)
+	c.conversations = append(c.conversations, v)
+}
+
+// recover finds the conversations of the folders that no row names. If a single row has lost its name, a single folder
+// is its own. Otherwise the folder becomes a private channel of those who wrote in it.
+func (c *conversationReader) recover() error {
+	var lost []string
+	for _, dir := range slices.Sorted(maps.Keys(c.days)) {
+		if _, known := c.byFolder[dir]; !known {
+			lost = append(lost, dir)
+		}
+	}
+	if len(lost) == 1 && len(c.nameless) == 1 && c.faults == 0 {
+		v := c.nameless[0]
+		v.dir, v.Name = lost[0], lost[0]
+		if v.direct && len(v.Members) == 0 {
+			v.Members = c.writers(lost[0])
+		}
+		c.sink.DropAt("channels", "the name is missing: it has the name of its folder", lost[0])
+		c.conversations = append(c.conversations, v)
+		return nil
+	}
+	for _, v := range c.nameless {
+		c.sink.DropAt("channels", "the name is missing", v.ID)
+	}
+	for _, dir := range lost {
+		v := conversation{channelRow: channelRow{ID: "folder " + dir, Name: dir, Members: c.writers(dir)}, dir: dir,
+			private: true}
+		if len(v.Members) == 0 {
+			c.sink.Drop("files", "its conversation is not in the export", len(c.days[dir]))
+			continue
+		}
+		c.sink.DropAt("channels", "its row is missing: a private channel of those who wrote in it", dir)
+		c.conversations = append(c.conversations, v)
+	}
 	return nil
+}
+
+// writers returns the ids of those who wrote in a folder.
+func (c *conversationReader) writers(dir string) (ids []string) {
+	known := map[string]bool{}
+	for _, file := range c.days[dir] {
+		if err := imports.EachRow(c.archive, file, imports.Reading{}, func(m *messageRow, _ imports.Row) error {
+			if id := m.sender(); m.skipped() == "" && !known[id] {
+				known[id] = true
+				ids = append(ids, id)
+			}
+			return nil
+		}); err != nil {
+			return ids
+		}
+	}
+	return ids
 }
 
 // findStrangers finds the members and senders that users.json does not have: users of other workspaces.
@@ -222,7 +341,8 @@ func (r *reader) findStrangers() error {
 			r.stranger(id, "")
 		}
 		for _, file := range r.days[c.dir] {
-			if err := imports.EachRow(r.archive, file, r.count, func(m *messageRow) error {
+			in := imports.Reading{Seen: r.count} // the second reading counts bad values
+			if err := imports.EachRow(r.archive, file, in, func(m *messageRow, _ imports.Row) error {
 				if m.skipped() == "" {
 					name := ""
 					if m.Profile != nil && m.sender() == m.User {
@@ -381,7 +501,7 @@ func (r *reader) putChannels() error {
 		if c.direct {
 			continue
 		}
-		if err := r.sink.Put(&imports.Channel{Key: c.ID, Name: c.Name, Created: int64(c.Created), Private: c.private,
+		if err := r.sink.Put(&imports.Channel{Key: c.ID, Name: c.Name, Created: c.Created, Private: c.private,
 			Description: r.text.text(c.Purpose.Value), Creator: r.known[c.Creator], History: !c.private,
 			Archived: c.Archived, Default: !c.Archived && (c.Name == "general" || c.Name == "random")}); err != nil {
 			return err
@@ -406,29 +526,47 @@ func (r *reader) putMessages() error {
 	for i := range r.conversations {
 		c := &r.conversations[i]
 		for _, file := range r.days[c.dir] {
-			if err := imports.EachRow(r.archive, file, r.count, func(raw *json.RawMessage) error {
-				var m messageRow
-				if err := json.Unmarshal(*raw, &m); err != nil {
-					return err
+			if err := imports.EachRow(r.archive, file, r.in, func(m *messageRow, row imports.Row) error {
+				at, ok := micros(m.TS)
+				reason := m.skipped()
+				if reason == "" && !ok {
+					reason = "the time is impossible"
 				}
-				if reason := m.skipped(); reason != "" {
-					r.sink.Drop("messages", reason, 1)
+				if reason != "" {
+					r.sink.DropAt("messages", reason, row.Place())
+					r.dropPartsOf(m)
 					return nil
 				}
 				thread, ok := micros(m.ThreadTS)
-				if c.direct || !r.o.Threads || !ok || m.ThreadTS == "" {
-					return r.put(c, &m, "imported from "+product)
+				if m.ThreadTS != "" && !ok {
+					r.sink.DropAt("values", "the time is impossible: the message is in no thread",
+						row.Place()+", thread_ts")
+					m.ThreadTS = ""
 				}
-				at, _ := micros(m.TS)
+				if c.direct || !r.o.Threads || !ok {
+					return r.put(c, m, row.Place(), "imported from "+product)
+				}
 				key := binary.BigEndian.AppendUint64(nil, uint64(thread/1_000_000))
 				key = binary.BigEndian.AppendUint64(key, uint64(at))
-				return r.threads.Add(key, append(binary.AppendUvarint(nil, uint64(i)), *raw...))
+				item := binary.AppendUvarint(nil, uint64(i))
+				item = binary.AppendUvarint(item, uint64(len(row.Place())))
+				return r.threads.Add(key, append(append(item, row.Place()...), row.Raw...))
 			}); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// dropPartsOf counts the reactions and files of a message that is left out.
+func (r *reader) dropPartsOf(m *messageRow) {
+	if n := m.reactions(); n > 0 {
+		r.sink.Drop("reactions", "their message is left out", n)
+	}
+	if n := len(m.Files); n > 0 {
+		r.sink.Drop("attachments", "their message is left out", n)
+	}
 }
 
 const daySeconds = 24 * 60 * 60
@@ -461,26 +599,23 @@ func (r *reader) putThreads() (err error) {
 			number++
 		}
 		i, n := binary.Uvarint(item)
+		length, more := binary.Uvarint(item[n:])
+		item = item[n+more:]
 		var m messageRow
-		if err := json.Unmarshal(item[n:], &m); err != nil {
-			return err
-		}
+		imports.DecodeRow(item[length:], &m, func(string, string) {}) // putMessages has counted the bad values
 		date := time.Unix(int64(thread), 0).UTC().Format(time.DateOnly)
-		return r.put(&r.conversations[i], &m, fmt.Sprintf("%s %s thread %d", date, product, number))
+		topic := fmt.Sprintf("%s %s thread %d", date, product, number)
+		return r.put(&r.conversations[i], &m, string(item[:length]), topic)
 	})
 }
 
-// put passes one message to the sink.
-func (r *reader) put(c *conversation, m *messageRow, topic string) error {
-	at, ok := micros(m.TS)
-	if !ok {
-		r.sink.Drop("messages", "the time is impossible", 1)
-		return nil
-	}
-	out := &imports.Message{Key: c.ID + " " + m.TS, Order: at, At: at / 1_000_000, Sender: r.known[m.sender()],
-		Text: r.text.text(*m.Text)}
-	if m.ThreadTS != "" {
-		out.Thread = c.ID + " " + m.ThreadTS
+// put passes one message to the sink. Its time is valid.
+func (r *reader) put(c *conversation, m *messageRow, place, topic string) error {
+	at, _ := micros(m.TS)
+	out := &imports.Message{Key: c.ID + " " + identity(m.TS, at), Place: place, Order: at, At: at / 1_000_000,
+		Sender: r.known[m.sender()], Text: r.text.text(*m.Text)}
+	if thread, ok := micros(m.ThreadTS); ok {
+		out.Thread = c.ID + " " + identity(m.ThreadTS, thread)
 	}
 	switch m.Subtype {
 	case "me_message", "bot_add", "sh_room_created":
@@ -489,7 +624,8 @@ func (r *reader) put(c *conversation, m *messageRow, topic string) error {
 	if !c.direct {
 		out.Channel, out.Topic = c.ID, topic
 	} else if len(c.Members) == 0 {
-		r.sink.Drop("messages", "the members of the conversation are missing", 1)
+		r.sink.DropAt("messages", "the members of the conversation are missing", place)
+		r.dropPartsOf(m)
 		return nil
 	}
 	if c.direct {
@@ -503,40 +639,55 @@ func (r *reader) put(c *conversation, m *messageRow, topic string) error {
 			out.Reactions = append(out.Reactions, imports.Reaction{User: r.known[id], Name: name})
 		}
 	}
-	r.files(m, out)
+	r.addFiles(m, out, c.dir)
 	return r.sink.Put(out)
 }
 
-// files adds the files of a message to its text.
-func (r *reader) files(m *messageRow, out *imports.Message) {
+// addFiles adds the files of a message to its text. dir is the folder of the conversation.
+func (r *reader) addFiles(m *messageRow, out *imports.Message, dir string) {
 	files := m.Files
 	if len(files) == 0 && m.Subtype == "file_share" && m.File != nil {
 		files = []fileRow{*m.File}
 	}
-	for _, f := range files {
-		if f.Mode == "tombstone" || f.Mode == "hidden_by_limit" || f.Access == "access_denied" ||
-			f.Access == "file_not_found" || f.URL == "" {
-			r.sink.Drop("attachments", "the file was deleted or is hidden", 1)
-			continue
-		}
-		line := ""
-		if u, err := url.Parse(f.URL); err == nil && u.Host == "files.slack.com" {
-			u.RawQuery, u.Fragment = "", "" // the query has a secret
-			address := imports.EscapeAddress(u.String())
-			line = imports.Link(cmp.Or(f.Title, f.Name, f.ID), address)
-			out.Files = append(out.Files, imports.File{Path: f.ID + "\n" + oneLine(f.Name) + "\n" + f.URL,
-				Address: address,
-				Name:    cmp.Or(f.Name, f.Title, f.ID), Type: f.Mimetype, Owner: r.known[f.User],
-				Created: int64(f.Created),
-				Size:    int64(f.Size)})
-		} else {
-			line = imports.Link(cmp.Or(f.Title, f.Name, f.URL), f.URL)
-		}
-		if out.Text != "" {
+	for i := range files {
+		line := r.addFile(&files[i], out, dir)
+		if out.Text != "" && line != "" {
 			out.Text += "\n"
 		}
 		out.Text += line
 	}
 }
 
-func oneLine(s string) string { return strings.ReplaceAll(s, "\n", " ") }
+// addFile adds a file to a message. It returns the line that links to it; "" if there is nothing to link to.
+func (r *reader) addFile(f *fileRow, out *imports.Message, dir string) string {
+	local := r.files.find(f, dir)
+	u, err := url.Parse(f.URL)
+	atSlack := err == nil && u.Host == "files.slack.com"
+	switch {
+	case local != "":
+	case f.Mode == "tombstone" || f.Mode == "hidden_by_limit" || f.Access == "access_denied" ||
+		f.Access == "file_not_found":
+		r.sink.DropAt("attachments", "the file was deleted or is hidden", out.Place)
+		return ""
+	case f.URL == "":
+		r.sink.DropAt("attachments", "the file has no address", out.Place)
+		return ""
+	case !atSlack:
+		return imports.Link(cmp.Or(f.Title, f.Name, f.URL), f.URL)
+	}
+	var address string
+	if atSlack {
+		u.RawQuery, u.Fragment = "", "" // the query has a secret
+		address = imports.EscapeAddress(u.String())
+	} else {
+		h := sha256.Sum256([]byte(local))
+		address = "/user_uploads/import/" + hex.EncodeToString(h[:16])
+	}
+	name := cmp.Or(f.Name, f.Title, path.Base(local))
+	if local == "" {
+		name = cmp.Or(f.Name, f.Title, f.ID, "file")
+	}
+	out.Files = append(out.Files, imports.File{Path: filePath(f, local), Address: address, Name: name,
+		Type: f.Mimetype, Owner: r.known[f.User], Created: f.Created, Size: max(f.Size, 0)})
+	return imports.Link(cmp.Or(f.Title, f.Name, name), address)
+}

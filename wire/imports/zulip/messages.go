@@ -1,7 +1,6 @@
 package zulip
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/binary"
 	"encoding/json"
@@ -12,40 +11,64 @@ import (
 	"math"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"parley/wire/imports"
 )
 
-// messageFiles returns the names of the files of messages, which are numbered without gaps.
-func (r *reader) messageFiles() (list []string) {
-	for n := 1; ; n++ {
-		name := fmt.Sprintf("messages-%06d.json", n)
-		if _, err := fs.Stat(r.archive, name); err != nil {
-			return list
+// messageFiles returns the names of the files of messages. It refuses an export in which one of the numbers is missing,
+// because its messages are missing.
+func (r *reader) messageFiles() ([]string, error) {
+	found, err := fs.Glob(r.archive, "messages-*.json")
+	if err != nil {
+		return nil, err
+	}
+	present := map[string]bool{}
+	for _, name := range found {
+		if strings.Trim(strings.TrimSuffix(strings.TrimPrefix(name, "messages-"), ".json"), "0123456789") == "" {
+			present[name] = true
+		}
+	}
+	var list []string
+	for n := range len(present) {
+		name := fmt.Sprintf("messages-%06d.json", n+1)
+		if !present[name] {
+			return nil, fmt.Errorf("the export is incomplete: %s is missing", name)
 		}
 		list = append(list, name)
 	}
+	return list, nil
 }
 
 // readAttachments reads which files messages link to.
 func (r *reader) readAttachments() error {
-	err := tables(r.archive, "attachment.json", r.count, func(name string) func(func(any) error) error {
+	err := tables(r.archive, "attachment.json", r.count, func(name string) rowFunc {
 		if name != "zerver_attachment" {
 			return nil
 		}
-		return with(r.addAttachment)
+		return with(r, r.addAttachment)
 	}, r.skipped)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return err
+	return r.damaged(err, "attachment.json")
 }
 
-func (r *reader) addAttachment(a *attachmentRow) error {
+// damaged counts the rest of a file that cannot be read. It returns other errors.
+func (r *reader) damaged(err error, name string) error {
+	if err == nil || !imports.Damaged(err) {
+		return err
+	}
+	r.sink.DropAt("files", "damaged: the rest of the file is left out", strings.TrimPrefix(err.Error(), name+", "))
+	return nil
+}
+
+func (r *reader) addAttachment(a *attachmentRow, place string) error {
 	address := "/user_uploads/" + a.PathID
 	if r.attachments[address] != nil {
-		return fmt.Errorf("two attachments have the path %q", a.PathID)
+		r.sink.DropAt("attachments", "a second one with the same path", place)
+		return nil
 	}
 	f := &imports.File{Path: path.Join("uploads", a.PathID), Address: address, Name: a.FileName, Owner: key(a.Owner),
 		Created: int64(a.CreateTime), Size: a.Size}
@@ -66,7 +89,7 @@ func (r *reader) addAttachment(a *attachmentRow) error {
 }
 
 // addReaction adds a reaction to the sorter, by its message.
-func (r *reader) addReaction(v *reactionRow) error {
+func (r *reader) addReaction(v *reactionRow, _ string) error {
 	item := binary.AppendVarint(nil, v.User)
 	item = append(item, strings.Join([]string{v.Name, v.Code, v.Type}, "\x00")...)
 	return r.reactions.Add(binary.BigEndian.AppendUint64(nil, uint64(v.Message)), item)
@@ -139,7 +162,7 @@ func (r *reader) putMessages() error {
 	reactions := join(r.reactions)
 	m := &messageReader{reader: r, reactions: reactions, last: math.MinInt64, hasFiles: map[int64]bool{}}
 	defer func() { m.reactions.stop() }()
-	for _, name := range r.messageFiles() {
+	for _, name := range r.files {
 		if err := m.readFile(name); err != nil {
 			return err
 		}
@@ -174,12 +197,16 @@ func (m *messageReader) readFile(name string) error {
 			more.Close()
 		}
 	}()
-	err := tables(m.archive, name, m.count, func(table string) func(func(any) error) error {
+	err := tables(m.archive, name, m.count, func(table string) rowFunc {
 		switch table {
 		case "zerver_message":
-			return decode(&messages)
+			return with(m.reader, func(v *messageRow, place string) error {
+				v.place = place
+				messages = append(messages, *v)
+				return nil
+			})
 		case "zerver_usermessage":
-			return with(func(v *flagsRow) error {
+			return with(m.reader, func(v *flagsRow, _ string) error {
 				if len(flags) < maxFlagsInMemory {
 					flags = append(flags, flag{v.Message, v.User, int32(v.Flags)})
 					return nil
@@ -193,7 +220,7 @@ func (m *messageReader) readFile(name string) error {
 		}
 		return nil
 	}, m.skipped)
-	if err != nil {
+	if err := m.damaged(err, name); err != nil {
 		return err
 	}
 	slices.SortStableFunc(flags, func(a, b flag) int { return cmp.Compare(a.message, b.message) })
@@ -269,8 +296,8 @@ func (m *messageReader) reactionsOf(id int64) (list []imports.Reaction, err erro
 }
 
 func (m *messageReader) putMessage(row *messageRow, marks []imports.Mark) error {
-	out := &imports.Message{Key: key(row.ID), Order: row.ID, At: int64(row.DateSent), Sender: key(row.Sender),
-		Text: row.Content, Client: m.clients[row.Client], Marks: marks}
+	out := &imports.Message{Key: key(row.ID), Place: row.place, Order: row.ID, At: int64(row.DateSent),
+		Sender: key(row.Sender), Text: row.Content, Client: m.clients[row.Client], Marks: marks}
 	if m.byDate {
 		out.Order = out.At
 	}
@@ -283,7 +310,10 @@ func (m *messageReader) putMessage(row *messageRow, marks []imports.Mark) error 
 	}
 	out.Reactions = reactions
 	if !m.address(row.Recipient, row.Sender, &out.Channel, &out.People) {
-		m.sink.Drop("messages", "the recipient is missing", 1)
+		m.sink.DropAt("messages", "the recipient is missing", row.place)
+		if n := len(out.Reactions); n > 0 {
+			m.sink.Drop("reactions", "their message is left out", n)
+		}
 		return nil
 	}
 	if out.Channel != "" {
@@ -302,11 +332,19 @@ func (m *messageReader) history(row *messageRow, out *imports.Message) {
 	if row.EditHistory == nil || *row.EditHistory == "" {
 		return
 	}
-	var edits []editRow
-	d := json.NewDecoder(bytes.NewReader([]byte(*row.EditHistory)))
-	if err := d.Decode(&edits); err != nil {
-		m.sink.Drop("edit histories", "it cannot be read", 1)
+	var rows []json.RawMessage
+	if err := json.Unmarshal([]byte(*row.EditHistory), &rows); err != nil {
+		m.sink.DropAt("edit histories", "it cannot be read", row.place)
 		return
+	}
+	edits := make([]editRow, len(rows))
+	for i := range rows {
+		place := row.place + ", edit_history[" + strconv.Itoa(i) + "]"
+		if !imports.DecodeRow(rows[i], &edits[i], func(field, reason string) {
+			m.sink.DropAt("values", reason, place+"."+field)
+		}) {
+			m.sink.DropAt("rows", "not an object: the row is left out", place)
+		}
 	}
 	topic := row.Subject
 	channel := out.Channel

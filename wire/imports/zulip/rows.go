@@ -51,13 +51,8 @@ type userRow struct {
 	settings row
 }
 
-func (u *userRow) UnmarshalJSON(data []byte) error {
-	type plain userRow
-	if err := json.Unmarshal(data, (*plain)(u)); err != nil {
-		return err
-	}
-	return json.Unmarshal(data, &u.settings)
-}
+// SetColumns sets the values of all columns; see imports.FullRow.
+func (u *userRow) SetColumns(v row) { u.settings = v }
 
 type streamRow struct {
 	ID               int64   `json:"id"`
@@ -75,13 +70,8 @@ type streamRow struct {
 	groupSettings    row
 }
 
-func (s *streamRow) UnmarshalJSON(data []byte) error {
-	type plain streamRow
-	if err := json.Unmarshal(data, (*plain)(s)); err != nil {
-		return err
-	}
-	return json.Unmarshal(data, &s.groupSettings)
-}
+// SetColumns sets the values of all columns; see imports.FullRow.
+func (s *streamRow) SetColumns(v row) { s.groupSettings = v }
 
 type subscriptionRow struct {
 	User      int64  `json:"user_profile"`
@@ -110,13 +100,8 @@ type namedGroupRow struct {
 	settings row
 }
 
-func (g *namedGroupRow) UnmarshalJSON(data []byte) error {
-	type plain namedGroupRow
-	if err := json.Unmarshal(data, (*plain)(g)); err != nil {
-		return err
-	}
-	return json.Unmarshal(data, &g.settings)
-}
+// SetColumns sets the values of all columns; see imports.FullRow.
+func (g *namedGroupRow) SetColumns(v row) { g.settings = v }
 
 // id returns the id that other tables refer to.
 func (g *namedGroupRow) id() int64 { return cmp.Or(g.Pointer, g.ID) }
@@ -133,6 +118,8 @@ type messageRow struct {
 	LastEdit    float64 `json:"last_edit_time"`
 	LastMoved   float64 `json:"last_moved_time"`
 	EditHistory *string `json:"edit_history"`
+
+	place string // in the archive
 }
 
 type flagsRow struct {

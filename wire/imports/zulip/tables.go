@@ -2,18 +2,20 @@ package zulip
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io/fs"
+	"strconv"
 
 	"parley/wire/imports"
 )
 
-// tables reads a file whose content is an object of tables. want returns the function for the rows of a table: it
-// decodes one row. A table with nil is skipped. other gets the names and lengths of skipped tables; it may be nil.
+// rowFunc takes one row of a table, and where it is. It must not keep the row.
+type rowFunc func(row json.RawMessage, place string) error
+
+// tables reads a file whose content is an object of tables. want returns the function for the rows of a table. A table
+// with nil is skipped. other gets the names and lengths of skipped tables; it may be nil.
 func tables(
-	archive fs.FS, file string, seen func(n int), want func(table string) func(row func(any) error) error,
-	other func(table string, rows int),
+	archive fs.FS, file string, seen func(n int), want func(table string) rowFunc, other func(table string, rows int),
 ) error {
 	return imports.Decode(archive, file, seen, func(d *json.Decoder, r *imports.LimitedReader) error {
 		if err := expect(d, json.Delim('{')); err != nil {
@@ -32,7 +34,7 @@ func tables(
 			}
 			names[name] = true
 			fn := want(name)
-			n, err := table(d, r, fn)
+			n, err := table(d, r, fn, file+", "+name)
 			if err != nil {
 				return fmt.Errorf("table %s: %w", name, err)
 			}
@@ -48,26 +50,33 @@ func tables(
 const isTrue = -1
 
 // table reads one table, or another value, which is skipped.
-func table(d *json.Decoder, r *imports.LimitedReader, fn func(row func(any) error) error) (n int, err error) {
+func table(d *json.Decoder, r *imports.LimitedReader, fn rowFunc, place string) (n int, err error) {
 	t, err := d.Token()
 	if err != nil {
 		return 0, err
 	}
 	if t != json.Delim('[') {
 		if t == json.Delim('{') {
-			return 0, skip(d, r, 1)
+			err = skip(d, r, 1)
+		}
+		if err == nil && fn != nil { // it counts as one row that cannot be read
+			err = fn(json.RawMessage("null"), place)
+		}
+		if err != nil || t == json.Delim('{') {
+			return 0, err
 		}
 		if t == true {
 			return isTrue, nil
 		}
 		return 0, nil
 	}
+	var row json.RawMessage
 	for ; d.More(); n++ {
 		r.NextRow()
 		if fn == nil {
 			err = skip(d, r, 0)
-		} else {
-			err = fn(d.Decode)
+		} else if err = d.Decode(&row); err == nil {
+			err = fn(row, place+", index "+strconv.Itoa(n))
 		}
 		if err != nil {
 			return n, err
@@ -93,7 +102,7 @@ func skip(d *json.Decoder, r *imports.LimitedReader, depth int) error {
 			depth--
 		}
 		if depth > maxDepth {
-			return errors.New("a value is nested too deeply")
+			return fmt.Errorf("%w: a value is nested too deeply", imports.ErrDamaged)
 		}
 		r.NextRow()
 		if depth <= 0 {
@@ -108,7 +117,7 @@ func expect(d *json.Decoder, want json.Delim) error {
 		return err
 	}
 	if t != want {
-		return fmt.Errorf("found %v instead of %v", t, want)
+		return fmt.Errorf("%w: found %v instead of %v", imports.ErrDamaged, t, want)
 	}
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"path"
@@ -15,25 +14,14 @@ import (
 	"parley/wire/imports"
 )
 
-// Open returns the organization of an export: a directory with realm.json, or with one directory that has it.
+// Open returns the organization of an export: a directory with realm.json, at the top or below it.
 func Open(archive fs.FS, o imports.Options) ([]imports.Source, error) {
-	dirs := []string{"."}
-	entries, err := fs.ReadDir(archive, ".")
-	if err != nil {
-		return nil, err
+	folder, ok := imports.FindFolder(archive, "realm.json")
+	if !ok {
+		return nil, errors.New("this is not a Zulip export: it has no realm.json")
 	}
-	for _, e := range entries {
-		if e.IsDir() {
-			dirs = append(dirs, e.Name())
-		}
-	}
-	for _, dir := range dirs {
-		if _, err := fs.Stat(archive, path.Join(dir, "realm.json")); err == nil {
-			sub, err := fs.Sub(archive, dir)
-			return []imports.Source{&source{archive: sub, o: o}}, err
-		}
-	}
-	return nil, errors.New("this is not a Zulip export: it has no realm.json")
+	sub, err := fs.Sub(archive, folder)
+	return []imports.Source{&source{archive: sub, o: o}}, err
 }
 
 // source is the organization of an export.
@@ -79,6 +67,7 @@ type reader struct {
 	scheduledIn   map[int64][]*imports.File // by scheduled message
 	scheduled     []scheduledRow
 	reactions     imports.Sorter
+	files         []string // of messages
 }
 
 func key(id int64) string {
@@ -96,12 +85,18 @@ func (s *source) Read(sink imports.Sink) (err error) {
 		attachments: map[string]*imports.File{}, filesOf: map[int64][]*imports.File{},
 		scheduledIn: map[int64][]*imports.File{}, reactions: s.o.Sorter()}
 	defer func() { err = errors.Join(err, r.reactions.Close()) }()
+	if r.files, err = r.messageFiles(); err != nil {
+		return err
+	}
 	r.total = r.size()
 	if err := tables(s.archive, "realm.json", r.count, r.table, r.skipped); err != nil {
 		return err
 	}
-	if r.realm == nil {
+	if r.realm == nil && len(r.users) == 0 {
 		return errors.New("realm.json has no organization")
+	}
+	if r.realm == nil {
+		sink.DropAt("organizations", "its row cannot be read: it has the default settings", "realm.json, zerver_realm")
 	}
 	for _, step := range []func() error{r.readAttachments, r.putOrganization, r.putEmoji, r.putUsers, r.putGroups,
 		r.putChannels, r.putSubscriptions, r.putPersonal, r.putMessages} {
@@ -114,7 +109,7 @@ func (s *source) Read(sink imports.Sink) (err error) {
 
 // size returns the number of bytes that Read reads.
 func (r *reader) size() (total int64) {
-	for _, name := range append(r.messageFiles(), "realm.json", "attachment.json") {
+	for _, name := range append(slices.Clone(r.files), "realm.json", "attachment.json") {
 		if info, err := fs.Stat(r.archive, name); err == nil {
 			total += info.Size()
 		}
@@ -128,26 +123,38 @@ func (r *reader) count(n int) {
 }
 
 // decode returns a function that appends a row to a list.
-func decode[T any](to *[]T) func(func(any) error) error {
-	return func(row func(any) error) error {
-		var v T
-		if err := row(&v); err != nil {
-			return err
-		}
-		*to = append(*to, v)
+func decode[T any](r *reader, to *[]T) rowFunc {
+	return with(r, func(v *T, _ string) error {
+		*to = append(*to, *v)
 		return nil
+	})
+}
+
+// with returns a function that passes each row to fn, with its place. Values and rows that cannot be read are left out
+// and counted.
+func with[T any](r *reader, fn func(v *T, place string) error) rowFunc {
+	return func(row json.RawMessage, place string) error {
+		var v T
+		if !imports.DecodeRow(row, &v, func(field, reason string) {
+			r.sink.DropAt("values", reason, place+", "+field)
+		}) {
+			r.sink.DropAt("rows", "not an object: the row is left out", place)
+			return nil
+		}
+		return fn(&v, place)
 	}
 }
 
-// with returns a function that passes each row to fn.
-func with[T any](fn func(*T) error) func(func(any) error) error {
-	return func(row func(any) error) error {
-		var v T
-		if err := row(&v); err != nil {
-			return err
+// identified returns a function that appends the rows that have an id. Others could not be told from missing ones.
+func identified[T any](r *reader, id func(*T) int64, to *[]T) rowFunc {
+	return with(r, func(v *T, place string) error {
+		if id(v) <= 0 {
+			r.sink.DropAt("rows", "the id is missing: the row is left out", place)
+			return nil
 		}
-		return fn(&v)
-	}
+		*to = append(*to, *v)
+		return nil
+	})
 }
 
 // smallTables are read as they are.
@@ -156,68 +163,83 @@ var smallTables = []string{"zerver_realmemoji", "zerver_realmfilter", "zerver_re
 	"zerver_alertword", "zerver_savedsnippet", "zerver_onboardingstep", "zerver_userstatus", "zerver_service"}
 
 // table returns the function for the rows of a table of realm.json.
-func (r *reader) table(name string) func(func(any) error) error {
+func (r *reader) table(name string) rowFunc {
 	switch name {
 	case "zerver_realm":
-		return with(func(v *row) error {
+		return with(r, func(v *row, place string) error {
 			if r.realm != nil {
-				return errors.New("two organizations")
+				r.sink.DropAt("organizations", "a second one", place)
+				return nil
 			}
 			r.realm = *v
 			return nil
 		})
 	case "zerver_realmuserdefault":
-		return with(func(v *row) error { r.defaults = *v; return nil })
+		return with(r, func(v *row, _ string) error { r.defaults = *v; return nil })
 	case "zerver_userprofile", "zerver_userprofile_mirrordummy":
-		return decode(&r.users)
+		return identified(r, func(u *userRow) int64 { return u.ID }, &r.users)
 	case "zerver_userprofile_crossrealm":
-		return decode(&r.botsElsewhere)
+		return identified(r, func(u *crossRealmRow) int64 { return u.ID }, &r.botsElsewhere)
 	case "zerver_stream":
-		return decode(&r.streams)
+		return identified(r, func(s *streamRow) int64 { return s.ID }, &r.streams)
 	case "zerver_recipient":
-		return with(func(v *recipientRow) error { r.recipients[v.ID] = *v; return nil })
+		return with(r, func(v *recipientRow, place string) error {
+			if v.ID <= 0 || v.TypeID <= 0 || r.recipients[v.ID].ID != 0 {
+				r.sink.DropAt("rows", "the id is missing or used twice: the row is left out", place)
+				return nil
+			}
+			r.recipients[v.ID] = *v
+			return nil
+		})
 	case "zerver_subscription":
-		return decode(&r.subscriptions)
+		return decode(r, &r.subscriptions)
 	case "zerver_defaultstream":
-		return with(func(v *struct {
+		return with(r, func(v *struct {
 			Stream int64 `json:"stream"`
-		}) error {
+		}, _ string) error {
 			r.defaultIn[v.Stream] = true
 			return nil
 		})
 	case "zerver_namedusergroup":
-		return decode(&r.groups)
+		return identified(r, (*namedGroupRow).id, &r.groups)
 	case "zerver_usergroupmembership":
-		return with(func(v *struct {
+		return with(r, func(v *struct {
 			Group int64 `json:"user_group"`
 			User  int64 `json:"user_profile"`
-		}) error {
+		}, _ string) error {
 			r.groupMembers[v.Group] = append(r.groupMembers[v.Group], key(v.User))
 			return nil
 		})
 	case "zerver_groupgroupmembership":
-		return with(func(v *struct {
+		return with(r, func(v *struct {
 			Group    int64 `json:"supergroup"`
 			Subgroup int64 `json:"subgroup"`
-		}) error {
+		}, _ string) error {
 			r.subgroups[v.Group] = append(r.subgroups[v.Group], v.Subgroup)
 			return nil
 		})
 	case "zerver_client":
-		return with(func(v *struct {
+		return with(r, func(v *struct {
 			ID   int64  `json:"id"`
 			Name string `json:"name"`
-		}) error {
+		}, _ string) error {
 			r.clients[v.ID] = v.Name
 			return nil
 		})
 	case "zerver_scheduledmessage":
-		return decode(&r.scheduled)
+		return decode(r, &r.scheduled)
 	case "zerver_reaction":
-		return with(r.addReaction)
+		return with(r, r.addReaction)
 	}
 	if slices.Contains(smallTables, name) {
-		return with(func(v *row) error { r.rows[name] = append(r.rows[name], *v); return nil })
+		return with(r, func(v *row, place string) error {
+			if name == "zerver_realmemoji" && number((*v)["id"]) <= 0 {
+				r.sink.DropAt("emoji", "the id is missing", place)
+				return nil
+			}
+			r.rows[name] = append(r.rows[name], *v)
+			return nil
+		})
 	}
 	return nil
 }
@@ -405,11 +427,19 @@ func (r *reader) records(folder string) (list []fileRow) {
 	if expect(d, json.Delim('[')) != nil {
 		return nil
 	}
-	for d.More() {
+	for n := 0; d.More(); n++ {
 		var v fileRow
-		if d.Decode(&v) != nil {
-			r.sink.Drop(folder, "records.json is damaged", 1)
+		var row json.RawMessage
+		place := path.Join(folder, "records.json") + ", index " + strconv.Itoa(n)
+		if d.Decode(&row) != nil {
+			r.sink.DropAt("files", "damaged: the rest of the file is left out", place)
 			return list
+		}
+		if !imports.DecodeRow(row, &v, func(field, reason string) {
+			r.sink.DropAt("values", reason, place+", "+field)
+		}) {
+			r.sink.DropAt("rows", "not an object: the row is left out", place)
+			continue
 		}
 		if i := strings.Index(v.Path, "/"+folder+"/"); i >= 0 && path.IsAbs(v.Path) {
 			v.Path = v.Path[i+len(folder)+2:] // some converters wrote absolute paths
@@ -517,7 +547,8 @@ func (r *reader) putUsers() error {
 	for i := range r.users {
 		u := &r.users[i]
 		if known[u.ID] {
-			return fmt.Errorf("two users have the id %d", u.ID)
+			r.sink.DropAt("users", "a second one with the same id", "user "+key(u.ID))
+			continue
 		}
 		known[u.ID] = true
 		v := &imports.User{Key: key(u.ID), ID: u.ID, Email: cmp.Or(u.DeliveryEmail, u.Email), Name: u.FullName,

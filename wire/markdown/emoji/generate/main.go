@@ -1,5 +1,5 @@
-// Generate writes the emoji table from two published packages. Run it in the root of the repository; it needs npm,
-// pip and python3:
+// Generate writes the emoji table and the table of short names from two published packages. Run it in the root of the
+// repository; it needs npm, pip and python3:
 //
 //	go run ./wire/markdown/emoji/generate
 package main
@@ -23,7 +23,12 @@ const (
 	// codesPackage.
 	namesPackage = "zulip-emoji-mapping==1.0.1" // PyPI, Apache-2.0
 	target       = "wire/markdown/emoji/table.txt"
+	shortTarget  = "wire/markdown/emoji/short_names.txt"
 )
+
+// olderNames are short names that Slack used before, and that exports of that time contain. codesPackage lists the
+// names of today.
+var olderNames = map[string]string{"simple_smile": "1f642"}
 
 func main() {
 	dir, err := os.MkdirTemp("", "generate")
@@ -44,14 +49,23 @@ func main() {
 		Unified   string `json:"unified"`
 		ShortName string `json:"short_name"`
 		AddedIn   string `json:"added_in"`
+		// ShortNames are all names that Slack and other servers give the emoji, ShortName among them.
+		ShortNames []string `json:"short_names"`
 	}
 	check(json.Unmarshal(data, &all))
 
-	var lines []string
+	var lines, shortLines []string
 	for _, e := range all {
 		parts := strings.Split(strings.ToLower(e.Unified), "-")
 		bare := slices.DeleteFunc(slices.Clone(parts), func(p string) bool { return p == "fe0f" })
 		code := strings.Join(bare, "-")
+		short := append([]string{code}, e.ShortNames...)
+		for name, of := range olderNames {
+			if of == code && !slices.Contains(short, name) {
+				short = append(short, name)
+			}
+		}
+		shortLines = append(shortLines, strings.Join(short, "\t"))
 		style := "e"
 		if len(bare) == 1 && len(parts) == 2 {
 			style = "t" // shown as text unless a variation selector follows
@@ -66,15 +80,16 @@ func main() {
 		}
 		lines = append(lines, strings.Join(append([]string{code, style, n.Canonical}, n.Aliases...), "\t"))
 	}
+	write(target, fmt.Sprintf("# Code, style (t: text by default), canonical name, other names; from %s (npm, MIT) "+
+		"and %s (PyPI, Apache-2.0); written by generate.", codesPackage, namesPackage), lines)
+	write(shortTarget, fmt.Sprintf("# Code, short names of Slack; from %s (npm, MIT); written by generate.",
+		codesPackage), shortLines)
+}
+
+// write writes a table, sorted by code.
+func write(file, head string, lines []string) {
 	slices.Sort(lines)
-	var b strings.Builder
-	fmt.Fprintf(&b, "# Code, style (t: text by default), canonical name, other names; from %s (npm, MIT) and %s "+
-		"(PyPI, Apache-2.0); written by generate.\n",
-		codesPackage, namesPackage)
-	for _, l := range lines {
-		b.WriteString(l + "\n")
-	}
-	check(os.WriteFile(target, []byte(b.String()), 0o644))
+	check(os.WriteFile(file, []byte(head+"\n"+strings.Join(lines, "\n")+"\n"), 0o644))
 }
 
 func run(dir, name string, args ...string) []byte {
