@@ -125,6 +125,10 @@ func StartCore(o CoreOptions) (*Core, error) {
 // Addr returns the address at which other nodes reach this one.
 func (c *Core) Addr() string { return c.Node.listener.Addr().String() }
 
+// Handshakes returns the connections that have not shown a certificate yet, and how many were closed because there were
+// too many.
+func (c *Core) Handshakes() (now int, closed int64) { return c.Node.listener.Handshakes() }
+
 // Close ends all links.
 func (c *Core) Close() error {
 	close(c.closed)
