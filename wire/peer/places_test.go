@@ -123,7 +123,8 @@ func isTimeout(err error) bool {
 	return errors.As(err, &n) && n.Timeout()
 }
 
-// A connection that is too much ends one that has sent nothing, of the address with most: those of other addresses stay.
+// A connection that is too much ends one that has sent nothing, of the address with most: those of other addresses
+// stay.
 func TestPlacesOfAddresses(t *testing.T) {
 	s := places{max: 4, perAddress: 3}
 	var closed []string
