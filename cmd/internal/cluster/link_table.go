@@ -52,10 +52,11 @@ var linkTable = []linkEntry{
 		e.edge.ReportQueues(*id, actors.HostedQueues{Through: math.MaxUint64, Number: math.MaxUint64})
 		return nil
 	}),
-	message(msgCloseQueue, "close-queue", FromServing, smallLimit, func(_ *Core, e *edgeLink, x *queueMessage) error {
-		e.edge.CloseQueue(x.Realm, x.Queue)
-		return nil
-	}),
+	message(msgCloseQueue, "close-queue", FromServing, smallLimit,
+		func(_ *Core, e *edgeLink, x *queueMessage) error {
+			e.edge.CloseQueue(x.Realm, x.Queue)
+			return nil
+		}),
 	message(msgTick, "tick", FromServing, smallLimit, func(c *Core, _ *edgeLink, id *realm.ID) error {
 		c.Orgs.Tick(*id)
 		return nil
