@@ -171,7 +171,8 @@ func (c *Core) Connect(p *peer.Peer, data []byte) ([]byte, error) {
 	if err := decode(data, &g); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(peer.CheckVersion(g.Version), c.permitProtocol(p.Node, p.Role, peer.LinkProtocol)); err != nil {
+	err := errors.Join(peer.CheckVersion(g.Version), c.permitProtocol(p.Node, p.Role, peer.LinkProtocol))
+	if err != nil {
 		return nil, err
 	}
 	if !c.isLeader.Load() && !c.awaitOwnership() {

@@ -271,7 +271,8 @@ func (e *Edge) dialCore(ctx context.Context, address string) (*Greeted, error) {
 	case e.Directory.IsRemoved(link.Node()):
 		err = fmt.Errorf("node %s at %s was removed from the cluster", link.Node(), address)
 	case w.Node != link.Node():
-		err = fmt.Errorf("the node at %s is %s by its certificate, but says that it is %s", address, link.Node(), w.Node)
+		err = fmt.Errorf("the node at %s is %s by its certificate, but says that it is %s", address, link.Node(),
+			w.Node)
 	}
 	if err != nil {
 		link.Close(err)

@@ -39,8 +39,8 @@ const (
 	listLimit = peer.MaxMessage
 )
 
-// linkTable lists every message and call that a node can send to the leader, with the nodes that may send it. The leader
-// refuses all others. Operator commands have a table of their own, in package server.
+// linkTable lists every message and call that a node can send to the leader, with the nodes that may send it. The
+// leader refuses all others. Operator commands have a table of their own, in package server.
 var linkTable = []linkEntry{
 	message(msgOpen, "open", FromServing, smallLimit, func(c *Core, e *edgeLink, id *realm.ID) error {
 		c.open(e, *id)

@@ -160,7 +160,9 @@ func TestEveryCallAsEverySender(t *testing.T) {
 		link := connect()
 		for k := range 256 {
 			for _, isCall := range []bool{false, true} {
-				i := slices.IndexFunc(wantLink, func(x wantLinkEntry) bool { return x.kind == byte(k) && x.isCall == isCall })
+				i := slices.IndexFunc(wantLink, func(x wantLinkEntry) bool {
+					return x.kind == byte(k) && x.isCall == isCall
+				})
 				m, allowed, name := []byte{byte(k), 0xc0}, false, fmt.Sprintf("%d (unknown, call %v)", k, isCall)
 				if i >= 0 {
 					name, m = wantLink[i].name, encode(byte(k), wantLink[i].example)

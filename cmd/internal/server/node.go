@@ -364,8 +364,10 @@ const (
 // waitForVote returns when this core has a vote, at the latest after voteTimeout.
 func (o *operator) waitForVote() {
 	self := o.node.Node
-	for end := time.Now().Add(voteTimeout); !o.core.HasVote(self) && !o.node.IsRemoved(self) && time.Now().Before(end); {
-		time.Sleep(votePollInterval)
+	for end := time.Now().Add(voteTimeout); time.Now().Before(end); time.Sleep(votePollInterval) {
+		if o.core.HasVote(self) || o.node.IsRemoved(self) {
+			return
+		}
 	}
 }
 
