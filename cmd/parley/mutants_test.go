@@ -35,6 +35,12 @@ var mutants = []struct {
 		"a.includeRemoteAcks()\n", "\n", "./actors", "TestPlannedMoveKeepsState"},
 	{"an old answer that confirms the leader", "snapshot/replicated/confirm.go", " && x.check >= check {", " {",
 		"./snapshot/replicated", "TestVerifyLeaderTakesNoOldAnswer"},
+	{"a sum with deleted entries", "snapshot/replicated/compared_log.go",
+		"err = c.verifier.Close()\n\t\tc.beginSum()\n\t\tc.truncated = true", "", "./snapshot/replicated",
+		"TestDeletedEntriesAreNotCompared"},
+	{"a wrong sum that stops a core", "snapshot/replicated/compared_log.go",
+		"n.confirmDamage(r.Range.Start, r.Range.End, r.Err)", "n.failed.fail(r.Err)", "./snapshot/replicated",
+		"TestWrongSumIsPassedOver"},
 	{"acknowledgements from before the ownership", "actors/realm_clients.go", "a.unacked.sentGenerations[k] = n", "",
 		"./actors", "TestReportsFromBeforeTheOwnership"},
 }

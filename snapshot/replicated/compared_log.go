@@ -13,8 +13,8 @@ import (
 )
 
 // comparedLog is the log of a node as Raft uses it. At every checkpoint it compares the entries since the previous
-// checkpoint with those of the leader. raft-wal's verifier (0.4.1) does that: each node sums the entries that it writes,
-// and the leader puts its sum into the checkpoint.
+// checkpoint with those of the leader. raft-wal's verifier (0.4.1) does that: each node sums the entries that it
+// writes, and the leader puts its sum into the checkpoint.
 //
 // The verifier does not subtract deleted entries from its sum. A leader that is cut off writes entries that no other
 // node gets. It deletes them later, when it follows the next leader. If it then leads again, its next checkpoint would
@@ -127,8 +127,8 @@ func (n *Node) reportCompared(r verifier.VerificationReport) {
 }
 
 // confirmDamage stops the node if one of its entries from start to end does not have the checksum with which this node
-// wrote it. Otherwise the sum of the leader is wrong, and this node goes on: an older program, which did not begin a new
-// sum when it deleted entries, has left such checkpoints in the log.
+// wrote it. Otherwise the sum of the leader is wrong, and this node goes on: an older program, which did not begin a
+// new sum when it deleted entries, has left such checkpoints in the log.
 func (n *Node) confirmDamage(start, end uint64, why error) {
 	for i := start; i <= end; i++ {
 		var l raft.Log
