@@ -62,7 +62,8 @@ func startCoresIn(t *testing.T, w *testNetwork) *runningCores {
 		ip := address(1 + i)
 		cores = append(cores, &runningCore{name: name, data: filepath.Join(dir, name), listen: ip.String() + ":9991",
 			peer: ip.String() + ":9992", args: []string{"--debug-listen", ip.String() + debugPort,
-				"--checkpoint-interval", testCheckpoints.String()}, run: func(cmd *exec.Cmd) *program { return w.start(1+i, cmd) }})
+				"--checkpoint-interval", testCheckpoints.String()},
+			run: func(cmd *exec.Cmd) *program { return w.start(1+i, cmd) }})
 	}
 	return startCluster(t, cores...)
 }
@@ -143,8 +144,8 @@ const (
 	maxWhole       = 1500 * time.Millisecond
 )
 
-// TestClusterCuts cuts random cores off, most often the leader, and connects them again before or after the others have
-// elected a leader. So leaders write entries that they delete later, and lead again. No core stops, no checkpoint has a
+// TestClusterCuts cuts random cores off, most often the leader, and connects them again before or after the others
+// have elected a leader. So leaders write entries that they delete later, and lead again. No core stops, no checkpoint has a
 // wrong sum, and all cores agree at the end. CUTS is the number of cuts, SEED repeats their order and lengths.
 func TestClusterCuts(t *testing.T) {
 	if os.Getenv("PARTITIONS") != "all" && os.Getenv("CUTS") == "" {

@@ -42,8 +42,8 @@ func newLogNode(t *testing.T, name string) *logNode {
 	return &logNode{n, t}
 }
 
-// write stores entries, one at a time. Raft sends an entry to other nodes as the leader's log has it, so a test writes a
-// checkpoint at the leader first.
+// write stores entries, one at a time. Raft sends an entry to other nodes as the leader's log has it, so a test writes
+// a checkpoint at the leader first.
 func (n *logNode) write(logs ...*raft.Log) {
 	n.t.Helper()
 	for _, l := range logs {
@@ -113,7 +113,8 @@ func TestDeletedEntriesAreNotCompared(t *testing.T) {
 	}{
 		{"an entry", []*raft.Log{textEntry(4, 1)}, []*raft.Log{textEntry(4, 2)}},
 		{"an entry with the same content", []*raft.Log{textEntry(4, 1)}, []*raft.Log{textEntry(4, 1)}},
-		{"several entries", []*raft.Log{textEntry(4, 1), textEntry(5, 1), textEntry(6, 1)}, []*raft.Log{textEntry(4, 2)}},
+		{"several entries", []*raft.Log{textEntry(4, 1), textEntry(5, 1), textEntry(6, 1)},
+			[]*raft.Log{textEntry(4, 2)}},
 		{"a checkpoint", []*raft.Log{checkpointEntry(4, 1)}, []*raft.Log{textEntry(4, 2)}},
 		{"entries without new ones", []*raft.Log{textEntry(4, 1)}, nil},
 	} {
@@ -194,8 +195,8 @@ func wrongCheckpoint(index, from uint64) *raft.Log {
 	return l
 }
 
-// A checkpoint of an older program with a wrong sum stops no node whose entries are intact, whether the node has written
-// the entries itself or gets the log later. A node whose entry is damaged stops, and names the entry.
+// A checkpoint of an older program with a wrong sum stops no node whose entries are intact, whether the node has
+// written the entries itself or gets the log later. A node whose entry is damaged stops, and names the entry.
 func TestWrongSumIsPassedOver(t *testing.T) {
 	n, joined := newLogNode(t, "a"), newLogNode(t, "b")
 	n.write(checkpointEntry(2, 1), textEntry(3, 1), textEntry(4, 2))

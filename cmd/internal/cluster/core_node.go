@@ -24,8 +24,8 @@ type CoreNode struct {
 	listener  *peer.Listener
 }
 
-// OpenCoreNode opens the listener for other nodes and the copy of the organizations in a data directory. It sets the id,
-// the address and the links of the options.
+// OpenCoreNode opens the listener for other nodes and the copy of the organizations in a data directory. It sets the
+// id, the address and the links of the options.
 func OpenCoreNode(d *Directory, data string, o replicated.Options) (*CoreNode, error) {
 	id, err := d.Identity()
 	if err != nil {
