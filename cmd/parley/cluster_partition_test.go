@@ -145,8 +145,9 @@ const (
 )
 
 // TestClusterCuts cuts random cores off, most often the leader, and connects them again before or after the others
-// have elected a leader. So leaders write entries that they delete later, and lead again. No core stops, no checkpoint has a
-// wrong sum, and all cores agree at the end. CUTS is the number of cuts, SEED repeats their order and lengths.
+// have elected a leader. So leaders write entries that they delete later, and lead again. No core stops, no
+// checkpoint has a wrong sum, and all cores agree at the end. CUTS is the number of cuts, SEED repeats their order
+// and lengths.
 func TestClusterCuts(t *testing.T) {
 	if os.Getenv("PARTITIONS") != "all" && os.Getenv("CUTS") == "" {
 		t.Skip("takes more than a minute: make partition-cluster")
