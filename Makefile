@@ -110,8 +110,8 @@ damage-cluster: ## flip a bit in the log of the leader, in the tables of another
 freeze-cluster: ## stop the leader and another core for FREEZES seconds ("1 4 12") while clients of all cores read; SEED
 	FREEZES="$${FREEZES:-1 4 12}" $(GO) test ./cmd/parley -run '^TestClusterFreeze$$' -count=1 -v -timeout 30m
 
-partition-cluster: ## cut, delay and half-cut the network between three cores in eight ways (needs root); SEED repeats
-	PARTITIONS=all $(GO) test ./cmd/parley -run '^TestClusterPartition$$' -count=1 -v -timeout 30m
+partition-cluster: ## cut, delay and half-cut the network between three cores in eight ways, then CUTS times (20) at random (needs root); SEED repeats
+	PARTITIONS=all $(GO) test ./cmd/parley -run '^TestCluster(Partition|Cuts)$$' -count=1 -v -timeout 30m
 
 # Builds this program and that of PREVIOUS, a commit or a program file, for the command that follows.
 define with-previous

@@ -137,7 +137,8 @@ func newCores(t *testing.T, names ...string) *cores {
 
 func (c *core) options() replicated.Options {
 	return replicated.Options{ID: c.name, Address: c.address, ElectionTimeout: 500 * time.Millisecond,
-		CheckpointInterval: -1, Store: snapshot.Options{FS: c.disk, MemTable: 1 << 20, Cache: 1 << 20,
+		CheckpointInterval: 100 * time.Millisecond,
+		Store: snapshot.Options{FS: c.disk, MemTable: 1 << 20, Cache: 1 << 20,
 			Kept: snapshot.FollowedKept}}
 }
 

@@ -23,6 +23,9 @@ const testTimeout = time.Minute
 // testElection is long enough for a busy machine, and short enough for tests with many elections.
 const testElection = 500 * time.Millisecond
 
+// testCheckpoints makes the nodes of every test compare their logs several times, also between two elections.
+const testCheckpoints = 50 * time.Millisecond
+
 // network connects the nodes of a test by loopback connections, which can be cut.
 type network struct {
 	mu    sync.Mutex
@@ -177,6 +180,9 @@ func newCluster(t testing.TB, change func(*Options), names ...string) *cluster {
 		address: map[string]string{}, change: change}
 	t.Cleanup(func() {
 		for name, n := range c.nodes {
+			if got := n.Status().Differing; got != 0 {
+				t.Errorf("%d checkpoints in the log of %s have a wrong sum", got, name)
+			}
 			if err := n.Close(); err != nil && n.Err() == nil {
 				t.Errorf("close %s: %v", name, err)
 			}
@@ -205,7 +211,8 @@ func (c *cluster) startNew(name string, begin func(dir string, o Options) error)
 }
 
 func (c *cluster) options(name string) Options {
-	o := Options{ID: name, Address: c.address[name], ElectionTimeout: testElection, CheckpointInterval: -1,
+	o := Options{ID: name, Address: c.address[name], ElectionTimeout: testElection,
+		CheckpointInterval: testCheckpoints,
 		Store: snapshot.Options{FS: c.disks[name], MemTable: 1 << 20, Cache: 1 << 20,
 			Kept: snapshot.Kept{Bytes: 1 << 20, Age: time.Hour}}}
 	if testing.Verbose() {

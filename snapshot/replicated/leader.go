@@ -1,13 +1,11 @@
 package replicated
 
 import (
-	"errors"
 	"fmt"
 	"sync"
 	"time"
 
 	"github.com/hashicorp/raft"
-	"github.com/hashicorp/raft-wal/verifier"
 )
 
 // OnLeadership calls fn with true when this node has become the leader and has applied everything that earlier leaders
@@ -221,17 +219,9 @@ func (n *Node) Truncate() error {
 	return err
 }
 
-// isCheckpoint reports whether the verifier compares the logs at an entry.
-func isCheckpoint(l *raft.Log) (bool, error) {
-	return l.Type == raft.LogCommand && len(l.Data) >= entryHead && l.Data[1] == kindCheckpoint, nil
-}
-
 // addCheckpoints adds a checkpoint to the log at every Options.CheckpointInterval, while this node is the leader.
 func (n *Node) addCheckpoints() {
 	defer n.loops.Done()
-	if n.o.CheckpointInterval < 0 {
-		return
-	}
 	t := time.NewTicker(n.o.CheckpointInterval)
 	defer t.Stop()
 	for {
@@ -253,18 +243,4 @@ func (n *Node) Checkpoint() error {
 	n.proposeMu.Lock()
 	defer n.proposeMu.Unlock()
 	return n.raft.Apply(encodeEntry(kindCheckpoint, nil), enqueueTimeout).Error()
-}
-
-// reportVerified stops the node if its log differs from that of the leader.
-func (n *Node) reportVerified(r verifier.VerificationReport) {
-	var differs verifier.ErrChecksumMismatch
-	switch {
-	case r.Err == nil:
-		n.verified.Add(1)
-	case errors.As(r.Err, &differs):
-		n.failed.fail(fmt.Errorf("the replicated log in %s is damaged between entries %d and %d: %w",
-			n.raftDir(), r.Range.Start, r.Range.End, r.Err))
-	default:
-		n.log.Debug("a part of the log was not compared", "err", r.Err)
-	}
 }

@@ -30,6 +30,7 @@ type Status struct {
 	Heard         bool          // there was a message of a leader since the start
 	Installs      int64         // backups of other nodes that were installed
 	Verified      int64         // comparisons of the log that found no difference
+	Differing     int64         // comparisons with a wrong sum of the leader: every entry of this node is intact
 	Members       []Member
 }
 
@@ -39,7 +40,7 @@ func (n *Node) Status() Status {
 	s := Status{
 		ID: n.o.ID, LeaderID: string(leader), Leading: n.raft.State() == raft.Leader, Term: n.raft.CurrentTerm(),
 		Applied: n.store.Load().Applied(), Commit: n.raft.CommitIndex(), Last: n.raft.LastIndex(),
-		Installs: n.installs.Load(), Verified: n.verified.Load(),
+		Installs: n.installs.Load(), Verified: n.verified.Load(), Differing: n.differing.Load(),
 	}
 	if x, err := n.snapshots.read(); err == nil && x != nil {
 		s.SnapshotIndex = x.Index

@@ -15,8 +15,6 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/raft"
-	"github.com/hashicorp/raft-wal/metrics"
-	"github.com/hashicorp/raft-wal/verifier"
 
 	"parley/actors/realm"
 	"parley/snapshot"
@@ -86,7 +84,7 @@ type Options struct {
 	LogBytes           int64         // 0: DefaultLogBytes
 	SnapshotThreshold  uint64        // 0: DefaultSnapshotThreshold
 	SegmentBytes       int           // 0: DefaultSegmentBytes
-	CheckpointInterval time.Duration // 0: DefaultCheckpointInterval; less than 0: never
+	CheckpointInterval time.Duration // 0: DefaultCheckpointInterval
 
 	Level uint16 // newest rule level that the program knows; 0: realm.Level
 
@@ -142,7 +140,7 @@ type Node struct {
 
 	snapshots *raftSnapshotStore
 	wal       *checkedLog
-	logs      *verifier.LogStore
+	logs      *comparedLog
 	transport raft.Transport
 	raft      *raft.Raft
 	failed    *failure
@@ -158,6 +156,8 @@ type Node struct {
 	installs      atomic.Int64
 	level         atomic.Uint32 // of the cluster
 	verified      atomic.Int64  // comparisons of the log that found no difference
+	differing     atomic.Int64  // comparisons with a wrong sum of the leader
+	uncompared    atomic.Int64  // checkpoints without a comparison
 	rounds        verifyRounds
 	confirmations *confirmations
 
@@ -362,7 +362,7 @@ func (n *Node) openLog() (err error) {
 		return fmt.Errorf("the replicated log in %s has entries %d to %d, but the store has synced %d and contains "+
 			"%d: entries are lost; %s", n.raftDir(), first, last, x.Index, applied, rejoinAdvice)
 	}
-	n.logs = verifier.NewLogStore(n.wal, isCheckpoint, n.reportVerified, &metrics.NoOpCollector{})
+	n.logs = newComparedLog(n.wal, n.reportCompared)
 	return nil
 }
 

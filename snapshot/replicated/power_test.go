@@ -125,8 +125,8 @@ func newHistory(t *testing.T, seed uint64, percent int, m mutant) *history {
 }
 
 func (h *history) options(fs vfs.FS) Options {
-	return Options{ID: "a", Address: "a", SegmentBytes: 8 << 10, mutant: h.mutant, CheckpointInterval: -1,
-		ElectionTimeout: 10 * time.Millisecond,
+	return Options{ID: "a", Address: "a", SegmentBytes: 8 << 10, mutant: h.mutant,
+		CheckpointInterval: testCheckpoints, ElectionTimeout: 10 * time.Millisecond,
 		Store: snapshot.Options{FS: fs, Cache: 1 << 20, MemTable: 64 << 10, SnapshotBatch: 700,
 			DurabilityManifestBytes: 20 << 10, MarkInterval: 300 * time.Microsecond,
 			Kept: snapshot.Kept{Bytes: 3000, Age: time.Hour}}}.withDefaults()

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"parley/snapshot"
 	"parley/snapshot/replicated"
 	"parley/wire/peer"
 )
@@ -25,11 +24,9 @@ type CoreNode struct {
 	listener  *peer.Listener
 }
 
-// OpenCoreNode opens the listener for other nodes and the copy of the organizations in a data directory. election is
-// the election timeout: how long the node waits for a leader before it asks for votes.
-func OpenCoreNode(
-	d *Directory, data string, store snapshot.Options, election time.Duration, log *slog.Logger,
-) (*CoreNode, error) {
+// OpenCoreNode opens the listener for other nodes and the copy of the organizations in a data directory. It sets the
+// id, the address and the links of the options.
+func OpenCoreNode(d *Directory, data string, o replicated.Options) (*CoreNode, error) {
 	id, err := d.Identity()
 	if err != nil {
 		return nil, err
@@ -43,8 +40,7 @@ func OpenCoreNode(
 		return ok && m.Removed == 0 && m.Role == role
 	})
 	reservePlaces(l, d)
-	o := replicated.Options{ID: d.Node, Address: l.Addr().String(), Links: newRaftLinks(l, id, d), Log: log,
-		Store: store, ElectionTimeout: election}
+	o.ID, o.Address, o.Links = d.Node, l.Addr().String(), newRaftLinks(l, id, d)
 	has, err := replicated.HasLog(data)
 	if err != nil {
 		return nil, errors.Join(err, l.Close())
@@ -65,7 +61,7 @@ func OpenCoreNode(
 	d.mu.Lock()
 	d.replicate = func(value []byte) error { return n.SetMeta(metaKey, value) }
 	d.mu.Unlock()
-	if err := n.OnMeta(metaKey, func(value []byte) { go d.applyShared(value, l, log) }); err != nil {
+	if err := n.OnMeta(metaKey, func(value []byte) { go d.applyShared(value, l, o.Log) }); err != nil {
 		return nil, errors.Join(err, n.Close(), l.Close())
 	}
 	return &CoreNode{n, d, l}, nil

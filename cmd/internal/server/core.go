@@ -12,6 +12,7 @@ import (
 	"parley/actors/realm"
 	"parley/cmd/internal/cluster"
 	"parley/snapshot"
+	"parley/snapshot/replicated"
 	"parley/wire/httpd"
 )
 
@@ -32,7 +33,8 @@ const (
 // openCoreNode opens the store and the replicated log of a core.
 func (s *Server) openCoreNode(o snapshot.Options) (*snapshot.Store, error) {
 	open := func() (*cluster.CoreNode, error) {
-		return cluster.OpenCoreNode(s.node, s.Data, o, s.ElectionTimeout, s.log)
+		return cluster.OpenCoreNode(s.node, s.Data, replicated.Options{Store: o, Log: s.log,
+			ElectionTimeout: s.ElectionTimeout, CheckpointInterval: s.CheckpointInterval})
 	}
 	n, err := open()
 	if s.handover.isSuccessor() && err != nil {

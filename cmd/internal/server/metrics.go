@@ -168,8 +168,14 @@ var allMetrics = describe(append([]metric{
 	},
 	{
 		name: "parley_cluster_logs_compared_total", kind: prometheus.CounterValue,
-		meaning: "Comparisons of the logs of all cores without a difference. A difference stops the core.",
+		meaning: "Comparisons of this core's log with the leader's that found no difference.",
 		read:    func(r *metricReading) int64 { return r.raft.Verified },
+	},
+	{
+		name: "parley_cluster_logs_wrong_sums_total", kind: prometheus.CounterValue,
+		meaning: "Comparisons with a wrong sum in the log although every entry of this core is intact: an older " +
+			"release has written it. A damaged entry stops the core.",
+		read: func(r *metricReading) int64 { return r.raft.Differing },
 	},
 	{
 		name: "parley_turns_total", kind: prometheus.CounterValue,

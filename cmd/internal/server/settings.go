@@ -53,6 +53,7 @@ type Settings struct {
 	UploadQuota        int
 	DeliveryLag        time.Duration
 	ElectionTimeout    time.Duration
+	CheckpointInterval time.Duration
 	MaxReplicas        int
 	ReplicaMemory      int
 	DailyInvites       int
@@ -548,6 +549,12 @@ var AllSettings = []Setting{
 		field:   func(s *Settings) any { return &s.ElectionTimeout },
 	},
 	{
+		Name: "checkpoint-interval", Type: Duration, Default: replicated.DefaultCheckpointInterval.String(),
+		Group:   groupCluster,
+		Meaning: "time between two comparisons of the logs of all cores",
+		field:   func(s *Settings) any { return &s.CheckpointInterval },
+	},
+	{
 		Name: "max-replicas", Type: Number, Default: strconv.Itoa(cluster.DefaultMaxReplicas), Group: groupCluster,
 		Meaning: "organizations that an edge has in memory at most; beyond it those without clients are unloaded, " +
 			"and if all have clients, requests for others are answered 503",
@@ -643,6 +650,10 @@ func formatDuration(d time.Duration) string {
 // processor.
 const minElectionTimeout = 100 * time.Millisecond
 
+// minCheckpointInterval is the shortest checkpoint-interval: a checkpoint is an entry of the log, and each core reads
+// the entries before it again.
+const minCheckpointInterval = time.Second
+
 // Check rejects values that are out of range or contradict each other, and completes values that follow from others.
 // given reports whether an operator has set a setting.
 func (s *Settings) Check(given func(name string) bool) error {
@@ -662,6 +673,10 @@ func (s *Settings) Check(given func(name string) bool) error {
 	if s.ElectionTimeout < minElectionTimeout {
 		return fmt.Errorf("election-timeout must be at least %s, not %s", formatDuration(minElectionTimeout),
 			formatDuration(s.ElectionTimeout))
+	}
+	if s.CheckpointInterval < minCheckpointInterval {
+		return fmt.Errorf("checkpoint-interval must be at least %s, not %s", formatDuration(minCheckpointInterval),
+			formatDuration(s.CheckpointInterval))
 	}
 	if s.MaxReplicas < 1 {
 		return fmt.Errorf("max-replicas must be at least 1, not %d", s.MaxReplicas)
