@@ -70,7 +70,7 @@ func slackText(v any) string {
 func (e *execution) slackMessage(v any) (block, error) {
 	m, ok := v.(map[string]any)
 	if !ok {
-		return "", &Anomaly{Reason: "the message is no object"}
+		return "", &Anomaly{Reason: "the message is no object", Foreign: true}
 	}
 	if text, ok := m["text"]; ok && text != nil {
 		if _, ok := text.(string); !ok {
