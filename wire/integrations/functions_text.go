@@ -13,7 +13,7 @@ import (
 // indented returns the JSON text of the request with line breaks, in the order and spelling of the payload.
 func (e *execution) indented() (block, error) {
 	var b bytes.Buffer
-	if json.Indent(&b, e.request.Body, "", "  ") != nil {
+	if json.Indent(&b, bytes.TrimPrefix(e.request.Body, byteOrderMark), "", "  ") != nil {
 		return "", errMalformed
 	}
 	return multiline(unfenced(b.String())), e.spend(1 + b.Len()/256)

@@ -179,3 +179,13 @@ func withoutGone(s string) string {
 	s = goneEnd.ReplaceAllString(s, "")
 	return strings.ReplaceAll(s, gone, "")
 }
+
+// Quoted returns the body of a request as hidden code that a message can show, at most maxShown characters of it.
+func Quoted(body []byte) string {
+	s := strings.TrimSpace(strings.ReplaceAll(strings.ToValidUTF8(string(body), "\uFFFD"), "\x00", ""))
+	if s == "" {
+		return ""
+	}
+	shown := fenced("```", "", truncate(s, maxShown, "\n..."))
+	return finish(string(fenced("```", "spoiler Request", string(shown))))
+}

@@ -80,7 +80,8 @@ func TestNoFieldIsNeeded(t *testing.T) {
 var refused = map[string][]string{
 	"slack_incoming": {".text", ".payload", ".attachments", ".attachments.0.blocks"}, // nothing to say
 	"slack":          {".user_name", ".channel_name", ".text"},
-	"librato":        {".payload"}, // the JSON of the alert
+	"bitbucket2":     {".push.changes"}, // a push without changes
+	"librato":        {".payload"},      // the JSON of the alert
 	"uptimerobot":    {".monitor_friendly_name"},
 	"stripe":         {".data.previous_attributes.status"}, // another change of the invoice
 }

@@ -172,6 +172,11 @@ func (e *execution) slackBlocks(v any) ([]string, error) {
 // slackBlock returns the texts of a block. Buttons and inputs are left out.
 func (e *execution) slackBlock(b map[string]any) (parts []string, err error) {
 	switch b["type"] {
+	case "markdown":
+		text, _ := b["text"].(string)
+		parts = append(parts, string(multiline(text)))
+	case "rich_text":
+		parts = append(parts, slackRichText(b["elements"]))
 	case "header":
 		parts = append(parts, "## "+inline(slackTextOf(b["text"])))
 	case "divider":
