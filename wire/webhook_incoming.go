@@ -224,7 +224,7 @@ func webhookError(c *Call, s *integrations.Service, err error) (Answer, error) {
 	)
 	warn := func(kind, request string) error {
 		_, err := Execute(c, realm.WarnBotOwnerOfPayload{
-			Service: s.Name, Display: s.Display, Kind: kind, What: request})
+			Service: s.Name, Display: s.Display, Kind: kind, What: request, Request: integrations.Quoted(c.Body())})
 		return err
 	}
 	switch {

@@ -350,12 +350,17 @@ type WarnBotOwnerOfPayload struct {
 	Service, Display string
 	Kind             string // a name for requests of the same fault
 	What             string // the object of "has received"
+	Request          string // the body of the request, which the warning shows; empty if it is not shown
 }
 
 func (c WarnBotOwnerOfPayload) Decide(t *Turn) (Done, error) {
 	if me := t.Me(); me != nil && me.IsBot() {
 		kind := ownerWarningKind + " " + c.Service + " " + c.Kind
-		t.warnBotOwnerOnce(me, "has received "+c.What+", from "+c.Display+".", kind, payloadWarningInterval)
+		problem := "has received " + c.What + ", from " + c.Display + "."
+		if c.Request != "" {
+			problem += "\n\n" + c.Request
+		}
+		t.warnBotOwnerOnce(me, problem, kind, payloadWarningInterval)
 	}
 	return Done{}, nil
 }

@@ -100,6 +100,9 @@ func TestWebhookWarnings(t *testing.T) {
 			"Unable to parse request: Did Heroku generate this event?", "x", "{}")
 	}
 	got := warnings()
+	if !strings.Contains(got[len(got)-1], "spoiler Request") || !strings.Contains(got[len(got)-1], "x=%7B%7D") {
+		t.Errorf("the warning does not show the request: %q", got[len(got)-1])
+	}
 	if len(got) != before+2 || !strings.Contains(got[len(got)-1], "Heroku") {
 		t.Errorf("%d warnings after six requests of two kinds: %q", len(got)-before, got)
 	}

@@ -26,8 +26,9 @@
 // The templates are those of text/template; the functions are listed in [Functions]. The dot is the payload. Payloads
 // are hostile until shown otherwise, therefore:
 //
-//   - A field that is missing or null ends the template, and the service gets the error ANOMALOUS_WEBHOOK_PAYLOAD.
-//     get reads a field that may be missing.
+//   - Every field is optional. The part of a text whose field is missing, null or of another type is left out. If no
+//     text is left, the message shows the payload. Only a payload without any field that the templates read gets the
+//     error ANOMALOUS_WEBHOOK_PAYLOAD. get reads a field for which the template has another text if it is missing.
 //   - A printed value is one line without links of its own. Texts of several lines pass through body, quote or fence.
 //   - Nothing in a payload can mention users. Only the function mention can.
 //   - A template runs at most [MaxSteps] steps and writes at most [MaxTextBytes] bytes.

@@ -18,19 +18,6 @@ const mark = "\uE000"
 // gap breaks up a sequence of characters that would have a meaning. It is a space without width.
 const gap = "\u200B"
 
-// printed returns a value as templates print it: one line, without the start of a link. It returns an error for values
-// that have no text, so that a payload without a field does not become a message with "null" in it.
-func printed(v any) (string, error) {
-	switch v := v.(type) {
-	case block:
-		return string(v), nil
-	case nil:
-		return "", &Anomaly{Reason: "a value that is printed is null"}
-	}
-	s, err := text(v)
-	return inline(s), err
-}
-
 // text returns a value as text: strings as they are, numbers as they are spelled. It returns an *Anomaly for maps,
 // lists and null.
 func text(v any) (string, error) {
@@ -65,7 +52,7 @@ var (
 func finish(s string) string {
 	s = strings.TrimRight(strings.TrimLeft(s, "\n"), " \n\t")
 	s = mentionStart.ReplaceAllString(s, "@"+gap+"$1")
-	s = strings.ReplaceAll(s, mark, "")
+	s = strings.NewReplacer(mark, "", gone, "").Replace(s)
 	if slashCommand.MatchString(s) {
 		s = gap + s
 	}

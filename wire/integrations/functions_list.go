@@ -3,7 +3,6 @@ package integrations
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 )
@@ -22,7 +21,7 @@ func (e *execution) listOf(v any) ([]any, error) {
 		}
 		return out, e.spend(1 + len(v))
 	}
-	return nil, &Anomaly{Reason: fmt.Sprintf("a list is %T", v)}
+	return nil, e.absent("a list is %T", v)
 }
 
 func dict(pairs ...any) (map[string]any, error) {
@@ -70,7 +69,7 @@ func (e *execution) nth(list any, i int) (any, error) {
 func (e *execution) keys(v any) ([]any, error) {
 	m, ok := v.(map[string]any)
 	if !ok {
-		return nil, &Anomaly{Reason: fmt.Sprintf("a map is %T", v)}
+		return nil, e.absent("a map is %T", v)
 	}
 	out := make([]any, 0, len(m))
 	for _, k := range slices.Sorted(maps.Keys(m)) {
@@ -128,8 +127,10 @@ func (e *execution) alertGroups(name string, alerts any) ([]any, error) {
 		key := "unknown"
 		for _, from := range []any{annotations, labels} {
 			if m, ok := from.(map[string]any); ok && m[name] != nil {
-				key, err = e.textOf(m[name])
-				break
+				if s, notText := text(m[name]); notText == nil && s != "" {
+					key = s
+					break
+				}
 			}
 		}
 		named = append(named, map[string]any{"key": key, "alert": in[i]})

@@ -11,11 +11,23 @@ import (
 func (e *execution) ordered(a, b any, want, or int) (bool, error) {
 	x, err := e.number(a)
 	if err != nil {
-		return false, err
+		return false, e.absent("%v", err)
 	}
 	y, err := e.number(b)
+	if err != nil {
+		return false, e.absent("%v", err)
+	}
 	c := cmp.Compare(x, y)
-	return c == want || c == or, err
+	return c == want || c == or, nil
+}
+
+// int returns the whole part of a number.
+func (e *execution) int(v any) (any, error) {
+	f, err := e.number(v)
+	if err != nil {
+		return gone, e.absent("%v", err)
+	}
+	return int64(f), nil
 }
 
 // number returns a value as a number. It returns an *Anomaly if it is none.
@@ -40,17 +52,23 @@ func (e *execution) arithmetic(f func(a, b float64) float64) func(a, b any) (jso
 	return func(a, b any) (json.Number, error) {
 		x, err := e.number(a)
 		if err != nil {
-			return "", err
+			return gone, e.absent("%v", err)
 		}
 		y, err := e.number(b)
-		return json.Number(formatNumber(f(x, y))), err
+		if err != nil {
+			return gone, e.absent("%v", err)
+		}
+		return json.Number(formatNumber(f(x, y))), nil
 	}
 }
 
 // round returns a number with a fixed count of digits after the point.
 func (e *execution) round(digits int, v any) (string, error) {
 	f, err := e.number(v)
-	return strconv.FormatFloat(f, 'f', min(max(digits, 0), 12), 64), err
+	if err != nil {
+		return gone, e.absent("%v", err)
+	}
+	return strconv.FormatFloat(f, 'f', min(max(digits, 0), 12), 64), nil
 }
 
 // timeLayouts are the forms of times in payloads besides numbers of seconds or milliseconds.
@@ -77,14 +95,14 @@ func (e *execution) time(layout string, v any) (string, error) {
 			return t.Format(layout), nil
 		}
 	}
-	return "", &Anomaly{Reason: "a time is " + strconv.Quote(truncate(s, 40, "..."))}
+	return s, e.absent("a time is %q", truncate(s, 40, "..."))
 }
 
 // newrelicTime formats a time in milliseconds as New Relic's readers expect it, with a zone of +00:00.
 func (e *execution) newrelicTime(v any) (string, error) {
 	s, err := e.textOf(v)
-	if err != nil {
-		return "", err
+	if err != nil || !strings.ContainsAny(s, "0123456789") {
+		return cmp.Or(s, gone), err
 	}
 	ms, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || ms < 0 || ms > maxMilliseconds {

@@ -13,7 +13,7 @@ import (
 // indented returns the JSON text of the request with line breaks, in the order and spelling of the payload.
 func (e *execution) indented() (block, error) {
 	var b bytes.Buffer
-	if json.Indent(&b, e.request.Body, "", "  ") != nil {
+	if json.Indent(&b, bytes.TrimPrefix(e.request.Body, byteOrderMark), "", "  ") != nil {
 		return "", errMalformed
 	}
 	return multiline(unfenced(b.String())), e.spend(1 + b.Len()/256)
@@ -85,6 +85,9 @@ func (e *execution) link(label, to any) (block, error) {
 	if err != nil {
 		return "", err
 	}
+	if strings.Contains(address, gone) {
+		return kept, nil
+	}
 	return "[" + kept + "](" + block(linkTarget(address)) + ")", nil
 }
 
@@ -117,10 +120,13 @@ func (e *execution) mention(name any) (block, error) {
 // plural returns "1 commit" or "3 commits" for plural .n "commit" "commits".
 func (e *execution) plural(v any, one, many string) (string, error) {
 	n, err := e.number(v)
+	if err != nil {
+		return gone + " " + many, e.absent("%v", err)
+	}
 	if n == 1 {
 		many = one
 	}
-	return formatNumber(n) + " " + many, err
+	return formatNumber(n) + " " + many, nil
 }
 
 func titled(s string) string {
@@ -164,7 +170,7 @@ func (e *execution) replace(old, with string, v any) (string, error) {
 
 func (e *execution) match(pattern string, v any) (bool, error) {
 	s, err := e.textOf(v)
-	return err == nil && e.program.patterns[pattern].MatchString(s), err
+	return err == nil && s != gone && e.program.patterns[pattern].MatchString(s), err
 }
 
 // find returns the first match and its groups as a list, or nil.
@@ -174,7 +180,7 @@ func (e *execution) find(pattern string, v any) (any, error) {
 		return nil, err
 	}
 	found := e.program.patterns[pattern].FindStringSubmatch(s)
-	if found == nil {
+	if found == nil || s == gone {
 		return nil, nil
 	}
 	out := make([]any, len(found))
@@ -219,7 +225,7 @@ func (e *execution) join(separator string, list any) (block, error) {
 	in, err := e.listOf(list)
 	parts := make([]string, len(in))
 	for i := 0; err == nil && i < len(in); i++ {
-		if parts[i], err = printed(in[i]); err == nil {
+		if parts[i], err = e.printed(in[i]); err == nil {
 			err = e.spend(1 + len(parts[i])/256)
 		}
 	}
@@ -242,7 +248,7 @@ func (e *execution) sentence(longEnd string) func(list any) (block, error) {
 		if err != nil {
 			return "", err
 		}
-		last, err := printed(in[len(in)-1])
+		last, err := e.printed(in[len(in)-1])
 		return start + end + block(last), err
 	}
 }
@@ -281,7 +287,7 @@ func (e *execution) fieldText(v any) (block, error) {
 // every name. It is made for the parameter branches.
 func (e *execution) wanted(list string, v any) (bool, error) {
 	name, err := e.textOf(v)
-	if err != nil || strings.TrimSpace(list) == "" {
+	if err != nil || strings.TrimSpace(list) == "" || name == "" || name == gone {
 		return err == nil, err
 	}
 	if len(list) > 4096 {

@@ -16,7 +16,7 @@ func (e *execution) entries(v any) ([]any, error) {
 		if v == nil {
 			return nil, nil
 		}
-		return nil, &Anomaly{Reason: "a map is expected"}
+		return nil, e.absent("a map is %T", v)
 	}
 	if e.orders == nil {
 		e.orders = orders{}

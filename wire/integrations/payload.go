@@ -23,12 +23,16 @@ type Request struct {
 // maxDepth bounds the nesting of a payload. The deepest payload of a known service has 12 levels.
 const maxDepth = 64
 
+// byteOrderMark begins the texts of some programs on Windows.
+var byteOrderMark = []byte("\uFEFF")
+
 // errMalformed says that a body is not in the format of its service.
 var errMalformed = errors.New("malformed body")
 
 // decode returns the payload of a body in the format of the service: maps, lists, strings, numbers as they are
 // spelled, booleans and nil. It returns errMalformed, or a *Missing if there is no parameter with the JSON.
 func (s *Service) decode(r Request) (any, error) {
+	r.Body = bytes.TrimPrefix(r.Body, byteOrderMark)
 	switch s.Body {
 	case bodyText:
 		return strings.ToValidUTF8(string(r.Body), "\uFFFD"), nil
@@ -56,6 +60,7 @@ func (s *Service) decode(r Request) (any, error) {
 
 // decodeJSON decodes one JSON value. Numbers keep their spelling.
 func decodeJSON(body []byte) (any, error) {
+	body = bytes.TrimPrefix(body, byteOrderMark)
 	if !utf8.Valid(body) || tooDeep(body) {
 		return nil, errMalformed
 	}

@@ -51,6 +51,8 @@ type Service struct {
 	Identify string            `toml:"identify"` // "true" if the answer contains the name and address of the bot
 	Invalid  string            `toml:"invalid"`  // the error for a body in a wrong format, instead of "Malformed JSON"
 	Events   []event           `toml:"events"`
+	// Fields are names in payloads that no template reads. A payload with only these is the service's too.
+	Fields []string `toml:"fields"`
 
 	program *program
 	byName  map[string]int // index into Events
@@ -96,7 +98,10 @@ type Message struct{ Topic, Text string }
 var errSkipped = errors.New("skipped")
 
 // Anomaly says that a payload is not as the service's payloads are.
-type Anomaly struct{ Service, Reason string }
+type Anomaly struct {
+	Service, Reason string
+	Foreign         bool // the payload is not the service's at all
+}
 
 func (a *Anomaly) Error() string { return a.Service + ": the payload does not fit: " + a.Reason }
 
@@ -129,6 +134,9 @@ func (m *MissingHeader) Error() string { return "the header " + m.Header + " is 
 func (s *Service) compile(shared *program) error {
 	s.program = shared.clone()
 	s.byName = map[string]int{}
+	for _, name := range s.Fields {
+		s.program.read[name] = true
+	}
 	add := func(name, text string) error {
 		if strings.TrimSpace(text) == "" {
 			return nil
@@ -204,6 +212,8 @@ type Result struct {
 	Messages []Message
 	Answer   map[string]string
 	Identify bool // the answer contains the name and address of the bot
+	filtered bool // the filter did not want the event
+	empty    bool // the text of a message was empty
 }
 
 // Handle turns a request into messages. No message and no error means that the event is not worth one. It returns a
@@ -217,9 +227,18 @@ func (s *Service) Handle(r Request, filter Filter) (Result, error) {
 	if err != nil {
 		return out, s.explain(err)
 	}
+	return s.respond(root, r, filter)
+}
+
+// respond turns a decoded payload into messages.
+func (s *Service) respond(root any, r Request, filter Filter) (Result, error) {
 	i := s.program.take(root, r)
 	defer s.program.give(i)
-	out, err = s.handle(i, root, filter)
+	out, err := s.handle(i, root, filter)
+	lost := err == nil && out.empty && len(out.Messages) == 0
+	if (lost || doesNotFit(err)) && s.recognizes(root) {
+		out, err = s.handleOptional(i, root, filter)
+	}
 	if err != nil {
 		return Result{Event: out.Event, Answer: out.Answer}, s.explain(err)
 	}
@@ -247,7 +266,7 @@ func (s *Service) explain(err error) error {
 	case errors.As(err, &missing):
 		return missing
 	case errors.As(err, &anomaly):
-		return &Anomaly{Service: s.Name, Reason: anomaly.Reason}
+		return &Anomaly{Service: s.Name, Reason: anomaly.Reason, Foreign: anomaly.Foreign}
 	case errors.As(err, &exec):
 		return &Anomaly{Service: s.Name, Reason: exec.Error()}
 	}
@@ -259,7 +278,7 @@ func (s *Service) handle(i *instance, root any, filter Filter) (out Result, err 
 		if out.Event, err = i.render("service event", root); err != nil {
 			return out, err
 		}
-		out.Event = strings.TrimSpace(out.Event)
+		out.Event = strings.TrimSpace(strings.ReplaceAll(out.Event, gone, ""))
 	}
 	if s.Identify != "" {
 		yes, err := i.render("service identify", root)
@@ -293,6 +312,7 @@ func (s *Service) handle(i *instance, root any, filter Filter) (out Result, err 
 	}
 	e := &s.Events[at]
 	if len(s.EventTypes) > 0 && !filter.wants(cmp.Or(e.Type, out.Event)) {
+		out.filtered = true
 		return out, nil
 	}
 	dots := []any{root}
@@ -303,9 +323,12 @@ func (s *Service) handle(i *instance, root any, filter Filter) (out Result, err 
 		if dots, err = i.run.listOf(i.run.captured); err != nil {
 			return out, err
 		}
+		out.empty = len(dots) == 0
 	}
 	for _, dot := range dots {
 		m, send, err := s.message(i, at, dot)
+		out.empty = out.empty || send && m.Text == ""
+		send = send && m.Text != ""
 		if err != nil && !(errors.Is(err, errSkipped) && e.Each != "") {
 			return out, err
 		}
@@ -340,12 +363,15 @@ func (s *Service) message(i *instance, at int, dot any) (m Message, send bool, e
 	if m.Topic, err = i.render(topic, dot); err != nil {
 		return m, false, err
 	}
-	m.Topic = truncate(strings.TrimSpace(inline(plainTopic(m.Topic))), MaxTopic, "...")
+	m.Topic = s.topicOf(m.Topic)
+	if strings.Contains(m.Text, gone) {
+		m.Text = withoutGone(m.Text)
+	}
 	m.Text = finish(m.Text)
 	if utf8.RuneCountInString(m.Text) > MaxText {
 		m.Text = truncate(m.Text, MaxText, "\n[message truncated]")
 	}
-	return m, m.Text != "", nil
+	return m, true, nil
 }
 
 // plainTopic removes the characters of a topic that are there for Markdown only.

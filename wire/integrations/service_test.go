@@ -90,25 +90,28 @@ func TestPayloadsThatDoNotFit(t *testing.T) {
 	s := service(t, "{{.a.b}}", "")
 	deep := strings.Repeat(`{"a":`, 1000) + "1" + strings.Repeat("}", 1000)
 	for body, want := range map[string]any{
-		"":                   new(*Malformed),
-		"{":                  new(*Malformed),
-		"{} {}":              new(*Malformed),
-		"\xff":               new(*Malformed),
-		"{\"a\": \"\xff\"}":  new(*Malformed),
-		deep:                 new(*Malformed),
-		"[]":                 new(*Anomaly),
-		"null":               new(*Anomaly),
-		"7":                  new(*Anomaly),
-		`"x"`:                new(*Anomaly),
-		"{}":                 new(*Anomaly),
-		`{"a": null}`:        new(*Anomaly),
-		`{"a": 7}`:           new(*Anomaly),
-		`{"a": {"b": null}}`: new(*Anomaly),
-		`{"a": {"b": {}}}`:   new(*Anomaly),
+		"":                  new(*Malformed),
+		"{":                 new(*Malformed),
+		"{} {}":             new(*Malformed),
+		"\xff":              new(*Malformed),
+		"{\"a\": \"\xff\"}": new(*Malformed),
+		deep:                new(*Malformed),
+		"[]":                new(*Anomaly),
+		"null":              new(*Anomaly),
+		"7":                 new(*Anomaly),
+		`"x"`:               new(*Anomaly),
+		"{}":                new(*Anomaly),
+		`{"c": {"b": "x"}}`: new(*Anomaly),
 	} {
 		_, err := s.Handle(request(body), Filter{})
 		if err == nil || !errors.As(err, want) {
 			t.Errorf("%.40q: %v, expected %T", body, err, want)
+		}
+	}
+	// A payload with a field of the service is never refused.
+	for _, body := range []string{`{"a": null}`, `{"a": 7}`, `{"a": {"b": null}}`, `{"a": {"b": {}}}`} {
+		if got := textOf(t, s, body); !strings.Contains(got, `"a":`) {
+			t.Errorf("%s became %q", body, got)
 		}
 	}
 	if got := textOf(t, s, `{"a": {"b": 1e400}}`); got != "1e400" {

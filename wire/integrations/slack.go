@@ -70,7 +70,7 @@ func slackText(v any) string {
 func (e *execution) slackMessage(v any) (block, error) {
 	m, ok := v.(map[string]any)
 	if !ok {
-		return "", &Anomaly{Reason: "the message is no object"}
+		return "", &Anomaly{Reason: "the message is no object", Foreign: true}
 	}
 	if text, ok := m["text"]; ok && text != nil {
 		if _, ok := text.(string); !ok {
@@ -172,6 +172,11 @@ func (e *execution) slackBlocks(v any) ([]string, error) {
 // slackBlock returns the texts of a block. Buttons and inputs are left out.
 func (e *execution) slackBlock(b map[string]any) (parts []string, err error) {
 	switch b["type"] {
+	case "markdown":
+		text, _ := b["text"].(string)
+		parts = append(parts, string(multiline(text)))
+	case "rich_text":
+		parts = append(parts, slackRichText(b["elements"]))
 	case "header":
 		parts = append(parts, "## "+inline(slackTextOf(b["text"])))
 	case "divider":

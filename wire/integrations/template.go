@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"regexp"
+	"strconv"
+	"strings"
 	"sync"
 	"text/template"
 	"text/template/parse"
@@ -32,6 +34,7 @@ var errSteps = fmt.Errorf("more than %d steps", MaxSteps)
 type program struct {
 	set      *template.Template
 	patterns map[string]*regexp.Regexp
+	read     map[string]bool      // the names of fields that templates read
 	done     map[*parse.Tree]bool // the trees that the rewriter has changed
 	idle     sync.Pool            // of *instance
 }
@@ -44,14 +47,15 @@ type instance struct {
 
 // newProgram returns an empty program.
 func newProgram() *program {
-	p := &program{patterns: map[string]*regexp.Regexp{}, done: map[*parse.Tree]bool{}}
+	p := &program{patterns: map[string]*regexp.Regexp{}, read: map[string]bool{}, done: map[*parse.Tree]bool{}}
 	p.set = template.New("").Option("missingkey=error").Funcs((&execution{program: p}).functions())
 	return p
 }
 
 // clone returns a program with the same templates, to which others can be added. The templates are not parsed again.
 func (p *program) clone() *program {
-	return &program{set: p.cloneSet(), patterns: maps.Clone(p.patterns), done: maps.Clone(p.done)}
+	return &program{set: p.cloneSet(), patterns: maps.Clone(p.patterns), read: maps.Clone(p.read),
+		done: maps.Clone(p.done)}
 }
 
 func (p *program) cloneSet() *template.Template {
@@ -111,7 +115,8 @@ func (p *program) take(root any, r Request) *instance {
 		run := &execution{program: p}
 		i = &instance{set: p.cloneSet().Funcs(run.functions()), run: run}
 	}
-	i.run.root, i.run.request, i.run.steps, i.run.captured, i.run.orders = root, r, 0, nil, nil
+	i.run.root, i.run.request = root, r
+	i.run.restart(false)
 	return i
 }
 
@@ -141,8 +146,8 @@ func (w *limitedWriter) Write(p []byte) (int, error) {
 	return w.Buffer.Write(p)
 }
 
-// rewriter changes the tree of a template: values are printed through "printed", and loops and called templates begin
-// with "step". Regular expressions are compiled.
+// rewriter changes the tree of a template: fields are read through "field", values are printed through "printed", lists
+// of loops pass through "ranged", and loops and called templates begin with "step". Regular expressions are compiled.
 type rewriter struct {
 	program *program
 	tree    *parse.Tree
@@ -166,6 +171,7 @@ func (r *rewriter) list(l *parse.ListNode) {
 			r.branch(&n.BranchNode)
 		case *parse.RangeNode:
 			r.branch(&n.BranchNode)
+			n.Pipe.Cmds = append(n.Pipe.Cmds, r.call("ranged", n.Pos))
 			r.count(n.List)
 		case *parse.TemplateNode:
 			r.pipe(n.Pipe)
@@ -179,17 +185,16 @@ func (r *rewriter) branch(b *parse.BranchNode) {
 	r.list(b.ElseList)
 }
 
-// pipe compiles the regular expressions in a pipeline.
+// pipe replaces the fields in a pipeline and compiles its regular expressions.
 func (r *rewriter) pipe(p *parse.PipeNode) {
 	if p == nil {
 		return
 	}
 	for _, cmd := range p.Cmds {
-		for _, arg := range cmd.Args {
-			if inner, ok := arg.(*parse.PipeNode); ok {
-				r.pipe(inner)
-			}
+		for i, arg := range cmd.Args {
+			cmd.Args[i] = r.field(arg)
 		}
+		r.notePath(cmd)
 		name, ok := cmd.Args[0].(*parse.IdentifierNode)
 		if !ok || !takesPattern[name.Ident] {
 			continue
@@ -209,6 +214,49 @@ func (r *rewriter) pipe(p *parse.PipeNode) {
 			continue
 		}
 		r.program.patterns[pattern.Text] = re
+	}
+}
+
+// field returns the call of "field" that replaces a field of the dot, of a variable or of a pipeline. Other nodes are
+// returned as they are, after their own fields were replaced.
+func (r *rewriter) field(n parse.Node) parse.Node {
+	var of parse.Node
+	var path []string
+	switch n := n.(type) {
+	case *parse.PipeNode:
+		r.pipe(n)
+		return n
+	case *parse.FieldNode:
+		of, path = &parse.DotNode{NodeType: parse.NodeDot, Pos: n.Pos}, n.Ident
+	case *parse.VariableNode:
+		if len(n.Ident) == 1 {
+			return n
+		}
+		of = &parse.VariableNode{NodeType: parse.NodeVariable, Pos: n.Pos, Ident: n.Ident[:1]}
+		path = n.Ident[1:]
+	case *parse.ChainNode:
+		of, path = r.field(n.Node), n.Field
+	default:
+		return n
+	}
+	for _, name := range path {
+		r.program.read[name] = true
+	}
+	at := strings.Join(path, ".")
+	cmd := r.call("field", n.Position())
+	cmd.Args = append(cmd.Args, of,
+		&parse.StringNode{NodeType: parse.NodeString, Pos: n.Position(), Quoted: strconv.Quote(at), Text: at})
+	return &parse.PipeNode{NodeType: parse.NodePipe, Pos: n.Position(), Line: 1, Cmds: []*parse.CommandNode{cmd}}
+}
+
+// notePath notes the names in the constant paths of a call, such as that of get, as read.
+func (r *rewriter) notePath(cmd *parse.CommandNode) {
+	for _, arg := range cmd.Args {
+		if s, ok := arg.(*parse.StringNode); ok {
+			for name := range strings.SplitSeq(s.Text, ".") {
+				r.program.read[name] = true
+			}
+		}
 	}
 }
 
