@@ -121,6 +121,7 @@ func (t *Turn) deleteMessages(messages []MessageID, reason ArchiveReason, by Use
 	for part := range slices.Chunk(messages, perGroup) {
 		groups = append(groups, ArchivedGroup{IDs: slices.Clone(part), Channel: channel, Topic: topic})
 	}
+	t.removeQuotes(messages)
 	slices.Reverse(groups) // newest first
 	for part := range slices.Chunk(groups, max(1, maxHiddenPerFact/perGroup)) {
 		t.archiveMessages(part, reason, by)

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"parley/actors/realm/ids"
 )
 
 // Limits of reminders. The length of the note is sent to clients; the number bounds the memory used by one user's
@@ -89,7 +91,7 @@ func (t *Turn) reminderText(me *User, i MessageInfo, note, text string) string {
 	var b strings.Builder
 	b.WriteString("You asked to be reminded of " + t.messageLink(me, i) + ".")
 	if note != "" {
-		b.WriteString(" Your note:\n\n" + QuoteBlock(note))
+		b.WriteString(reminderNote + QuoteBlock(note))
 	}
 	b.WriteString("\n\n" + t.SilentMention(i.Sender.ID))
 	switch t.extraOrEmpty(i.ID).Widget {
@@ -101,6 +103,47 @@ func (t *Turn) reminderText(me *User, i MessageInfo, note, text string) string {
 		b.WriteString(" wrote:\n\n" + QuoteBlock(text))
 	}
 	return b.String()
+}
+
+// reminderNote is the text of a reminder before the quoted note.
+const reminderNote = " Your note:\n\n"
+
+// deletedReminder is the text, before the note, of the reminder of a message that was deleted since.
+const deletedReminder = "You asked to be reminded of a message that was deleted."
+
+// withoutQuote returns the text of a reminder without the message and its link. The note remains.
+func (x *Reminder) withoutQuote() string {
+	// The link before the note has no line break. A quoted message can contain anything, also this text.
+	link, rest, found := strings.Cut(x.Body.Text, "."+reminderNote)
+	if !found || strings.Contains(link, "\n") {
+		return deletedReminder
+	}
+	fence, note, _ := strings.Cut(rest, " quote\n")
+	note, _, found = strings.Cut(note, "\n"+fence+"\n")
+	if !found {
+		return deletedReminder
+	}
+	return deletedReminder + reminderNote + fence + " quote\n" + note + "\n" + fence
+}
+
+// removeQuotes replaces the reminders of messages that are about to be deleted, or are deleted: their texts quote the
+// messages. The users keep their notes and times. Clients get the removal and the addition of a reminder with the same
+// id.
+func (t *Turn) removeQuotes(messages []MessageID) {
+	var quoting ids.Set
+	for _, id := range messages {
+		quoting.Union(findSet(t.index.remindersOf, id))
+	}
+	for _, id := range ids.IDs[int64](quoting) {
+		x := *t.small.reminders.must(id)
+		text := x.withoutQuote()
+		if x.Body.Text == text {
+			continue
+		}
+		x.Body, _ = t.Render(text)
+		t.Record(&ReminderGone{x.User, x.ID})
+		t.Record(&ReminderAdded{x})
+	}
 }
 
 // messageLink returns a Markdown link to a message, for a user who may read it.
@@ -135,6 +178,7 @@ func (f *ReminderAdded) apply(r *Realm) {
 	x := f.Reminder
 	r.reserveID("reminder", x.ID)
 	r.small.reminders.put(x.ID, &x)
+	openSet(r.index.remindersOf, x.Message).Add(x.ID)
 }
 
 func (f *ReminderAdded) notices(r *Realm) []Notice {
@@ -161,9 +205,19 @@ type ReminderGone struct {
 func (*ReminderGone) keepsMarkdownConfig() {}
 func (*ReminderGone) EventType() string    { return "reminders" }
 
-func (f *ReminderGone) apply(r *Realm) { r.small.reminders.remove(f.ID) }
+func (f *ReminderGone) apply(r *Realm) { r.removeReminder(f.ID) }
 func (f *ReminderGone) notices(r *Realm) []Notice {
 	return []Notice{{To: r.usersAudience(f.User), Event: f}}
+}
+
+// removeReminder removes an existing reminder.
+func (r *Realm) removeReminder(id int64) {
+	message := r.small.reminders.must(id).Message
+	s := r.index.remindersOf[message]
+	if s.Remove(id); s.Empty() {
+		delete(r.index.remindersOf, message)
+	}
+	r.small.reminders.remove(id)
 }
 
 // remindersDue returns a turn that sends reminders whose time has come, or nil if there are none.

@@ -78,6 +78,7 @@ func (x *indexes) derived() map[string]any {
 		"bySender": x.bySender, "directMessages": x.directMessages, "mentioned": x.mentioned, "bulkMentions": mentions,
 		"alerted": x.alerted, "channelWildcards": x.channelWildcards,
 		"links": x.links, "images": x.images, "attachments": x.attachments, "reacted": x.reacted,
+		"remindersOf":  x.remindersOf,
 		"uploadByPath": x.uploadByPath, "uploadsWithHash": x.uploadsWithHash,
 		"messagesWithFile": x.messagesWithFile, "uploadBytes": x.uploadBytes,
 		"clientIDs": x.clientIDs, "usersWithQueues": x.usersWithQueues, "queueCount": x.queueCount,

@@ -47,6 +47,7 @@ type indexes struct {
 	alerted                             map[UserID]*ids.Set
 	channelWildcards                    ids.Set // messages with a channel wildcard
 	links, images, attachments, reacted ids.Set
+	remindersOf                         map[MessageID]*ids.Set // reminders of each message
 
 	// Uploads.
 	uploadByPath     map[string]int64
@@ -77,8 +78,9 @@ func (x *indexes) init() {
 		conversationsOf:       map[UserID][]DirectConversationID{}, mailTokens: map[mailKey]string{},
 		bySender: map[UserID]*ids.Set{}, directMessages: map[UserID]*ids.Set{},
 		mentioned: map[UserID]*ids.Set{}, bulkMentions: bulkMentions{}, alerted: map[UserID]*ids.Set{},
-		uploadByPath: map[string]int64{}, uploadsWithHash: map[string]int{}, messagesWithFile: map[string]*ids.Set{},
-		clientIDs: map[string]ClientID{}, queueCount: map[UserID]int{}, allPublicQueues: map[UserID]int{},
+		remindersOf: map[MessageID]*ids.Set{}, uploadByPath: map[string]int64{}, uploadsWithHash: map[string]int{},
+		messagesWithFile: map[string]*ids.Set{},
+		clientIDs:        map[string]ClientID{}, queueCount: map[UserID]int{}, allPublicQueues: map[UserID]int{},
 	}
 }
 

@@ -171,6 +171,9 @@ func (n *smallTables) rebuildIndexes(r *Realm) {
 	n.drafts.rebuildIndex()
 	n.scheduled.rebuildIndex()
 	n.reminders.rebuildIndex()
+	for id, x := range n.reminders.all() {
+		openSet(r.index.remindersOf, x.Message).Add(id)
+	}
 	n.snippets.rebuildIndex()
 
 	// invitations, mail, push, exports

@@ -91,6 +91,7 @@ func (c EraseUser) Decide(t *Turn) (Done, error) {
 	} else {
 		t.endAccess(u)
 	}
+	t.dropEmailsOf(t.users.must(u.ID)) // before the name and the address are replaced
 	t.clearProfile(t.users.must(u.ID))
 	if s := t.StatusOf(u.ID); s.Text != "" || s.EmojiName != "" {
 		empty := ""
@@ -101,6 +102,33 @@ func (c EraseUser) Decide(t *Turn) (Done, error) {
 	t.startPurge(t.users.must(u.ID), DeactivationActions{Public: true, Private: true, Direct: true})
 	t.Record(f)
 	return Done{}, nil
+}
+
+// dropEmailsOf removes the waiting jobs of a person: all jobs for them, and all emails that have their address or name.
+// An email to another user that names the person, such as an invitation by them, is not sent.
+func (t *Turn) dropEmailsOf(u *User) {
+	var jobs []int64
+	for _, id := range t.small.outboxJobs.keys() {
+		if job := t.small.outboxJobs.must(id); job.User == u.ID || job.Letter != nil && job.Letter.concerns(u) {
+			jobs = append(jobs, id)
+		}
+	}
+	t.FinishOutboxJobs(jobs)
+}
+
+// concerns reports whether an email is for a user, or contains their address or name.
+func (e *Email) concerns(u *User) bool {
+	if a := e.Address; a != nil && a.User == u.ID {
+		return true
+	}
+	if c := e.Confirm; c != nil && (c.User == u.ID || strings.EqualFold(c.Email, u.Email)) {
+		return true
+	}
+	if s := e.Unsubscribe; s != nil && s.User == u.ID {
+		return true
+	}
+	text := fold(strings.Join(append([]string{e.To, e.Subject}, e.Paragraphs...), "\n"))
+	return strings.Contains(text, fold(u.Email)) || strings.Contains(text, fold(u.Name))
 }
 
 // countErasable counts the objects of a person that an erasure removes at once.
@@ -158,7 +186,9 @@ func (r *Realm) erasePersonalRows(u UserID) {
 	n := &r.small
 	eraseOwned(&n.drafts, u)
 	eraseOwned(&n.scheduled, u)
-	eraseOwned(&n.reminders, u)
+	for _, x := range n.reminders.list(u) {
+		r.removeReminder(x.ID)
+	}
 	eraseOwned(&n.snippets, u)
 	r.unindexAlertWords(u)
 	n.alertWords.remove(u)
