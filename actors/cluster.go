@@ -127,7 +127,6 @@ func (srv *Server) openStandby(id realm.ID) error {
 	a.journalBytes = int64(l.realm.Seq()-l.rowsSeq) * replayedBytes
 	a.noSnapshotBefore = srv.elapsed() + snapshotDelay
 	srv.search.Attach(id, a.durable, l.rowsSeq, srv.searchTextReader(id))
-	l.presence.Continue()
 	srv.startRealm(a, l.presence)
 	a.handle.setClosed(srv, a.realm.Closed())
 	srv.accounts.addRealm(a.realm)

@@ -40,8 +40,8 @@ type (
 		stop     bool
 	}
 	restorePresence struct{ rows []presence.Row }
-	// presenceOwned says that this core has become the owner.
-	presenceOwned struct{}
+	// presenceOwned says that this core has become the owner in an epoch.
+	presenceOwned struct{ epoch uint64 }
 )
 
 // presenceFollower is a replica that gets all changed rows.
@@ -105,7 +105,7 @@ func (p *presenceActor) Receive(c actor.Context) {
 	case restorePresence:
 		p.restore(m.rows)
 	case presenceOwned:
-		p.table.Continue()
+		p.table.BeginEpoch(m.epoch)
 	case *presenceSince:
 		m.reply <- p.addUnconfirmed(p.table.ChangedSince(m.update, m.oldest), m.oldest)
 	case *presenceOf:

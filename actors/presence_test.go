@@ -2,11 +2,14 @@ package actors
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"parley/actors/presence"
+	"parley/actors/realm"
 )
 
 // A crash loses at most the presence of the last half minute, although presence is in no fact.
@@ -30,6 +33,69 @@ func TestPresenceSurvivesACrash(t *testing.T) {
 		closeServer(t, after)
 		closeServer(t, srv)
 	})
+}
+
+// An update id is never given twice, however often the server is killed before it stores presence. Otherwise a client
+// that continues with its cursor would not get the presence of the users that are active after the kill.
+func TestPresenceUpdateIDsAreUniqueOverCrashes(t *testing.T) {
+	runSynctest(t, func(t *testing.T) {
+		d := &slowDisk{diskContents: newDiskContents()}
+		srv := openServer(t, d)
+		people := createOrganization(t, srv, "ann", "bo")
+		if err := srv.Save(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		cursor := int64(0)
+		for run := range 4 {
+			for _, u := range people {
+				cursor = expectNewUpdateID(t, srv, u, cursor, fmt.Sprintf("run %d", run))
+			}
+			d.crash()
+			closeServer(t, srv)
+			d = &slowDisk{diskContents: d.diskContents}
+			srv = openServer(t, d)
+		}
+		closeServer(t, srv)
+	})
+}
+
+// expectNewUpdateID reports a user as active and requires that a client with a cursor gets the user's row. It returns
+// the client's next cursor.
+func expectNewUpdateID(t *testing.T, srv *Server, u realm.UserID, cursor int64, what string) int64 {
+	t.Helper()
+	row, _ := srv.ReportPresence(1, u, true)
+	if row.Update <= cursor {
+		t.Errorf("%s: update id %d after %d", what, row.Update, cursor)
+	}
+	changed := srv.PresenceSince(1, cursor, 0)
+	if !slices.Contains(changed, row) {
+		t.Errorf("%s: a client with cursor %d gets %v, without %v", what, cursor, changed, row)
+	}
+	return row.Update
+}
+
+// In a cluster it is the same over changes of the leader, also if no leader has sent its presence to the next one.
+func TestPresenceUpdateIDsAreUniqueOverLeaders(t *testing.T) {
+	all := newCores(t, "a", "b", "c")
+	people := all.found("ann", "bo")
+	cursor := int64(0)
+	for run := range 4 {
+		leader := all.leader()
+		all.wait("own the organization", func() bool { return leader.srv.Owns(1) })
+		row, _ := leader.srv.ReportPresence(1, people[0], run%2 == 0) // it may be too soon to change anything
+		cursor = max(cursor, row.Update)
+		hidden := leader.srv.HidePresence(1, people[1])
+		if hidden.Update <= cursor {
+			t.Errorf("leader %d: update id %d after %d", run, hidden.Update, cursor)
+		}
+		cursor = hidden.Update
+		to := all.standby()
+		all.wait("open the organization", func() bool { return to.srv.find(1) != nil })
+		if err := leader.node.MoveLeader(to.name); err != nil {
+			t.Fatal(err)
+		}
+		all.wait("lead", func() bool { return to.srv.Owns(1) })
+	}
 }
 
 // A snapshot has newer presence than the rows that are being stored when it begins, so it is written after them.

@@ -59,7 +59,7 @@ func (srv *Server) openRealm(id realm.ID, before *loadedRealm) error {
 		return fmt.Errorf("replay realm %d: reached number %d of %d", id, a.durable, last)
 	}
 	srv.search.Attach(id, last, rows, srv.searchTextReader(id))
-	l.presence.Continue()
+	l.presence.BeginEpoch(epoch)
 	srv.startRealm(a, l.presence)
 	if a.realm.Founded() {
 		a.handle.setClosed(srv, a.realm.Closed())
@@ -95,7 +95,9 @@ func (srv *Server) CreateRealm(stringID, name string) (realm.ID, error) {
 	a := &realmActor{replicaClients: newReplicaClients(srv, realm.New(id), 0), epoch: claimed.Epoch,
 		lastSnapshot: srv.now(), mailboxSlots: make(chan struct{}, maxQueuedBatches)}
 	srv.search.Attach(id, 0, 0, srv.searchTextReader(id))
-	srv.startRealm(a, presence.New())
+	table := presence.New()
+	table.BeginEpoch(claimed.Epoch)
+	srv.startRealm(a, table)
 	for _, k := range a.handle.sessionActors { // session actors without users must report acknowledgements too
 		srv.runtime.send(k, &restoreQueues{realm: a.handle})
 	}

@@ -121,7 +121,7 @@ func (a *realmActor) becomeOwner() {
 			a.sendInOrder(k, evictQueues{realm: a.realm.ID(), seq: seq})
 		}
 	}
-	a.srv.runtime.send(a.handle.presence, presenceOwned{})
+	a.srv.runtime.send(a.handle.presence, presenceOwned{a.epoch})
 	a.srv.setOwned(a.handle, true)
 	a.srv.log.Debug("this node owns the organization", "realm", a.realm.ID(), "epoch", a.epoch,
 		"facts", uint64(a.durable), "queues", len(queues), "events", len(publications))

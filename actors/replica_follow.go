@@ -122,7 +122,6 @@ func (srv *Server) OpenReplica(id realm.ID, o ReplicaOptions) error {
 		replicaClients: newReplicaClients(srv, r, r.Seq()), options: o,
 		mailboxSlots: make(chan struct{}, maxQueuedBatches),
 	}
-	table.Continue()
 	srv.search.Attach(id, r.Seq(), r.Seq(), srv.searchTextReader(id))
 	a.start(a, &realmHandle{source: o.Source, owner: &remoteOwner{o.Owner, o.Home}}, table)
 	a.handle.setClosed(srv, r.Closed())

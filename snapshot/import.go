@@ -3,6 +3,7 @@ package snapshot
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -10,6 +11,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"slices"
 
 	"parley/actors/presence"
 	"parley/actors/realm"
@@ -79,6 +81,7 @@ func ReadExport(
 		return nil, fmt.Errorf("the rows differ from the exported ones: digest %x instead of %s",
 			digest.Sum[:], x.Head.Digest)
 	}
+	slices.SortFunc(x.presenceRows, func(a, b presence.Row) int { return cmp.Compare(a.Update, b.Update) })
 	x.Realm.EachRow(func(_ uint16, _, row any) {
 		for _, f := range realm.RowFiles(row) {
 			if n := names[[2]string{f.Kind, *f.Name}]; n != "" {
@@ -248,7 +251,8 @@ func (x *Imported) Install(d RowWriter, id realm.ID, epoch uint64) error {
 			}
 		}
 		x.Realm.EachRow(func(table uint16, key, row any) { put(d.EncodeRow(table, key, row)) })
-		for _, p := range x.presenceRows {
+		for i, p := range x.presenceRows {
+			p.Update = int64(i + 1) // an update id of the other server may be above those of this one's epochs
 			put(d.EncodeRow(realm.PresenceTable, int64(p.User), &p))
 		}
 		for _, t := range x.Unacked {

@@ -16,6 +16,9 @@ const (
 	LegacyOffset  = 70   // in the old format, activity so long before the last contact counts as active
 	hideSeconds   = 265  // Hide sets the times of a user back by so long
 	lostUpdates   = 1000 // update ids, beyond two for each user, that a crash may lose: of new users, and of Hide
+	// epochBits is the number of bits of an update id below the epoch: 100,000 users report 2^32 times in 30 days. The
+	// protocol's numbers have 53 bits, so there are ids for 2 million epochs.
+	epochBits = 32
 	// MaxAudience is the number of connected users above which no user is notified: their clients poll presence.
 	MaxAudience = 100
 	// DefaultHistoryDays is how old presence may be to be returned, unless the client asks for less or more.
@@ -176,7 +179,13 @@ func (t *Table) Copy(r Row) {
 	t.dirty[r.User] = true
 }
 
-// Continue skips update ids. It is called when every stored row is restored, and when this node becomes the owner. A
-// crash may have lost update ids that clients have seen, and clients would miss rows that get these ids again. So the
-// next ids are above them: in the time that a crash can lose, each client reports about once.
-func (t *Table) Continue() { t.counter += 2*int64(len(t.rows)) + lostUpdates }
+// BeginEpoch skips update ids. It must be called when this node has become the owner of the organization in an epoch,
+// and every stored row is restored. Earlier owners may have given update ids that are in no stored row, and clients
+// that have seen them would miss rows that get these ids again. So an id begins with the epoch, which is on disk before
+// the first id of the epoch is given, and in a cluster in the replicated log.
+//
+// An owner that gives more than 2^epochBits ids continues in the range of the next epoch. Then BeginEpoch skips the ids
+// that a crash can lose: of about half a minute, in which each client reports about once.
+func (t *Table) BeginEpoch(epoch uint64) {
+	t.counter = max(t.counter+2*int64(len(t.rows))+lostUpdates, int64(epoch)<<epochBits)
+}
