@@ -29,23 +29,27 @@ export function NewChannelForm() {
   const [error, setError] = useState("");
   const [busy, setBusy] = useState(false);
   const [users, setUsers] = useState([me.user_id]);
+  const [texts, setTexts] = useState({ name: "", description: "" });
+  const [chosen, setChosen] = useState<NewChannel["privacy"] | null>(null); // else the first that is shown
+  const [announce, setAnnounce] = useState(false);
+  const [isDefault, setIsDefault] = useState(false);
   const [more, setMore] = useState<Record<string, unknown>>({});
   const change = (name: string) => (value: unknown) => {
     setMore((now) => ({ ...now, [name]: value }));
     return Promise.resolve();
   };
   const shown = privacies().filter((x) => x.shown);
+  const privacy = chosen ?? shown[0]?.value;
   const submit = (e: SubmitEvent): void => {
     e.preventDefault();
-    const data = new FormData(e.currentTarget as HTMLFormElement);
-    const name = String(data.get("name")).trim();
+    const name = texts.name.trim();
+    if (busy || !privacy) return;
     if ([...peek().channels.values()].some((c) => c.name.toLowerCase() === name.toLowerCase())) {
       return setError(t("A channel of this name exists."));
     }
     setBusy(true);
-    const privacy = data.get("privacy") as NewChannel["privacy"];
-    const params = { ...more, is_default_stream: data.has("default") || undefined };
-    createChannel({ name, description: String(data.get("description")), privacy, announce: data.has("announce"), users, params })
+    const params = { ...more, is_default_stream: isDefault || undefined };
+    createChannel({ name, description: texts.description, privacy, announce, users, params })
       .then(
         () => go("#channels/subscribed"),
         (err: unknown) => setError(errorText(err)),
@@ -53,20 +57,37 @@ export function NewChannelForm() {
       .finally(() => setBusy(false));
   };
   return (
-    <form class="dialog-text channel-form" onSubmit={submit}>
+    <form class="dialog-text channel-form" data-form="create-channel" onSubmit={submit}>
       <label class="field">
         <span class="field-label">{t("Name")}</span>
-        <input class="input" name="name" required autofocus maxLength={Number(realm.max_stream_name_length ?? 60)} onInput={() => setError("")} />
+        <input
+          class="input"
+          name="name"
+          required
+          autofocus
+          maxLength={Number(realm.max_stream_name_length ?? 60)}
+          value={texts.name}
+          onInput={(e) => {
+            setError("");
+            setTexts({ ...texts, name: e.currentTarget.value });
+          }}
+        />
       </label>
       <label class="field">
         <span class="field-label">{t("Description")}</span>
-        <input class="input" name="description" maxLength={Number(realm.max_stream_description_length ?? 1024)} />
+        <input
+          class="input"
+          name="description"
+          maxLength={Number(realm.max_stream_description_length ?? 1024)}
+          value={texts.description}
+          onInput={(e) => setTexts({ ...texts, description: e.currentTarget.value })}
+        />
       </label>
       <fieldset>
         <legend>{t("Access")}</legend>
-        {shown.map((x, i) => (
+        {shown.map((x) => (
           <label class="field switch" key={x.value}>
-            <input type="radio" name="privacy" value={x.value} defaultChecked={i === 0} />
+            <input type="radio" name="privacy" value={x.value} required checked={x.value === privacy} onChange={() => setChosen(x.value)} />
             <span class="grow">
               {x.label}
               <small>{x.help}</small>
@@ -82,12 +103,12 @@ export function NewChannelForm() {
         <summary>{t("More settings and permissions")}</summary>
         <Place values={more} change={change} />
         <label class="field switch">
-          <input type="checkbox" name="announce" />
+          <input type="checkbox" name="announce" checked={announce} onChange={(e) => setAnnounce(e.currentTarget.checked)} />
           <span class="grow">{t("Announce the channel")}</span>
         </label>
         {me.is_admin && (
           <label class="field switch">
-            <input type="checkbox" name="default" />
+            <input type="checkbox" name="default" checked={isDefault} onChange={(e) => setIsDefault(e.currentTarget.checked)} />
             <span class="grow">{t("New users are subscribed")}</span>
           </label>
         )}

@@ -78,6 +78,7 @@ function General({ channel: c }: { channel: Channel }) {
       </a>
       <Allowed when={may} reason={t("You cannot change this channel.")}>
         <SettingsForm
+          form="change-channel"
           button={t("Save")}
           keep
           fields={[
@@ -266,7 +267,7 @@ function Subscribers({ channel: c }: { channel: Channel }) {
   return (
     <>
       {mayAdd && !c.is_archived && (
-        <PersonForm title={t("Add subscribers")} button={t("Add")} without={members.ids} run={(user) => api.addSubscribers(c.name, [user])} />
+        <PersonForm form="add-subscriber" title={t("Add subscribers")} button={t("Add")} without={members.ids} run={(user) => api.addSubscribers(c.name, [user])} />
       )}
       <h4>{plural(members.ids.size, "{count} subscriber", "{count} subscribers")}</h4>
       <PeopleList

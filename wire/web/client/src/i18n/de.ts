@@ -138,6 +138,7 @@ export const texts: Record<string, string> = {
   "Choose at least one person.": "Wähle mindestens eine Person.",
   "Choose how a channel uses topics": "Festlegen, wie ein Kanal Themen benutzt",
   "Choose who deletes messages in a channel": "Festlegen, wer in einem Kanal Nachrichten löscht",
+  "Choose…": "Auswählen…",
   Chosen: "Ausgewählt",
   "Clear status": "Status löschen",
   Close: "Schließen",

@@ -44,6 +44,7 @@ function Move({ message: m }: { message: Message }) {
     <Dialog title={t("Move messages")}>
       <form
         class="dialog-text form"
+        data-form="move-messages"
         onSubmit={(e) => {
           e.preventDefault();
           send(save);

@@ -76,6 +76,7 @@ function NewGroup() {
   return (
     <div class="dialog-text">
       <SettingsForm
+        form="create-group"
         button={t("Create")}
         fields={[
           { name: "name", label: t("Name"), required: true },
@@ -126,7 +127,7 @@ function GroupPage({ group: g }: { group: UserGroup }) {
       )}
       {!g.is_system_group && <General group={g} />}
       {mayAdd && (
-        <PersonForm title={t("Add a member")} button={t("Add")} without={new Set(g.members)} run={(user) => api.changeMembers(g.id, { add: [user] })} />
+        <PersonForm form="add-group-member" title={t("Add a member")} button={t("Add")} without={new Set(g.members)} run={(user) => api.changeMembers(g.id, { add: [user] })} />
       )}
       <h4>{t("Members")}</h4>
       <PeopleList label={t("Members")} ids={g.members} action={t("Remove")} may={() => mayRemove} run={(user) => api.changeMembers(g.id, { delete: [user] })} />
@@ -145,6 +146,7 @@ function General({ group: g }: { group: UserGroup }) {
   return (
     <Allowed when={manage} reason={t("You cannot change this group.")}>
       <SettingsForm
+        form="change-group"
         button={t("Save")}
         keep
         disabled={g.deactivated}
@@ -190,6 +192,7 @@ function Subgroups({ group: g, may: mayChange }: { group: UserGroup; may: boolea
       </ul>
       {mayChange && (
         <SettingsForm
+          form="add-subgroup"
           title={t("Add a group")}
           button={t("Add group")}
           fields={[{ name: "group", label: t("Group"), kind: "choice", required: true, options: others.map((x) => ({ value: String(x.id), label: groupName(x) })) }]}

@@ -4,17 +4,19 @@ import { plural, t } from "../i18n/text.ts";
 import { attempt } from "../store/actions.ts";
 import { avatarOf, userName } from "../store/queries.ts";
 import { read } from "../store/store.ts";
+import type { FormName } from "../settings/form_names.ts";
 import { SettingsForm } from "../settings/forms.tsx";
 import { PersonName } from "./card.tsx";
 
 const maxShown = 100; // of a list: a search finds the others
 
 // PersonForm adds one of the active users that are not in a set.
-export function PersonForm(p: { title: string; button: string; without: Set<number>; run: (user: number) => Promise<unknown> }) {
+export function PersonForm(p: { form: FormName; title: string; button: string; without: Set<number>; run: (user: number) => Promise<unknown> }) {
   const others = [...read("users").values()].filter((u) => u.is_active && !u.is_system_bot && !p.without.has(u.user_id));
   others.sort((a, b) => a.full_name.localeCompare(b.full_name));
   return (
     <SettingsForm
+      form={p.form}
       title={p.title}
       button={p.button}
       disabled={others.length === 0}

@@ -52,6 +52,7 @@ function StatusDialog({ now }: { now: UserStatus }) {
     <Dialog title={t("Your status")}>
       <form
         class="dialog-text form"
+        data-form="status"
         onSubmit={(e) => {
           e.preventDefault();
           save(text, emoji);

@@ -8,6 +8,7 @@ import { placeName } from "../compose/compose.tsx";
 import { t } from "../i18n/text.ts";
 import { Content } from "../message/content.tsx";
 import { closeOverlay } from "../router.ts";
+import type { FormName } from "../settings/form_names.ts";
 import { attempt } from "../store/actions.ts";
 import { serverNow } from "../store/clock.ts";
 import { peek, read } from "../store/store.ts";
@@ -150,7 +151,7 @@ function nextMorning(days: number): Date {
   return d;
 }
 
-function TimeDialog(p: { title: string; button: string; note?: boolean; run: (at: number, note: string) => Promise<unknown> }) {
+function TimeDialog(p: { form: FormName; title: string; button: string; note?: boolean; run: (at: number, note: string) => Promise<unknown> }) {
   const [at, setAt] = useState(localTime(nextMorning(1)));
   const [note, setNote] = useState("");
   const choices: [string, Date][] = [
@@ -165,7 +166,7 @@ function TimeDialog(p: { title: string; button: string; note?: boolean; run: (at
   };
   return (
     <Dialog title={p.title}>
-      <form class="dialog-text channel-form" onSubmit={submit}>
+      <form class="dialog-text channel-form" data-form={p.form} onSubmit={submit}>
         <div class="time-choices">
           {choices.map(([label, time]) => (
             <button key={label} type="button" class="button small quiet" onClick={() => setAt(localTime(time))}>
@@ -200,7 +201,7 @@ export function ScheduleDialog({ to, content, sent }: { to: Destination; content
     notify(t("The message will be sent {time}.", { time: formatTime(at, "full") }));
     return true;
   };
-  return <TimeDialog title={t("Send later")} button={t("Schedule")} run={run} />;
+  return <TimeDialog form="send-later" title={t("Send later")} button={t("Schedule")} run={run} />;
 }
 
 export function RemindDialog({ message }: { message: Message }) {
@@ -209,5 +210,5 @@ export function RemindDialog({ message }: { message: Message }) {
     notify(t("You will be reminded {time}.", { time: formatTime(at, "full") }));
     return true;
   };
-  return <TimeDialog title={t("Remind me")} button={t("Remind me")} note run={run} />;
+  return <TimeDialog form="remind-me" title={t("Remind me")} button={t("Remind me")} note run={run} />;
 }

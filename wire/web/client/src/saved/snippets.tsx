@@ -67,6 +67,7 @@ function SnippetForm({ snippet: x, done }: { snippet: Snippet; done: () => void 
     <div class="dialog-text">
       <h3 class="settings-title">{x.id ? t("Edit snippet") : t("New snippet")}</h3>
       <SettingsForm
+        form="snippet"
         button={t("Save")}
         keep
         fields={[

@@ -22,6 +22,7 @@ export function Profile() {
       <img class="avatar large" src={avatarOf(user, true)} alt={t("Your picture")} width={64} height={64} />
       <Allowed when={me.is_admin || !realm.realm_name_changes_disabled} reason={t("Names cannot be changed here.")}>
         <SettingsForm
+          form="own-name"
           button={t("Save name")}
           keep
           fields={[{ name: "name", label: t("Full name"), value: me.full_name, required: true }]}
@@ -30,6 +31,7 @@ export function Profile() {
       </Allowed>
       <Allowed when={me.is_admin || !realm.realm_avatar_changes_disabled} reason={t("Pictures cannot be changed here.")}>
         <SettingsForm
+          form="own-picture"
           button={t("Upload picture")}
           fields={[{ name: "file", label: t("Picture"), kind: "file", accept: "image/*", required: true }]}
           run={(v) => api.uploadAvatar(v.file("file"))}
@@ -71,6 +73,7 @@ function OwnFields() {
     <>
       {list.length > 0 && (
         <SettingsForm
+          form="own-profile"
           title={t("Profile fields")}
           button={t("Save profile")}
           keep
@@ -109,6 +112,7 @@ export function Account() {
   return (
     <>
       <SettingsForm
+        form="change-address"
         title={t("Email address")}
         button={t("Change address")}
         done={t("Open the link in the email to the new address.")}
@@ -117,6 +121,7 @@ export function Account() {
         run={(v) => changeSetting({ email: v.text("email") })}
       />
       <SettingsForm
+        form="change-password"
         title={t("Password")}
         button={t("Change password")}
         fields={[
@@ -147,6 +152,7 @@ export function AlertWords() {
   return (
     <>
       <SettingsForm
+        form="add-alert-word"
         title={t("Add an alert word")}
         button={t("Add")}
         fields={[{ name: "word", label: t("Word"), required: true, help: t("Messages with it count like mentions.") }]}
@@ -172,6 +178,7 @@ export function MutedUsers() {
   return (
     <>
       <SettingsForm
+        form="mute-user"
         title={t("Mute a user")}
         button={t("Mute")}
         fields={[

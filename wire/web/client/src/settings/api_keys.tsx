@@ -22,6 +22,7 @@ export function ApiKeys() {
   return (
     <>
       <SettingsForm
+        form="show-key"
         title={t("API key")}
         button={t("Show key")}
         done={t("Keep it secret: it is as good as your password.")}
@@ -48,6 +49,7 @@ function MoreKeys() {
   return (
     <>
       <SettingsForm
+        form="add-key"
         title={t("Add a key for a program")}
         button={t("Add key")}
         done={t("The key is shown only now.")}

@@ -51,6 +51,7 @@ export function Bots() {
           </select>
         </label>
         <SettingsForm
+          form="add-bot"
           key={type}
           title={t("Add a bot")}
           button={t("Add bot")}
@@ -122,6 +123,7 @@ function BotDialog({ bot, done }: { bot: api.Bot; done: () => void }) {
     <Dialog title={bot.full_name}>
       <div class="dialog-text">
         <SettingsForm
+          form="change-bot"
           button={t("Save")}
           keep
           fields={fields}

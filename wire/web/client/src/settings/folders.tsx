@@ -23,6 +23,7 @@ export function Folders() {
   return (
     <Allowed when={read("me").is_admin} reason={t("Only administrators can change this.")}>
       <SettingsForm
+        form="add-folder"
         title={t("Add a folder")}
         button={t("Add")}
         fields={[
@@ -62,6 +63,7 @@ function FolderDialog({ folder: f }: { folder: ChannelFolder }) {
     <Dialog title={t("Edit folder")}>
       <div class="dialog-text">
         <SettingsForm
+          form="change-folder"
           button={t("Save")}
           fields={[
             { name: "name", label: t("Name"), value: f.name, required: true },

@@ -1,87 +1,64 @@
 // Forms and lists of the settings: a form that sends all of its fields at once, a table with actions, text to copy.
 import type { ComponentChildren } from "preact";
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { errorText } from "../api/client.ts";
 import { t } from "../i18n/text.ts";
 import { attempt } from "../store/actions.ts";
 import { Confirm, openDialog } from "../ui/dialogs.tsx";
 import { Icon, type IconName } from "../ui/icons.tsx";
 import { notify } from "../ui/notices.ts";
+import type { FormName } from "./form_names.ts";
+import { afterSuccess, Entered, optionsOf, valueOf, valuesOf, type Changes, type FormField, type Value } from "./form_state.ts";
 
-export interface FormField {
-  name: string;
-  label: string;
-  kind?: "text" | "password" | "email" | "url" | "number" | "date" | "area" | "file" | "check" | "choice";
-  options?: { value: string; label: string }[];
-  value?: string;
-  help?: string;
-  required?: boolean;
-  accept?: string; // of files
-}
+export { Entered, type FormField };
 
-// Entered are the values of a form. A box that is not checked is missing.
-export class Entered {
-  constructor(private readonly data: FormData) {}
-
-  text(name: string): string {
-    const v = this.data.get(name);
-    return typeof v === "string" ? v.trim() : "";
-  }
-
-  // secret returns a text with its spaces, for passwords.
-  secret(name: string): string {
-    return String(this.data.get(name) ?? "");
-  }
-
-  number(name: string): number {
-    return Number(this.text(name));
-  }
-
-  has(name: string): boolean {
-    return this.data.has(name);
-  }
-
-  all(name: string): string[] {
-    return this.data.getAll(name).map(String);
-  }
-
-  file(name: string): File {
-    return this.data.get(name) as File;
-  }
-}
-
-// SettingsForm sends its fields with run. A refusal is shown, and the values stay; otherwise it shows done.
+// SettingsForm sends its fields with run. A refusal is shown, and the values stay; otherwise it shows done, and the fields
+// have their defaults again.
 export function SettingsForm(p: {
+  form: FormName;
   title?: string;
   fields: FormField[];
   button: string;
   disabled?: boolean;
   keep?: boolean; // keep the values after success
-  children?: ComponentChildren;
   done?: string;
   run: (v: Entered) => Promise<unknown>;
 }) {
+  const [changes, setChanges] = useState<Changes>({});
+  const [sentForms, setSentForms] = useState(0);
   const [state, setState] = useState({ text: "", failed: false, busy: false });
+  const sending = useRef(false);
+  const fields = useRef(p.fields);
+  fields.current = p.fields;
   const submit = (e: SubmitEvent): void => {
     e.preventDefault();
-    const form = e.currentTarget as HTMLFormElement;
+    if (sending.current) return;
+    sending.current = true;
     setState({ text: "", failed: false, busy: true });
-    p.run(new Entered(new FormData(form))).then(
-      () => {
-        if (!p.keep) form.reset();
-        setState({ text: p.done ?? t("Saved"), failed: false, busy: false });
-      },
-      (err: unknown) => setState({ text: errorText(err), failed: true, busy: false }),
-    );
+    const sent = valuesOf(p.fields, changes);
+    p.run(new Entered(sent))
+      .then(
+        () => {
+          setChanges((now) => afterSuccess(fields.current, now, sent, p.keep ?? false));
+          setSentForms((n) => n + 1);
+          setState({ text: p.done ?? t("Saved"), failed: false, busy: false });
+        },
+        (err: unknown) => setState({ text: errorText(err), failed: true, busy: false }),
+      )
+      .finally(() => (sending.current = false));
   };
   return (
-    <form class="settings-form" onSubmit={submit} aria-label={p.title ?? p.button}>
+    <form class="settings-form" data-form={p.form} onSubmit={submit} aria-label={p.title ?? p.button}>
       {p.title && <h4>{p.title}</h4>}
       <fieldset disabled={p.disabled}>
         {p.fields.map((f) => (
-          <FormInput key={f.name} field={f} />
+          <FormInput
+            key={f.kind === "file" ? `${f.name} ${sentForms}` : f.name} // the file of an element cannot be set
+            field={f}
+            value={valueOf(f, changes)}
+            set={(value) => setChanges((now) => ({ ...now, [f.name]: { value } }))}
+          />
         ))}
-        {p.children}
         <button class="button" type="submit" disabled={state.busy}>
           {p.button}
         </button>
@@ -93,34 +70,59 @@ export function SettingsForm(p: {
   );
 }
 
-function FormInput({ field: f }: { field: FormField }) {
+function FormInput({ field: f, value, set }: { field: FormField; value: Value; set: (value: Value) => void }) {
   if (f.kind === "check") {
     return (
       <label class="field switch">
-        <input type="checkbox" name={f.name} value="true" defaultChecked={f.value === "true"} />
+        <input type="checkbox" name={f.name} checked={value === true} onChange={(e) => set(e.currentTarget.checked)} />
         <span class="grow">{f.label}</span>
       </label>
     );
   }
+  if (f.kind === "checks") return <Checks field={f} checked={value as string[]} set={set} />;
   const common = { class: "input", name: f.name, required: f.required };
+  const text = typeof value === "string" ? value : "";
   return (
     <label class="field">
       <span class="field-label">{f.label}</span>
       {f.kind === "choice" ? (
-        <select {...common} defaultValue={f.value}>
-          {(f.options ?? []).map((o) => (
-            <option key={o.value} value={o.value} selected={o.value === f.value}>
+        <select {...common} value={text} onChange={(e) => set(e.currentTarget.value)}>
+          {optionsOf(f).map((o) => (
+            <option key={o.value} value={o.value}>
               {o.label}
             </option>
           ))}
         </select>
       ) : f.kind === "area" ? (
-        <textarea {...common} rows={3} defaultValue={f.value} />
+        <textarea {...common} rows={3} value={text} onInput={(e) => set(e.currentTarget.value)} />
+      ) : f.kind === "file" ? (
+        <input {...common} type="file" accept={f.accept} onChange={(e) => set(e.currentTarget.files?.[0] ?? null)} />
       ) : (
-        <input {...common} type={(f.kind ?? "text") as "text"} defaultValue={f.value} accept={f.accept} autocomplete={f.kind === "password" ? "off" : undefined} />
+        <input {...common} type={(f.kind ?? "text") as "text"} value={text} autocomplete={f.kind === "password" ? "off" : undefined} onInput={(e) => set(e.currentTarget.value)} />
       )}
       {f.help && <small>{f.help}</small>}
     </label>
+  );
+}
+
+// Checks are check boxes that share a name. Their value lists those that are checked.
+function Checks({ field: f, checked, set }: { field: FormField; checked: string[]; set: (value: string[]) => void }) {
+  const change = (value: string, on: boolean): void => {
+    const all = (f.options ?? []).map((o) => o.value);
+    set(all.filter((x) => (x === value ? on : checked.includes(x))));
+  };
+  return (
+    <details class="events">
+      <summary>{f.label}</summary>
+      <p class="quiet">{f.help}</p>
+      <div class="event-list">
+        {(f.options ?? []).map((o) => (
+          <label key={o.value}>
+            <input type="checkbox" name={f.name} value={o.value} checked={checked.includes(o.value)} onChange={(e) => change(o.value, e.currentTarget.checked)} /> {o.label}
+          </label>
+        ))}
+      </div>
+    </details>
   );
 }
 

@@ -55,6 +55,11 @@ function Setup({ service }: { service: Integration }) {
   for (const o of service.config_options ?? []) {
     fields.push({ name: `config:${o.key}`, label: o.label, kind: "password", help: t("Optional") });
   }
+  const kinds = service.all_event_types ?? [];
+  if (kinds.length) {
+    const help = t("All kinds of events, or only those that are checked.");
+    fields.push({ name: "event", label: t("Events"), kind: "checks", values: kinds, options: kinds.map((value) => ({ value, label: value })), help });
+  }
   const run = async (v: Entered): Promise<void> => {
     const config: Record<string, string> = {};
     for (const o of service.config_options ?? []) {
@@ -70,31 +75,17 @@ function Setup({ service }: { service: Integration }) {
     });
     const options: Record<string, string> = {};
     for (const o of service.url_options ?? []) {
-      const given = o.key === "stream" || o.key === "topic" ? v.text(o.key) : v.text(`url:${o.key}`);
+      const name = o.key === "stream" || o.key === "topic" ? o.key : `url:${o.key}`;
+      const given = v.has(name) ? "true" : v.text(name);
       if (given) options[o.key] = given;
     }
-    const kinds = service.all_event_types ?? [];
     const chosen = v.all("event");
     const events = chosen.length < kinds.length ? chosen : [];
     setAddress(externalAddress(read("realm").realm_url || location.origin, service.name, bot.api_key, options, events));
   };
   return (
     <>
-      <SettingsForm title={t("Set up {name}", { name: service.display_name })} fields={fields} button={t("Create bot")} done={t("The bot was created.")} keep run={run}>
-        {service.all_event_types && service.all_event_types.length > 0 && (
-          <details class="events">
-            <summary>{t("Events")}</summary>
-            <p class="quiet">{t("All kinds of events, or only those that are checked.")}</p>
-            <div class="event-list">
-              {service.all_event_types.map((e) => (
-                <label key={e}>
-                  <input type="checkbox" name="event" value={e} defaultChecked /> {e}
-                </label>
-              ))}
-            </div>
-          </details>
-        )}
-      </SettingsForm>
+      <SettingsForm form="integration" title={t("Set up {name}", { name: service.display_name })} fields={fields} button={t("Create bot")} done={t("The bot was created.")} keep run={run} />
       {address && (
         <section aria-label={t("Address of the webhook")}>
           <CopyBox label={t("Address of the webhook")} text={address} />

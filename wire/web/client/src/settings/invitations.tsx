@@ -23,6 +23,7 @@ export function Invitations() {
     <>
       <Allowed when={may("can_invite_users_group")} reason={t("You cannot invite users by email.")}>
         <SettingsForm
+          form="invite-by-email"
           title={t("Invite by email")}
           button={t("Send invitations")}
           done={t("The invitations were sent.")}
@@ -32,6 +33,7 @@ export function Invitations() {
       </Allowed>
       <Allowed when={may("create_multiuse_invite_group")} reason={t("You cannot create invitation links.")}>
         <SettingsForm
+          form="invite-by-link"
           title={t("Invite by link")}
           button={t("Create link")}
           done={t("The link was created.")}

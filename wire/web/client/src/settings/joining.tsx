@@ -48,6 +48,7 @@ function Domains() {
   return (
     <>
       <SettingsForm
+        form="add-domain"
         title={t("Add a domain")}
         button={t("Add domain")}
         fields={[

@@ -55,6 +55,7 @@ export function CustomEmoji() {
     <>
       <Allowed when={may("can_add_custom_emoji_group")} reason={t("You cannot add emoji.")}>
         <SettingsForm
+          form="add-emoji"
           title={t("Add an emoji")}
           button={t("Add")}
           fields={[
@@ -104,7 +105,7 @@ export function Linkifiers() {
   };
   return (
     <Allowed when={read("me").is_admin} reason={adminsOnly()}>
-      <SettingsForm title={t("Add a linkifier")} button={t("Add")} fields={linkifierFields()} run={(v) => api.addLinkifier(v.text("pattern"), v.text("template"))} />
+      <SettingsForm form="add-linkifier" title={t("Add a linkifier")} button={t("Add")} fields={linkifierFields()} run={(v) => api.addLinkifier(v.text("pattern"), v.text("template"))} />
       <RowTable
         label={t("Linkifiers")}
         rows={list}
@@ -130,6 +131,7 @@ function LinkifierDialog({ linkifier: l }: { linkifier: Values }) {
     <Dialog title={t("Edit linkifier")}>
       <div class="dialog-text">
         <SettingsForm
+          form="change-linkifier"
           button={t("Save")}
           fields={linkifierFields(l)}
           run={async (v) => {
@@ -146,6 +148,7 @@ export function Playgrounds() {
   return (
     <Allowed when={read("me").is_admin} reason={adminsOnly()}>
       <SettingsForm
+        form="add-playground"
         title={t("Add a playground")}
         button={t("Add")}
         fields={[
@@ -192,6 +195,7 @@ export function Exports() {
   return (
     <Allowed when={admin} reason={adminsOnly()}>
       <SettingsForm
+        form="start-export"
         title={t("Export the organization")}
         button={t("Start export")}
         done={t("The export has started.")}
@@ -200,6 +204,7 @@ export function Exports() {
             name: "kind",
             label: t("Content"),
             kind: "choice",
+            value: "public",
             options: [
               { value: "public", label: t("Public data") },
               { value: "full_with_consent", label: t("Also private data of users with consent") },

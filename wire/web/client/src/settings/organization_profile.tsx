@@ -6,6 +6,7 @@ import { attempt } from "../store/actions.ts";
 import { read } from "../store/store.ts";
 import { Confirm, openDialog } from "../ui/dialogs.tsx";
 import { Choice } from "./fields.tsx";
+import type { FormName } from "./form_names.ts";
 import { Allowed, SettingsForm } from "./forms.tsx";
 import { RealmChoice, RealmSwitch } from "./realm_fields.tsx";
 
@@ -33,6 +34,7 @@ export function OrganizationProfile() {
     <>
       <Allowed when={read("me").is_admin} reason={t("Only administrators can change this.")}>
         <SettingsForm
+          form="organization-profile"
           button={t("Save")}
           keep
           fields={[
@@ -45,9 +47,9 @@ export function OrganizationProfile() {
         <RealmSwitch name="enable_spectator_access" label={t("Visitors without an account can read web-public channels")} />
         <RealmSwitch name="want_advertise_in_communities_directory" label={t("List the organization in the directory of Zulip communities")} />
         <div class="picture-forms">
-          <PictureForm title={t("Icon")} button={t("Upload icon")} src={realm.realm_icon_url} upload={api.uploadIcon} own={realm.realm_icon_source === "U"} remove={api.removeIcon} />
-          <PictureForm title={t("Logo, light theme")} button={t("Upload logo")} src={realm.realm_logo_url} upload={(f) => api.uploadLogo(f, false)} theme="light" own={realm.realm_logo_source === "U"} remove={() => api.removeLogo(false)} />
-          <PictureForm title={t("Logo, dark theme")} button={t("Upload dark logo")} src={realm.realm_night_logo_url} upload={(f) => api.uploadLogo(f, true)} theme="dark" own={realm.realm_night_logo_source === "U"} remove={() => api.removeLogo(true)} />
+          <PictureForm form="icon" title={t("Icon")} button={t("Upload icon")} src={realm.realm_icon_url} upload={api.uploadIcon} own={realm.realm_icon_source === "U"} remove={api.removeIcon} />
+          <PictureForm form="light-logo" title={t("Logo, light theme")} button={t("Upload logo")} src={realm.realm_logo_url} upload={(f) => api.uploadLogo(f, false)} theme="light" own={realm.realm_logo_source === "U"} remove={() => api.removeLogo(false)} />
+          <PictureForm form="dark-logo" title={t("Logo, dark theme")} button={t("Upload dark logo")} src={realm.realm_night_logo_url} upload={(f) => api.uploadLogo(f, true)} theme="dark" own={realm.realm_night_logo_source === "U"} remove={() => api.removeLogo(true)} />
         </div>
       </Allowed>
       {read("me").is_owner && (
@@ -59,11 +61,11 @@ export function OrganizationProfile() {
   );
 }
 
-function PictureForm(p: { title: string; button: string; src: string; upload: (f: File) => Promise<unknown>; theme?: "light" | "dark"; own: boolean; remove: () => Promise<unknown> }) {
+function PictureForm(p: { form: FormName; title: string; button: string; src: string; upload: (f: File) => Promise<unknown>; theme?: "light" | "dark"; own: boolean; remove: () => Promise<unknown> }) {
   return (
     <section class="picture-form">
       <img class="picture" src={p.src} alt={p.title} data-theme={p.theme} />
-      <SettingsForm title={p.title} button={p.button} fields={[{ name: "file", label: t("Picture"), kind: "file", accept: "image/*", required: true }]} run={(v) => p.upload(v.file("file"))} />
+      <SettingsForm form={p.form} title={p.title} button={p.button} fields={[{ name: "file", label: t("Picture"), kind: "file", accept: "image/*", required: true }]} run={(v) => p.upload(v.file("file"))} />
       {p.own && (
         <button type="button" class="button small quiet" aria-label={`${t("Remove")}: ${p.title}`} onClick={() => void attempt(p.remove())}>
           {t("Remove")}

@@ -58,6 +58,7 @@ export function OrganizationSettings() {
       {ratings.length > 0 && <RealmChoice name="gif_rating_policy" label={t("Animated pictures")} options={ratings} />}
       <RealmChoice name="video_chat_provider" label={t("Video calls")} options={providers} />
       <RealmText
+        form="jitsi"
         name="jitsi_server_url"
         label={t("Address of the Jitsi server")}
         help={realm.server_jitsi_server_url ? t("Empty: the one of this server.") : t("Without an address there are no video calls.")}
@@ -65,14 +66,14 @@ export function OrganizationSettings() {
         button={t("Save address")}
         convert={(text) => JSON.stringify(text || "default")}
       />
-      <RealmText name="default_code_block_language" label={t("Language of code blocks without one")} button={t("Save language")} />
+      <RealmText form="code-language" name="default_code_block_language" label={t("Language of code blocks without one")} button={t("Save language")} />
       <h4>{t("Automatic messages")}</h4>
       <RealmChannel name="new_stream_announcements_stream_id" label={t("Announce new channels in")} />
       <RealmChannel name="signup_announcements_stream_id" label={t("Announce new users in")} />
       <RealmChannel name="zulip_update_announcements_stream_id" label={t("Announce news of the server in")} />
       <RealmChannel name="moderation_request_channel_id" label={t("Send reports of messages to")} privateOnly />
       <RealmSwitch name="send_channel_events_messages" label={t("Tell channels about changes of their name, description and access")} />
-      <RealmText name="welcome_message_custom_text" label={t("Welcome message")} help={t("The Welcome Bot adds it to its first message to new users.")} kind="area" button={t("Save message")} />
+      <RealmText form="welcome-message" name="welcome_message_custom_text" label={t("Welcome message")} help={t("The Welcome Bot adds it to its first message to new users.")} kind="area" button={t("Save message")} />
       <h4>{t("Language and emails")}</h4>
       <RealmChoice
         name="default_language"

@@ -37,6 +37,7 @@ export function ProfileFields() {
         </select>
       </label>
       <SettingsForm
+        form="add-profile-field"
         key={type}
         title={t("Add a profile field")}
         button={t("Add")}
@@ -70,6 +71,7 @@ function FieldDialog({ field: f }: { field: ProfileField }) {
     <Dialog title={t("Edit profile field")}>
       <div class="dialog-text">
         <SettingsForm
+          form="change-profile-field"
           button={t("Save")}
           fields={fieldsOf(f.type, f)}
           run={async (v) => {
@@ -100,8 +102,8 @@ function fieldsOf(type: number, f?: ProfileField): FormField[] {
     out.push({ name: "options", label: t("Options"), kind: "area", value: optionTexts(f).join("\n"), required: true, help: t("One in each line.") });
   }
   if (type === FieldType.account) {
-    const data = parsed<{ subtype: string; url_pattern?: string }>(f?.field_data ?? "", { subtype: "" });
     const known = (read("realm").realm_default_external_accounts ?? {}) as Record<string, { text: string }>;
+    const data = parsed<{ subtype: string; url_pattern?: string }>(f?.field_data ?? "", { subtype: Object.keys(known)[0] ?? otherAccount });
     const options = Object.entries(known).map(([value, a]) => ({ value, label: a.text }));
     out.push(
       { name: "subtype", label: t("Account"), kind: "choice", value: data.subtype, options: [...options, { value: otherAccount, label: t("Another one") }] },

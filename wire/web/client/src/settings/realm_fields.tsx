@@ -4,6 +4,7 @@ import { jsonString } from "../api/client.ts";
 import { t } from "../i18n/text.ts";
 import { read } from "../store/store.ts";
 import { Choice, Switch } from "./fields.tsx";
+import type { FormName } from "./form_names.ts";
 import { SettingsForm } from "./forms.tsx";
 
 export function RealmSwitch(p: { name: string; label: string; help?: string; disabled?: boolean }) {
@@ -54,10 +55,11 @@ export function RealmChannel({ name, label, privateOnly }: { name: string; label
 }
 
 // RealmText is a text with a button that saves it. convert makes the value that is sent.
-export function RealmText(p: { name: string; label: string; help?: string; kind?: "area" | "url" | "number"; button: string; convert?: (text: string) => unknown }) {
+export function RealmText(p: { form: FormName; name: string; label: string; help?: string; kind?: "area" | "url" | "number"; button: string; convert?: (text: string) => unknown }) {
   const value = read("realm")["realm_" + p.name];
   return (
     <SettingsForm
+      form={p.form}
       button={p.button}
       keep
       fields={[{ name: p.name, label: p.label, help: p.help, kind: p.kind, value: String(value ?? "") }]}

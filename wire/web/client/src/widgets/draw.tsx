@@ -1,5 +1,5 @@
 // Messages that are polls and todo lists.
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { sendSubmessage } from "../api/widgets.ts";
 import type { Message } from "../api/types.ts";
 import { t } from "../i18n/text.ts";
@@ -10,19 +10,25 @@ import { userName } from "../store/queries.ts";
 import { read } from "../store/store.ts";
 import { nextIndex, pollOf, todoOf, widgetKind } from "./data.ts";
 
-function send(m: Message, data: Record<string, unknown>): void {
-  void attempt(sendSubmessage(m.id, data));
+function send(m: Message, data: Record<string, unknown>): Promise<unknown> {
+  return attempt(sendSubmessage(m.id, data));
 }
 
-function AddField({ label, add }: { label: string; add: (text: string) => void }) {
+// AddField adds a line to a widget. A text that the server refuses, or that did not arrive, stays in the field.
+function AddField({ label, add }: { label: string; add: (text: string) => Promise<unknown> }) {
   const [text, setText] = useState("");
+  const sending = useRef(false);
   const submit = (e: Event): void => {
     e.preventDefault();
-    if (text.trim()) add(text.trim());
-    setText("");
+    if (!text.trim() || sending.current) return;
+    sending.current = true;
+    void add(text.trim()).then((done) => {
+      sending.current = false;
+      if (done) setText((now) => (now === text ? "" : now));
+    });
   };
   return (
-    <form class="widget-add" onSubmit={submit}>
+    <form class="widget-add" data-form="add-to-widget" onSubmit={submit}>
       <input class="input" aria-label={label} placeholder={label} maxLength={500} value={text} onInput={(e) => setText(e.currentTarget.value)} />
       <button type="submit" class="button small quiet" disabled={!text.trim()}>
         {t("Add")}
@@ -45,7 +51,7 @@ function Poll({ message: m }: { message: Message }) {
               class={`reaction ${o.votes.has(me) ? "mine" : ""}`}
               aria-pressed={o.votes.has(me)}
               aria-label={t("Vote for {option}: {count}", { option: o.text, count: o.votes.size })}
-              onClick={() => send(m, { type: "vote", key: o.key, vote: o.votes.has(me) ? -1 : 1 })}
+              onClick={() => void send(m, { type: "vote", key: o.key, vote: o.votes.has(me) ? -1 : 1 })}
             >
               {o.votes.size}
             </button>
@@ -83,7 +89,7 @@ function Todo({ message: m }: { message: Message }) {
         {todo.tasks.map((x) => (
           <li key={x.key}>
             <label>
-              <input type="checkbox" checked={x.done} onChange={() => send(m, { type: "strike", key: x.key })} />{" "}
+              <input type="checkbox" checked={x.done} onChange={() => void send(m, { type: "strike", key: x.key })} />{" "}
               {x.done ? <s>{x.text}</s> : x.text}
             </label>
             {x.note && <small>{x.note}</small>}

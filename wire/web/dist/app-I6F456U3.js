@@ -1,1 +1,0 @@
-import{eb as r}from"./chunk-2KB6ARPR.js";r();

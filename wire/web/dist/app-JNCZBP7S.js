@@ -1,0 +1,1 @@
+import{eb as r}from"./chunk-AADEWNYY.js";r();
