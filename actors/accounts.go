@@ -208,6 +208,7 @@ func (t *accountTable) update(r *realm.Realm, id realm.UserID) credentialLoss {
 	return t.put(&realm.Account{
 		Realm:    r.ID(),
 		User:     u.ID,
+		Charged:  r.ChargedUser(u.ID),
 		Email:    u.Email,
 		Keys:     slices.Clone(u.Keys),
 		Password: u.Password,
@@ -219,12 +220,30 @@ func (t *accountTable) update(r *realm.Realm, id realm.UserID) credentialLoss {
 	})
 }
 
-// isBot reports whether a user is a bot.
-func (srv *Server) isBot(id realm.ID, u realm.UserID) bool {
+// updateCharged replaces the accounts of the bots that a bot owns, because another owner of the bot changes the account
+// that is charged for them. Only imported bots own bots.
+func (t *accountTable) updateCharged(r *realm.Realm, id realm.UserID) {
+	if u := r.Find(id); u == nil || !u.IsBot() {
+		return
+	}
+	r.EachBot(func(b *realm.User) {
+		t.mu.RLock()
+		a := t.byUser[userKey{r.ID(), b.ID}]
+		t.mu.RUnlock()
+		if a != nil && a.Charged != r.ChargedUser(b.ID) {
+			t.update(r, b.ID)
+		}
+	})
+}
+
+// charged returns the account under which the bounds count what a user does, and whether the user is a bot.
+func (srv *Server) charged(id realm.ID, u realm.UserID) (charged realm.UserID, bot bool) {
 	srv.accounts.mu.RLock()
 	defer srv.accounts.mu.RUnlock()
-	a := srv.accounts.byUser[userKey{id, u}]
-	return a != nil && a.Bot != realm.Human
+	if a := srv.accounts.byUser[userKey{id, u}]; a != nil {
+		return a.Charged, a.Bot != realm.Human
+	}
+	return u, false
 }
 
 // AuthVersion changes whenever a cached key lookup becomes invalid: an account changed, or an organization was added,

@@ -82,7 +82,8 @@ func (f *deliveryFlow) tryAdmit() bool {
 // wait queues a command that was not admitted. It is later sent to the realm actor or refused.
 func (f *deliveryFlow) wait(m *ask) {
 	m.admitted = true
-	account := admission.Account[int64]{User: int64(m.caller.User), Bot: f.srv.isBot(f.handle.id, m.caller.User)}
+	charged, bot := f.srv.charged(f.handle.id, m.caller.User)
+	account := admission.Account[int64]{User: int64(charged), Bot: bot}
 	f.mu.Lock()
 	if f.queue == nil {
 		f.queue = admission.NewWaitQueue[int64, *ask](MaxWaitingCommands, MaxWaitingOfAccount)

@@ -82,6 +82,9 @@ func (a *replica) publish(c *Committed) {
 			for _, u := range x.Accounts() {
 				a.srv.updateAccount(a.realm, u)
 			}
+			if x, ok := f.(*realm.UserChanged); ok && x.Owner != nil {
+				a.srv.accounts.updateCharged(a.realm, x.ID)
+			}
 		}
 	}
 }

@@ -84,7 +84,9 @@ type realmHandle struct {
 	presence      *actor.PID                // the presence actor
 	sessionActors [SessionActors]*actor.PID // session actors; see sessionActorOf
 	// session actors without queues that have reported so
-	withoutQueues     [SessionActors]atomic.Bool
+	withoutQueues [SessionActors]atomic.Bool
+	// unackedRefs has the unacked events of the charged accounts with many of them, by session actor; see limitRefs.
+	unackedRefs       [SessionActors]atomic.Pointer[map[realm.UserID]int]
 	lastSeen          lastSeenTable
 	recentlyActive    func(realm.UserID) bool // users seen in the last presence.PartialSubscriberDays
 	inFlight          atomic.Int64            // commands and views in progress; see MaxInFlight

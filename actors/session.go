@@ -327,11 +327,11 @@ func (s *sessionActor) sweepQueues(now int64) {
 	unacked := 0
 	for _, r := range s.realms {
 		low := noQueue
-		var user realm.UserID
-		refs := 0
+		var account accountRefs
+		var accounts []accountRefs // with many unacked events
 		r.sessions.EachQueue(func(q *queue.Queue) {
-			if q.Reg.User != user {
-				user, refs = q.Reg.User, 0
+			if q.Reg.User != account.user {
+				account = accountRefs{user: q.Reg.User}
 			}
 			if q.HeartbeatDue(now) {
 				s.srv.Metrics.Heartbeats.Add(1)
@@ -342,11 +342,14 @@ func (s *sessionActor) sweepQueues(now int64) {
 			}
 			low = min(low, q.AckedThrough(r.seq))
 			unacked += q.UnackedCount()
-			refs += q.UnackedCount()
-			if q.Next == nil && int64(refs) > s.srv.maxUnackedRefs.Load() && now >= s.refsSince {
-				s.limitRefs(r, r.session(user).FirstQueue(), refs)
+			if !q.CloseRequested {
+				account.refs += q.UnackedCount()
+			}
+			if q.Next == nil && int64(account.refs) > s.srv.maxUnackedRefs.Load()/uncountedRefs {
+				accounts = append(accounts, account)
 			}
 		})
+		s.limitRefs(r, accounts, now)
 		s.reportAcks(r, low, false)
 		if low == noQueue {
 			r.handle.withoutQueues[s.index].Store(true)

@@ -10,7 +10,8 @@ import (
 
 // Limits of one account's unacked events. The bytes of an event are charged in equal parts to the accounts that have
 // not acknowledged it: its recipients, if these are few, and otherwise every account whose slowest queue is behind it,
-// because events are dropped in order. If an account exceeds a limit, its oldest queues are evicted until it uses
+// because events are dropped in order. A person and the person's bots are one account. If an account exceeds a limit,
+// its oldest queues are evicted until it uses
 // unackedAfterEviction of the limit. Queues of other accounts are not evicted because of it. Queues that an edge hosts
 // are not charged to accounts: only the limits of their organization and of one queue apply.
 const (
@@ -295,41 +296,87 @@ func (u *unackedEvents) dropFacts(seqs []realm.Seq, m *Metrics) {
 	})
 }
 
-// evictAccounts evicts the oldest queues of the accounts that exceed their share.
+// evictAccounts evicts the oldest queues of the accounts that exceed their share. A person and the person's bots have one
+// share. The queues of bots are evicted first, those of the account with the most bytes before others.
 func (a *realmActor) evictAccounts() {
 	w := &a.usage
 	limit, most := a.srv.accountLimit(), int64(0)
-	var over []*laggingAccount
+	charged := map[realm.UserID]*chargedAccounts{}
 	for k, list := range w.accounts {
 		for i := range list {
 			x := &list[i]
 			if i < w.passed[k] {
 				x.bytes += w.shared - x.sharedBefore
 			}
-			if most = max(most, x.bytes); x.bytes > limit && x.open != noQueue {
-				over = append(over, x)
+			u := a.realm.ChargedUser(x.user)
+			if charged[u] == nil {
+				charged[u] = &chargedAccounts{user: u}
 			}
+			charged[u].bytes += x.bytes
+			charged[u].accounts = append(charged[u].accounts, x)
+		}
+	}
+	var over []*chargedAccounts
+	for _, c := range charged {
+		if most = max(most, c.bytes); c.bytes > limit {
+			over = append(over, c)
 		}
 	}
 	a.handle.largestAccount.Store(most)
-	slices.SortFunc(over, func(x, y *laggingAccount) int {
+	slices.SortFunc(over, func(x, y *chargedAccounts) int {
 		return cmp.Or(cmp.Compare(y.bytes, x.bytes), cmp.Compare(x.user, y.user))
 	})
-	for _, x := range over[:min(len(over), maxAccountsEvicted)] {
-		before := a.evictedBefore(x, limit)
-		a.srv.log.Warn("too many unacked events of an account: evicting its oldest queues", "realm", a.realm.ID(),
-			"user", int64(x.user), "bytes", x.bytes, "limit", limit, "behind", uint64(before))
-		a.srv.runtime.send(a.handle.sessionActors[sessionActorOf(x.user)], evictQueues{a.realm.ID(), before, x.user})
+	for _, c := range over[:min(len(over), maxAccountsEvicted)] {
+		a.evictCharged(c, limit)
 	}
 }
 
-// evictedBefore returns a fact: the queues of the account that have not acknowledged all facts before it are evicted.
-func (a *realmActor) evictedBefore(x *laggingAccount, limit int64) realm.Seq {
+// chargedAccounts are the accounts that count as one: a person and the person's bots.
+type chargedAccounts struct {
+	user     realm.UserID
+	bytes    int64
+	accounts []*laggingAccount
+}
+
+// evictCharged evicts the oldest queues of accounts that exceed their common share, until unackedAfterEviction of it is
+// left.
+func (a *realmActor) evictCharged(c *chargedAccounts, limit int64) {
+	slices.SortFunc(c.accounts, func(x, y *laggingAccount) int {
+		if own := x.user == c.user; own != (y.user == c.user) {
+			if own {
+				return 1
+			}
+			return -1
+		}
+		return cmp.Or(cmp.Compare(y.bytes, x.bytes), cmp.Compare(x.user, y.user))
+	})
+	excess := c.bytes - int64(float64(limit)*unackedAfterEviction)
+	for _, x := range c.accounts {
+		if excess <= 0 {
+			return
+		}
+		if x.open == noQueue { // all its queues are being closed
+			excess -= x.bytes
+			continue
+		}
+		leave := max(0, x.bytes-excess)
+		before := a.evictedBefore(x, leave)
+		a.srv.log.Warn("too many unacked events of an account: evicting its oldest queues", "realm", a.realm.ID(),
+			"user", int64(x.user), "bytes", x.bytes, "charged", int64(c.user), "charged_bytes", c.bytes, "limit", limit,
+			"behind", uint64(before))
+		a.srv.runtime.send(a.handle.sessionActors[sessionActorOf(x.user)], evictQueues{a.realm.ID(), before, x.user})
+		excess -= x.bytes - leave
+	}
+}
+
+// evictedBefore returns a fact: the queues of the account that have not acknowledged all facts before it are evicted, so
+// that the account uses about leave bytes.
+func (a *realmActor) evictedBefore(x *laggingAccount, leave int64) realm.Seq {
 	left := x.bytes
 	parts := a.usage.charges
 	bySeq := func(p factCharge, seq realm.Seq) int { return cmp.Compare(p.seq, seq) }
 	i, _ := slices.BinarySearchFunc(parts, x.open+1, bySeq)
-	for ; i < len(parts) && float64(left) > float64(limit)*unackedAfterEviction; i++ {
+	for ; i < len(parts) && left > leave; i++ {
 		if parts[i].few && !a.unacked.isFor(parts[i].seq, x.user) {
 			continue
 		}
@@ -349,28 +396,67 @@ func (u *unackedEvents) isFor(seq realm.Seq, user realm.UserID) bool {
 	})
 }
 
-// limitRefs evicts the oldest queues of an account with too many unacked events. first is the first queue of the linked
-// list of its queues.
-func (s *sessionActor) limitRefs(r *sessionRealm, first *queue.Queue, refs int) {
-	var open []*queue.Queue
-	for q := first; q != nil; q = q.Next {
-		if q.CloseRequested {
-			refs -= q.UnackedCount()
-		} else {
-			open = append(open, q)
+// uncountedRefs: an account with less than this part of MaxUnackedRefs is not counted. So a member with a hundred bots
+// uses at most a tenth more.
+const uncountedRefs = 1000
+
+// accountRefs is the number of unacked events in the open queues of an account.
+type accountRefs struct {
+	user, charged realm.UserID
+	refs          int
+}
+
+// limitRefs evicts the oldest queues of accounts with too many unacked events. An account counts together with the
+// accounts that share its bounds: a person with the person's bots, also if their queues belong to other session actors.
+// Each account loses events in proportion to those that it has.
+func (s *sessionActor) limitRefs(r *sessionRealm, accounts []accountRefs, now int64) {
+	own := &r.handle.unackedRefs[s.index]
+	if len(accounts) == 0 {
+		own.Store(nil)
+		return
+	}
+	sums := map[realm.UserID]int{}
+	for i := range accounts {
+		x := &accounts[i]
+		x.charged, _ = s.srv.charged(r.handle.id, x.user)
+		sums[x.charged] += x.refs
+	}
+	own.Store(&sums)
+	if now < s.refsSince {
+		return
+	}
+	limit := float64(s.srv.maxUnackedRefs.Load())
+	for _, x := range accounts {
+		total := 0
+		for k := range r.handle.unackedRefs {
+			if m := r.handle.unackedRefs[k].Load(); m != nil {
+				total += (*m)[x.charged]
+			}
+		}
+		if float64(total) > limit {
+			s.evictRefs(r, x, limit*float64(x.refs)/float64(total), total)
 		}
 	}
-	limit := s.srv.maxUnackedRefs.Load()
-	if int64(refs) <= limit {
-		return
+}
+
+// evictRefs evicts the oldest queues of an account until unackedAfterEviction of its part of the limit is left. total is
+// the number of events of all accounts that share its bounds.
+func (s *sessionActor) evictRefs(r *sessionRealm, x accountRefs, part float64, total int) {
+	var open []*queue.Queue
+	for q := r.session(x.user).FirstQueue(); q != nil; q = q.Next {
+		if !q.CloseRequested {
+			open = append(open, q)
+		}
 	}
 	slices.SortStableFunc(open, func(x, y *queue.Queue) int {
 		return cmp.Compare(x.AckedThrough(r.seq), y.AckedThrough(r.seq))
 	})
 	s.srv.log.Warn("too many unacked events in the queues of an account: evicting its oldest queues", "realm",
-		r.handle.id, "user", int64(first.Reg.User), "events", refs, "limit", limit)
+		r.handle.id, "user", int64(x.user), "events", x.refs, "charged", int64(x.charged), "charged_events", total,
+		"limit", s.srv.maxUnackedRefs.Load())
+	refs := x.refs
 	for _, q := range open {
-		if float64(refs) <= float64(limit)*unackedAfterEviction {
+		if float64(refs) <= part*unackedAfterEviction {
 			return
 		}
 		refs -= q.UnackedCount()

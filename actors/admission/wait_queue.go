@@ -1,20 +1,26 @@
 package admission
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Account is the account that a waiting item belongs to.
 type Account[K comparable] struct {
-	User K
-	Bot  bool
+	User K    // the account that is charged: for a bot its owner
+	Bot  bool // the item is a bot's
+	// Organization is the account's organization, if the queue is shared by several.
+	Organization string
 }
 
 // WaitQueue holds waiting items in two classes of priority: people first, then bots. The accounts of a class are served
-// round-robin, so an account with many items does not delay the others. K identifies an account. The zero value is not
-// valid; use NewWaitQueue.
+// round-robin, so an account with many items does not delay the others. The bots of one owner are one account, and count
+// together with their owner. K identifies an account. The zero value is not valid; use NewWaitQueue.
 type WaitQueue[K comparable, T any] struct {
-	max, maxAccount int
-	count           int
-	people, bots    class[K, T] // people have priority
+	max, maxAccount, maxOrganization int
+	count                            int
+	organizations                    map[string]int // items of each organization
+	people, bots                     class[K, T]    // people have priority
 }
 
 // class holds the waiting accounts of one class of priority.
@@ -25,8 +31,9 @@ type class[K comparable, T any] struct {
 
 // waiter is one account with its items, oldest first. It has at least one item.
 type waiter[K comparable, T any] struct {
-	user  K
-	items []waitingItem[T]
+	user         K
+	organization string
+	items        []waitingItem[T]
 }
 
 type waitingItem[T any] struct {
@@ -34,41 +41,78 @@ type waitingItem[T any] struct {
 	since time.Duration
 }
 
-// NewWaitQueue returns an empty queue for at most max items in all, and at most maxAccount items of one account.
+// NewWaitQueue returns an empty queue of one organization for at most max items in all, and at most maxAccount items of
+// one account.
 func NewWaitQueue[K comparable, T any](max, maxAccount int) *WaitQueue[K, T] {
-	return &WaitQueue[K, T]{max: max, maxAccount: maxAccount, people: class[K, T]{byUser: map[K]*waiter[K, T]{}},
+	return NewSharedWaitQueue[K, T](max, maxAccount, max)
+}
+
+// NewSharedWaitQueue returns an empty queue that organizations share; each has at most maxOrganization items.
+func NewSharedWaitQueue[K comparable, T any](max, maxAccount, maxOrganization int) *WaitQueue[K, T] {
+	return &WaitQueue[K, T]{max: max, maxAccount: maxAccount, maxOrganization: maxOrganization,
+		organizations: map[string]int{}, people: class[K, T]{byUser: map[K]*waiter[K, T]{}},
 		bots: class[K, T]{byUser: map[K]*waiter[K, T]{}}}
 }
 
 // Len returns the number of items.
 func (q *WaitQueue[K, T]) Len() int { return q.count }
 
-// Add adds an item. If the queue is full, it refuses an item and returns it: the new item if its account already has
-// maxAccount items, else the newest item of the account with the most items. Bots' items are refused before those of
-// people.
+// Add adds an item. If the queue is full, it refuses an item and returns it. Of an account that has maxAccount items
+// already, it is the newest item of its bots if a person adds one, else the new item. Of an organization that has
+// maxOrganization items, and of a full queue, it is the newest item of the account with the most items. Bots' items are
+// refused before those of people.
 func (q *WaitQueue[K, T]) Add(a Account[K], value T, now time.Duration) (refused T, full bool) {
-	l := q.classOf(a)
-	w := l.byUser[a.User]
-	if w != nil && len(w.items) >= q.maxAccount {
-		return value, true
-	}
-	if q.count >= q.max {
-		from := q.chooseVictim(a)
-		if from == nil {
-			return value, true
+	var from *victim[K, T]
+	switch l := q.classOf(a); {
+	case q.people.count(a.User)+q.bots.count(a.User) >= q.maxAccount:
+		if w := q.bots.byUser[a.User]; w != nil && !a.Bot {
+			from = &victim[K, T]{&q.bots, w}
 		}
-		refused, full = from.dropNewest(), true
-		q.count--
-		w = l.byUser[a.User] // this account may have lost its only item
+		full = true
+	case q.organizations[a.Organization] >= q.maxOrganization:
+		from, full = q.chooseVictim(a, func(w *waiter[K, T]) bool { return w.organization == a.Organization }), true
+	case q.count >= q.max:
+		from, full = q.chooseVictim(a, func(*waiter[K, T]) bool { return true }), true
+	default:
+		q.append(l, a, waitingItem[T]{value, now})
+		return refused, false
 	}
+	if from == nil {
+		return value, full
+	}
+	refused = from.dropNewest()
+	q.remove(from.waiter.organization, 1)
+	q.append(q.classOf(a), a, waitingItem[T]{value, now})
+	return refused, full
+}
+
+// append adds an item of an account to its class.
+func (q *WaitQueue[K, T]) append(l *class[K, T], a Account[K], item waitingItem[T]) {
+	w := l.byUser[a.User]
 	if w == nil {
-		w = &waiter[K, T]{user: a.User}
+		w = &waiter[K, T]{user: a.User, organization: a.Organization}
 		l.byUser[a.User] = w
 		l.order = append(l.order, w)
 	}
-	w.items = append(w.items, waitingItem[T]{value, now})
+	w.items = append(w.items, item)
 	q.count++
-	return refused, full
+	q.organizations[a.Organization]++
+}
+
+// remove counts n items less.
+func (q *WaitQueue[K, T]) remove(organization string, n int) {
+	q.count -= n
+	if q.organizations[organization] -= n; q.organizations[organization] == 0 {
+		delete(q.organizations, organization)
+	}
+}
+
+// count returns how many items an account has in the class.
+func (l *class[K, T]) count(user K) int {
+	if w := l.byUser[user]; w != nil {
+		return len(w.items)
+	}
+	return 0
 }
 
 func (q *WaitQueue[K, T]) classOf(a Account[K]) *class[K, T] {
@@ -84,19 +128,18 @@ type victim[K comparable, T any] struct {
 	waiter *waiter[K, T]
 }
 
-// chooseVictim returns the account that loses an item so that an item of a can be added. If a is a person and bots
-// wait, it is the bot with the most items; else the account of a's class with the most items, if it still has at least
-// as many as a afterwards. It returns nil if the new item of a must be refused.
-func (q *WaitQueue[K, T]) chooseVictim(a Account[K]) *victim[K, T] {
-	l, least := q.classOf(a), 2
-	if !a.Bot && len(q.bots.order) > 0 {
+// chooseVictim returns the account that loses an item so that an item of a can be added, among the accounts for which
+// among returns true. If a is a person and bots wait, it is the account with the most items of bots; else the account of
+// a's class with the most items, if it still has at least as many as a afterwards. It returns nil if the new item of a
+// must be refused.
+func (q *WaitQueue[K, T]) chooseVictim(a Account[K], among func(*waiter[K, T]) bool) *victim[K, T] {
+	l, least := q.classOf(a), 2+q.classOf(a).count(a.User)
+	if !a.Bot && slices.ContainsFunc(q.bots.order, among) {
 		l, least = &q.bots, 1
-	} else if w := l.byUser[a.User]; w != nil {
-		least += len(w.items)
 	}
 	var most *waiter[K, T]
 	for _, w := range l.order {
-		if len(w.items) >= least && (most == nil || len(w.items) > len(most.items)) {
+		if among(w) && len(w.items) >= least && (most == nil || len(w.items) > len(most.items)) {
 			most = w
 		}
 	}
@@ -147,7 +190,7 @@ func (q *WaitQueue[K, T]) Next(now time.Duration) (value T, waited time.Duration
 	} else {
 		delete(l.byUser, w.user)
 	}
-	q.count--
+	q.remove(w.organization, 1)
 	return item.value, now - item.since, true
 }
 
@@ -166,7 +209,7 @@ func (q *WaitQueue[K, T]) Expire(before time.Duration) (expired []T) {
 			} else {
 				delete(l.byUser, w.user)
 			}
-			q.count -= n
+			q.remove(w.organization, n)
 		}
 		clear(l.order[len(remaining):])
 		l.order = remaining

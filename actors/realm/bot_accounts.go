@@ -371,6 +371,9 @@ func (c EditBot) ownerFacts(t *Turn, u *User) ([]Fact, error) {
 	case !t.System && owner.Role < t.Me().Role:
 		return nil, errPermission()
 	}
+	if err := t.checkBotCount(owner.ID); err != nil && !t.System {
+		return nil, err
+	}
 	return []Fact{
 		&UserChanged{ID: u.ID, Owner: c.Owner},
 		&BotOwnerChanged{ID: u.ID, From: u.BotOwner, To: *c.Owner},

@@ -108,10 +108,10 @@ func (v View) MayAddEmoji(name string, builtIn bool) error {
 	return nil
 }
 
-// emojiOf returns how many custom emoji a user has added, removed ones included.
+// emojiOf returns how many custom emoji the accounts that count as one with a user have added, removed ones included.
 func (r *Realm) emojiOf(u UserID) (n int) {
 	for _, e := range r.small.emoji.all() {
-		if e.Author == u {
+		if r.SharesBounds(e.Author, u) {
 			n++
 		}
 	}

@@ -9,6 +9,7 @@ import (
 type Account struct {
 	Realm    ID
 	User     UserID
+	Charged  UserID // the account under which every bound counts: see Realm.ChargedUser
 	Email    string
 	Keys     [][32]byte // hashes of the API keys that are valid
 	Password string     // Argon2id in PHC form

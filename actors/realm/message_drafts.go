@@ -120,11 +120,11 @@ func (c AddDrafts) Decide(t *Turn) ([]int64, error) {
 	if err != nil {
 		return nil, err
 	}
-	if t.small.drafts.count(me.ID)+len(c.Drafts) > maxDrafts {
+	if t.sumCharged(me.ID, t.small.drafts.count)+len(c.Drafts) > maxDrafts {
 		return nil, BadRequest("Too many drafts (limit: %d)", maxDrafts)
 	}
 	f := &DraftsAdded{User: me.ID}
-	size := t.draftBytes(me.ID)
+	size := t.sumCharged(me.ID, t.draftBytes)
 	for i, d := range c.Drafts {
 		if d, err = t.checkDraft(me, d); err != nil {
 			return nil, err
@@ -183,7 +183,7 @@ func (c ChangeDraft) Decide(t *Turn) (Done, error) {
 	}
 	d.ID = c.ID
 	old := t.small.drafts.findOwned(me.ID, c.ID)
-	if err := checkOwnTexts("drafts", t.draftBytes(me.ID)-old.size()+d.size()); err != nil {
+	if err := checkOwnTexts("drafts", t.sumCharged(me.ID, t.draftBytes)-old.size()+d.size()); err != nil {
 		return Done{}, err
 	}
 	t.Record(&DraftChanged{d})

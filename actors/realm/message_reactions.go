@@ -40,7 +40,7 @@ func (c AddReaction) Decide(t *Turn) (Done, error) {
 	e.User = me.ID
 	existing, own := -1, 0
 	for n, x := range i.Reactions {
-		if x.User == me.ID {
+		if t.SharesBounds(x.User, me.ID) {
 			own++
 		}
 		if x.Type != e.Type || x.Code != e.Code {

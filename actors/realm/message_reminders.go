@@ -70,7 +70,7 @@ func (c AddReminder) Decide(t *Turn) (int64, error) {
 	if c.At <= t.Now {
 		return 0, errTimeInPast()
 	}
-	if t.small.reminders.count(me.ID) >= maxReminders {
+	if t.sumCharged(me.ID, t.small.reminders.count) >= maxReminders {
 		return 0, BadRequest("Too many reminders (limit: %d)", maxReminders)
 	}
 	x := Reminder{ID: t.nextID("reminder"), User: me.ID, Message: c.Message, At: c.At}
@@ -79,7 +79,7 @@ func (c AddReminder) Decide(t *Turn) (int64, error) {
 		return 0, err
 	}
 	x.Body, _ = t.Render(text)
-	if err := checkOwnTexts("reminders", t.reminderBytes(me.ID)+x.Body.size()); err != nil {
+	if err := checkOwnTexts("reminders", t.sumCharged(me.ID, t.reminderBytes)+x.Body.size()); err != nil {
 		return 0, err
 	}
 	t.Record(&ReminderAdded{x})

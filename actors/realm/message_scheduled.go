@@ -119,10 +119,10 @@ func (c ScheduleMessage) Decide(t *Turn) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if t.small.scheduled.count(me.ID) >= maxScheduledPerUser {
+	if t.sumCharged(me.ID, t.small.scheduled.count) >= maxScheduledPerUser {
 		return 0, BadRequest("Too many scheduled messages (limit: %d)", maxScheduledPerUser)
 	}
-	if err := checkOwnTexts("scheduled messages", t.scheduledBytes(me.ID)+s.Body.size()); err != nil {
+	if err := checkOwnTexts("scheduled messages", t.sumCharged(me.ID, t.scheduledBytes)+s.Body.size()); err != nil {
 		return 0, err
 	}
 	s.ID = t.nextID("scheduled")
@@ -228,7 +228,7 @@ func (c ChangeScheduled) Decide(t *Turn) (Done, error) {
 	}
 	s.ID, s.Client = old.ID, old.Client
 	if err := checkOwnTexts("scheduled messages",
-		t.scheduledBytes(me.ID)+s.Body.size()-old.Body.size()); err != nil {
+		t.sumCharged(me.ID, t.scheduledBytes)+s.Body.size()-old.Body.size()); err != nil {
 		return Done{}, err
 	}
 	t.Record(&ScheduledChanged{s})

@@ -38,14 +38,14 @@ func (c AddSnippet) Decide(t *Turn) (int64, error) {
 	if me == nil {
 		return 0, errNotMember()
 	}
-	if t.small.snippets.count(me.ID) >= maxSnippets {
+	if t.sumCharged(me.ID, t.small.snippets.count) >= maxSnippets {
 		return 0, BadRequest("Too many saved snippets (limit: %d)", maxSnippets)
 	}
 	s := Snippet{
 		ID: t.nextID("snippet"), User: me.ID, Title: strings.TrimSpace(c.Title),
 		Content: strings.TrimSpace(c.Content), Created: t.Now,
 	}
-	if err := checkOwnTexts("saved snippets", t.snippetBytes(me.ID)+len(s.Content)); err != nil {
+	if err := checkOwnTexts("saved snippets", t.sumCharged(me.ID, t.snippetBytes)+len(s.Content)); err != nil {
 		return 0, err
 	}
 	t.Record(&SnippetAdded{s})
@@ -86,7 +86,7 @@ func (c ChangeSnippet) Decide(t *Turn) (Done, error) {
 	if c.Content != nil {
 		s.Content = strings.TrimSpace(*c.Content)
 	}
-	if err := checkOwnTexts("saved snippets", t.snippetBytes(t.User)+len(s.Content)-len(old.Content)); err != nil {
+	if err := checkOwnTexts("saved snippets", t.sumCharged(t.User, t.snippetBytes)+len(s.Content)-len(old.Content)); err != nil {
 		return Done{}, err
 	}
 	if s != *old {

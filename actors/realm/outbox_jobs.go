@@ -66,9 +66,12 @@ const (
 	MaxEmails             = 10_000 // a few hundred bytes each
 	MaxWebhookCalls       = 1000
 	maxWebhookCallsPerBot = 100
-	MaxPushes             = 20_000 // about 100 bytes each
-	MaxMissedMessages     = 20_000 // about 100 bytes each
-	MaxPreviews           = 1000
+	// maxWebhookCallsPerOwner limits the calls of all bots of one user. It is larger than the limit of a bot, so that
+	// one service that is down does not stop the user's other bots.
+	maxWebhookCallsPerOwner = 250
+	MaxPushes               = 20_000 // about 100 bytes each
+	MaxMissedMessages       = 20_000 // about 100 bytes each
+	MaxPreviews             = 1000
 	// maxPreviewsPerUser limits one user's waiting previews. Their pages are fetched one message after another.
 	maxPreviewsPerUser = 50
 	// maxMissedPerUser limits the messages that wait to be emailed to one user. A user that missed more will look at
@@ -86,17 +89,20 @@ const (
 type outboxLimit struct {
 	org  int // of the whole organization
 	user int // of one user, or of one bot
+	// all is the limit of one user together with the user's bots.
+	all int
 }
 
 // outboxLimits has the limit of each kind.
 var outboxLimits = map[OutboxJobKind]outboxLimit{
 	OutboxEmail:         {org: MaxEmails},
-	OutboxWebhook:       {org: MaxWebhookCalls, user: maxWebhookCallsPerBot},
+	OutboxWebhook:       {org: MaxWebhookCalls, user: maxWebhookCallsPerBot, all: maxWebhookCallsPerOwner},
 	OutboxPush:          {org: MaxPushes},
 	OutboxPushRemoval:   {org: MaxPushes},
 	OutboxMissedMessage: {org: MaxMissedMessages},
-	OutboxRegistration:  {org: MaxDeviceRegistrations, user: maxDeviceRegistrationsPerUser},
-	OutboxPreview:       {org: MaxPreviews, user: maxPreviewsPerUser},
+	OutboxRegistration: {org: MaxDeviceRegistrations, user: maxDeviceRegistrationsPerUser,
+		all: maxDeviceRegistrationsPerUser},
+	OutboxPreview: {org: MaxPreviews, user: maxPreviewsPerUser, all: maxPreviewsPerUser},
 }
 
 // outboxKey is what jobs are counted by: their kind, or their kind and user.
@@ -138,11 +144,16 @@ func (j *OutboxJob) countKeys() []outboxKey {
 	return []outboxKey{{kind: j.Kind}, {j.Kind, j.User}}
 }
 
-// hasCapacity reports whether the limits allow one more job of a kind. more counts jobs that will be added with it.
-func (c *outboxCount) hasCapacity(kind OutboxJobKind, u UserID, more map[outboxKey]int) bool {
-	org, user, limit := outboxKey{kind: kind}, outboxKey{kind, u}, outboxLimits[kind]
-	return c.count[org]+more[org] < limit.org &&
-		(limit.user == 0 || c.count[user]+more[user] < limit.user)
+// hasOutboxCapacity reports whether the limits allow one more job of a kind. more counts jobs that will be added with it.
+func (r *Realm) hasOutboxCapacity(kind OutboxJobKind, u UserID, more map[outboxKey]int) bool {
+	c := &r.small.outboxCount
+	count := func(key outboxKey) int { return c.count[key] + more[key] }
+	limit, waiting := outboxLimits[kind], count(outboxKey{kind: kind})
+	if waiting >= limit.org || limit.user > 0 && count(outboxKey{kind, u}) >= limit.user {
+		return false
+	}
+	return limit.all == 0 || waiting < limit.all ||
+		r.sumCharged(u, func(u UserID) int { return count(outboxKey{kind, u}) }) < limit.all
 }
 
 // OutboxJobs returns all waiting jobs, oldest first.
@@ -174,7 +185,7 @@ func (t *Turn) addOutboxJobs(jobs []OutboxJob) {
 	added := map[outboxKey]int{}
 	f := &OutboxJobsAdded{}
 	for _, job := range jobs {
-		if !t.small.outboxCount.hasCapacity(job.Kind, job.User, added) {
+		if !t.hasOutboxCapacity(job.Kind, job.User, added) {
 			f.Dropped++
 			continue
 		}

@@ -150,7 +150,7 @@ func (c RegisterDevice) Decide(t *Turn) (Done, error) {
 	case c.Token != nil && !t.env.PushBouncer:
 		return Done{}, Refuse(Busy, "PUSH_SERVICE_NOT_CONFIGURED",
 			"Server is not configured to use push notification service.")
-	case c.Token != nil && !t.small.outboxCount.hasCapacity(OutboxRegistration, d.User, nil):
+	case c.Token != nil && !t.hasOutboxCapacity(OutboxRegistration, d.User, nil):
 		return Done{}, Refuse(Busy, "BAD_REQUEST", "The push notification service is busy")
 	}
 	if c.Token != nil && d.PendingToken != nil && d.Failure == nil {

@@ -53,7 +53,7 @@ const (
 	MobileIdle  = 43200
 )
 
-// MaxQueues limits the queues of one user, so that a client that leaks queues does not fill the server.
+// MaxQueues limits the queues of one user and the user's bots, so that a client that leaks queues does not fill the server.
 const MaxQueues = 1000
 
 // Register asks for an event queue. State builds the initial state in the same turn: each change is either in the
@@ -94,7 +94,7 @@ func (c Register) Decide(t *Turn) (Registered, error) {
 			q.Narrow = [][2]string{{"channel", ch.Name}}
 		}
 	}
-	if t.index.queueCount[me.ID] >= MaxQueues {
+	if t.queues.size() >= MaxQueues && t.sumCharged(me.ID, t.queueCount) >= MaxQueues {
 		return Registered{}, Refuse(TooMany, "RATE_LIMIT_HIT", "Too many event queues").With("retry-after", 60.0)
 	}
 	q.ID, q.User, q.Created, q.At = QueueID(t.UUID()), me.ID, t.Now, t.seq+1
@@ -109,6 +109,8 @@ func (c Register) Decide(t *Turn) (Registered, error) {
 	t.Record(&QueueOpened{q})
 	return Registered{&q, state}, nil
 }
+
+func (r *Realm) queueCount(u UserID) int { return r.index.queueCount[u] }
 
 // queueNarrow returns a queue's narrow with user ids in place of addresses, because addresses change.
 func (v View) queueNarrow(terms [][2]string) ([][2]string, error) {

@@ -1,5 +1,7 @@
 package realm
 
+import "slices"
+
 // Limits are the operator's limits of the objects that users create. A field that is 0 has its default.
 type Limits struct {
 	Channels         int // in the organization, archived ones included
@@ -57,7 +59,7 @@ func (t *Turn) checkNewChannels(planned []*Channel, subscriptions int) error {
 		return BadRequest("This organization cannot have more channels (limit: %d)", t.limits.Channels)
 	}
 	if len(planned) > 0 && !me.IsAdmin() &&
-		t.channelsCreatedToday(t.responsible(me))+len(planned) > t.limits.ChannelsPerDay {
+		t.channelsCreatedToday(me.ID)+len(planned) > t.limits.ChannelsPerDay {
 		return BadRequest("You cannot create more channels today (limit: %d a day)", t.limits.ChannelsPerDay)
 	}
 	more := subscriptions * registeredSubscriberBytes
@@ -71,15 +73,56 @@ func (t *Turn) checkNewChannels(planned []*Channel, subscriptions int) error {
 // a millisecond in a large organization.
 const fewSubscriptions = 100
 
-// responsible returns the account whose limits apply to an account: the owner of a bot.
-func (r *Realm) responsible(u *User) UserID {
-	if u.IsBot() && u.BotOwner != 0 {
-		return u.BotOwner
+// maxOwnerChain limits the owners of owners that ChargedUser follows. The server lets no bot own a bot; imported data
+// can have chains, and cycles.
+const maxOwnerChain = 16
+
+// ChargedUser returns the account under which every bound counts what an account does and stores: for a bot its owner,
+// through chains of owners, also if the owner is deactivated. Otherwise a member would multiply each bound by the number
+// of the member's bots. It returns the account itself for a person, and for a bot without an owner. Of a cycle it
+// returns the lowest id, so that all its bots count together.
+func (r *Realm) ChargedUser(id UserID) UserID {
+	seen := make([]UserID, 0, maxOwnerChain)
+	for at := id; len(seen) < maxOwnerChain; {
+		u := r.users.find(at)
+		if u == nil || !u.IsBot() || u.BotOwner == 0 || r.users.find(u.BotOwner) == nil {
+			return at
+		}
+		if i := slices.Index(seen, at); i >= 0 {
+			return slices.Min(seen[i:])
+		}
+		seen = append(seen, at)
+		at = u.BotOwner
 	}
-	return u.ID
+	return seen[len(seen)-1]
 }
 
-// channelsCreatedToday returns how many channels a user and the user's bots have created in the last 24 hours.
+// SharesBounds reports whether two accounts count as one in every bound: see ChargedUser.
+func (r *Realm) SharesBounds(a, b UserID) bool { return a == b || r.ChargedUser(a) == r.ChargedUser(b) }
+
+// accountsChargedWith returns the accounts that count as one with an account in every bound: a person and the person's
+// bots.
+func (r *Realm) accountsChargedWith(id UserID) []UserID {
+	charged := r.ChargedUser(id)
+	out := []UserID{charged}
+	r.EachBot(func(u *User) {
+		if u.ID != charged && r.ChargedUser(u.ID) == charged {
+			out = append(out, u.ID)
+		}
+	})
+	return out
+}
+
+// sumCharged adds up a number of each account that counts as one with an account.
+func (r *Realm) sumCharged(id UserID, of func(UserID) int) (n int) {
+	for _, u := range r.accountsChargedWith(id) {
+		n += of(u)
+	}
+	return n
+}
+
+// channelsCreatedToday returns how many channels the accounts that count as one with a user have created in the last 24
+// hours.
 func (v View) channelsCreatedToday(u UserID) (n int) {
 	for id := v.Org().NextChannel - 1; id > 0; id-- {
 		c := v.channels.find(id)
@@ -89,7 +132,7 @@ func (v View) channelsCreatedToday(u UserID) (n int) {
 		if c.Created <= v.Now-secondsPerDay {
 			break
 		}
-		if by := v.users.find(c.Creator); by != nil && v.responsible(by) == u {
+		if v.SharesBounds(c.Creator, u) {
 			n++
 		}
 	}
@@ -109,7 +152,7 @@ func (t *Turn) checkNewGroup(g *Group) error {
 			if other != nil && other.Created <= t.Now-secondsPerDay {
 				break
 			}
-			if other != nil && other.Creator == me.ID {
+			if other != nil && t.SharesBounds(other.Creator, me.ID) {
 				today++
 			}
 		}
@@ -122,16 +165,24 @@ func (t *Turn) checkNewGroup(g *Group) error {
 
 // checkNewBot refuses a bot beyond the limit of its owner.
 func (t *Turn) checkNewBot(owner UserID) error {
+	if err := t.checkBotCount(owner); err != nil {
+		return err
+	}
+	return t.checkRegistrationSize(registeredUserBytes)
+}
+
+// checkBotCount refuses a further bot of an owner beyond the limit, whether it is created or given to the owner.
+func (t *Turn) checkBotCount(owner UserID) error {
 	n := 0
 	t.EachBot(func(u *User) {
-		if u.BotOwner == owner {
+		if t.SharesBounds(u.ID, owner) {
 			n++
 		}
 	})
 	if n >= t.limits.BotsPerUser {
 		return BadRequest("You cannot have more bots (limit: %d)", t.limits.BotsPerUser)
 	}
-	return t.checkRegistrationSize(registeredUserBytes)
+	return nil
 }
 
 // Approximate sizes in a registration, in bytes of JSON: the fixed part of each entry.

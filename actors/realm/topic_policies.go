@@ -273,7 +273,7 @@ func (r *Realm) topicPolicyCount(u UserID) int {
 // checkTopicPolicyCount refuses a further policy of the caller beyond MaxTopicPolicies.
 func (t *Turn) checkTopicPolicyCount(c ChannelID, topic string, policy int) error {
 	if policy != TopicInherits && t.TopicPolicyOf(t.User, c, topic) == TopicInherits &&
-		t.topicPolicyCount(t.User) >= MaxTopicPolicies {
+		t.sumCharged(t.User, t.topicPolicyCount) >= MaxTopicPolicies {
 		return BadRequest("Too many topics with a setting of their own (limit: %d)", MaxTopicPolicies)
 	}
 	return nil

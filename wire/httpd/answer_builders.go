@@ -10,6 +10,7 @@ import (
 
 	"parley/actors/admission"
 	"parley/wire"
+	"parley/wire/httpd/park"
 )
 
 // Limits of the large answers that are built at the same time.
@@ -21,6 +22,8 @@ const (
 	MaxWaitingBuilds = 512
 	// MaxWaitingBuildsOfCaller limits those of one caller. A client sends fewer requests at the same time.
 	MaxWaitingBuildsOfCaller = 32
+	// MaxWaitingBuildsOfOrganization limits those of one organization, so that it leaves half to the others.
+	MaxWaitingBuildsOfOrganization = MaxWaitingBuilds / 2
 	// maxBuildWait is the time after which a waiting request is refused.
 	maxBuildWait = 10 * time.Second
 )
@@ -40,11 +43,12 @@ type answerBuilders struct {
 // newAnswerBuilders uses half of the processors: the other half is for everything else.
 func newAnswerBuilders() *answerBuilders {
 	return &answerBuilders{began: time.Now(), free: max(1, runtime.GOMAXPROCS(0)/2),
-		queue: admission.NewWaitQueue[string, chan bool](MaxWaitingBuilds, MaxWaitingBuildsOfCaller)}
+		queue: admission.NewSharedWaitQueue[string, chan bool](MaxWaitingBuilds, MaxWaitingBuildsOfCaller,
+			MaxWaitingBuildsOfOrganization)}
 }
 
 // enter waits for a slot for an answer to the caller. If it reports true, leave must be called.
-func (b *answerBuilders) enter(caller string) bool {
+func (b *answerBuilders) enter(caller park.Caller) bool {
 	b.mu.Lock()
 	if b.free > 0 {
 		b.free--
@@ -52,7 +56,8 @@ func (b *answerBuilders) enter(caller string) bool {
 		return true
 	}
 	slot := make(chan bool, 1)
-	if refused, full := b.queue.Add(admission.Account[string]{User: caller}, slot, time.Since(b.began)); full {
+	account := admission.Account[string]{User: caller.Account, Organization: caller.Organization}
+	if refused, full := b.queue.Add(account, slot, time.Since(b.began)); full {
 		b.refused.Add(1)
 		refused <- false
 	}
@@ -115,7 +120,7 @@ func (a *answerBuild) reserveMemory(n int) error {
 
 // waitForSlot waits unless the answer has a slot.
 func (a *answerBuild) waitForSlot() error {
-	if !a.slot && !a.server.builders.enter(a.server.callerKey(a.ctx, a.call)) {
+	if !a.slot && !a.server.builders.enter(a.server.callerOf(a.ctx, a.call)) {
 		return errAnswersFull()
 	}
 	a.slot = true

@@ -7,20 +7,21 @@ import (
 	"time"
 
 	"parley/actors/admission"
+	"parley/wire/httpd/park"
 )
 
 // Large answers are built one after the other, and callers take turns: many of one caller delay another caller's by
 // one.
 func TestLargeAnswersTakeTurns(t *testing.T) {
 	b := &answerBuilders{began: time.Now(), free: 1, queue: admission.NewWaitQueue[string, chan bool](100, 3)}
-	if !b.enter("ann") {
+	if !b.enter(park.Caller{Account: "ann"}) {
 		t.Fatal("the first answer is refused")
 	}
 	built := make(chan string)
 	build := func(caller string) {
 		before := b.waiting()
 		go func() {
-			if !b.enter(caller) {
+			if !b.enter(park.Caller{Account: caller}) {
 				caller = "refused " + caller
 			}
 			built <- caller
@@ -32,7 +33,7 @@ func TestLargeAnswersTakeTurns(t *testing.T) {
 	for _, x := range []string{"ann", "ann", "ann", "bo"} {
 		build(x)
 	}
-	go func() { built <- fmt.Sprint(b.enter("ann")) }()
+	go func() { built <- fmt.Sprint(b.enter(park.Caller{Account: "ann"})) }()
 	if got := <-built; got != "false" || b.refused.Load() != 1 {
 		t.Errorf("one more of a caller with three that wait: %s, %d refused", got, b.refused.Load())
 	}

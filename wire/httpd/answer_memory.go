@@ -3,6 +3,8 @@ package httpd
 import (
 	"errors"
 	"io"
+	"strconv"
+	"strings"
 	"sync"
 	"unsafe"
 
@@ -11,6 +13,7 @@ import (
 
 	"parley/actors/realm"
 	"parley/wire"
+	"parley/wire/httpd/park"
 )
 
 // largeAnswerBytes is the size from which an answer is refused if answers take too much memory. Smaller ones are always
@@ -28,18 +31,29 @@ func errAnswersFull() error {
 		"Too many large answers are being sent; try again later.").With("retry-after", answerRetrySeconds)
 }
 
-// callerKey returns the caller for which the memory of answers counts: the account, or without login the client
-// network.
-func (s *Server) callerKey(ctx *fasthttp.RequestCtx, c *wire.Call) string {
+// callerOf returns the caller for which the memory of answers counts: the account that is charged, or without login the
+// client network.
+func (s *Server) callerOf(ctx *fasthttp.RequestCtx, c *wire.Call) park.Caller {
 	if c.Account != nil {
-		return limitKey(c.Account)
+		return callerOfAccount(c.Account)
 	}
-	return s.remote(ctx)
+	caller := park.Caller{Account: s.remote(ctx)}
+	if c.Realm != 0 {
+		caller.Organization = strconv.Itoa(int(c.Realm))
+	}
+	return caller
+}
+
+// callerOfAccount returns the caller of the requests of an account, and of all accounts that count as one with it.
+func callerOfAccount(a *wire.Account) park.Caller {
+	key := limitKey(a)
+	organization, _, _ := strings.Cut(key, "/")
+	return park.Caller{Organization: organization, Account: key}
 }
 
 // reserveMemory counts n more bytes of an answer that is being built. It refuses if answers take too much memory.
 func (s *Server) reserveMemory(ctx *fasthttp.RequestCtx, c *wire.Call, n int) error {
-	if !s.park.TryReserveAnswer(ctx, s.callerKey(ctx, c), n) {
+	if !s.park.TryReserveAnswer(ctx, s.callerOf(ctx, c), n) {
 		return errAnswersFull()
 	}
 	return nil

@@ -44,15 +44,13 @@ type parkedPoll struct {
 	park.Memo
 	poll       wire.PollRequest // its Reply is this parkedPoll
 	server     wire.Server
-	limitKey   string // the account's key in the limiter, "" without a limit
-	limitLines []byte // rate limit headers of the answer
-	renewal    int64  // when the use of the browser session is to be recorded; 0 without a session
+	caller     park.Caller // the account that is charged
+	limitLines []byte      // rate limit headers of the answer
+	renewal    int64       // when the use of the browser session is to be recorded; 0 without a session
 }
 
-// Caller returns the account for which unsent answers count.
-func (p *parkedPoll) Caller() string {
-	return limitKey(&wire.Account{Realm: p.poll.Realm, User: p.poll.User})
-}
+// Caller returns the caller for which unsent answers count.
+func (p *parkedPoll) Caller() park.Caller { return p.caller }
 
 // Gone cancels the poll, because the client has left.
 func (p *parkedPoll) Gone() { p.server.CancelPoll(p.poll) }
@@ -97,9 +95,9 @@ func (f *fastPath) handlePoll(q *park.FastRequest) bool {
 	if !ok || f.server.forwardsPolls(c.Realm) {
 		return false
 	}
-	w := &parkedPoll{poll: p, server: c.Server, limitKey: f.limitKey(c.Account)}
+	w := &parkedPoll{poll: p, server: c.Server, caller: callerOfAccount(c.Account)}
 	w.poll.Reply, w.poll.AuthVersion = w, version
-	if w.limitLines, ok = f.countRequest(w.limitKey, nil); !ok {
+	if w.limitLines, ok = f.countRequest(w.caller.Account, nil); !ok {
 		return false
 	}
 	if c.Session != nil {
@@ -162,7 +160,7 @@ func (f *fastPath) HandleRepeated(q *park.FastRequest, m *park.Memo, number []by
 	if w.renewal != 0 && f.server.now().Unix() >= w.renewal {
 		return false
 	}
-	if w.limitLines, ok = f.countRequest(w.limitKey, w.limitLines); !ok {
+	if w.limitLines, ok = f.countRequest(w.caller.Account, w.limitLines); !ok {
 		return false
 	}
 	w.poll.Last = last
@@ -175,14 +173,6 @@ func (f *fastPath) parkPoll(q *park.FastRequest, w *parkedPoll) {
 	if f.polls = append(f.polls, &w.poll); len(f.polls) >= maxBatchedPolls {
 		f.Flush()
 	}
-}
-
-// limitKey returns the key of an account in the limiter, "" without a limit.
-func (f *fastPath) limitKey(a *wire.Account) string {
-	if f.server.users == nil {
-		return ""
-	}
-	return limitKey(a)
 }
 
 // countRequest counts a request of a caller. It returns the rate limit header lines, in the memory of lines. It

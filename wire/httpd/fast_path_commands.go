@@ -59,7 +59,7 @@ func (f *fastPath) handleCommand(q *park.FastRequest) bool {
 	if !ok {
 		return false
 	}
-	extra, ok := f.countRequest(f.limitKey(c.Account), nil)
+	extra, ok := f.countRequest(limitKey(c.Account), nil)
 	if !ok {
 		return false
 	}

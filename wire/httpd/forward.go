@@ -474,7 +474,7 @@ func (s *Server) parkFor(ctx *fasthttp.RequestCtx, c *wire.Call, gone func()) wi
 		f.parked = true
 		return f
 	}
-	return s.park.ParkFor(ctx, s.callerKey(ctx, c), gone)
+	return s.park.ParkFor(ctx, s.callerOf(ctx, c), gone)
 }
 
 // answerOwnershipError answers if an endpoint failed because another node owns the organization, or because the request

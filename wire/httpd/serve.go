@@ -206,9 +206,9 @@ func (s *Server) writeFailure(ctx *fasthttp.RequestCtx, e *wire.Endpoint, err er
 	s.writeJSON(ctx, status, body)
 }
 
-// limitKey returns the key of an account in the limiters.
+// limitKey returns the key of an account in the limiters: that of the account that is charged, for a bot its owner.
 func limitKey(a *wire.Account) string {
-	return strconv.Itoa(int(a.Realm)) + "/" + a.User.String()
+	return strconv.Itoa(int(a.Realm)) + "/" + a.Charged.String()
 }
 
 // limitCall counts a request against its rate limit: that of the account, or without login that of the client

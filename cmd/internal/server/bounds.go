@@ -201,8 +201,9 @@ var AllBounds = append([]Bound{
 		used:     func(r *metricReading) int64 { return r.server.http.ChainedBytes() },
 	},
 	{
-		Name:     "unsent_bytes",
-		Of:       "bytes of events that sockets did not accept at once; one account can have an eighth",
+		Name: "unsent_bytes",
+		Of: "bytes of events that sockets did not accept at once; one account, with its bots, can " +
+			"have an eighth, one organization half",
 		Overflow: "the connection is closed",
 		Reason:   "clients that do not read must not fill the memory",
 		limit:    func(r *metricReading) int64 { return int64(r.park.MaxPending) },
@@ -211,8 +212,8 @@ var AllBounds = append([]Bound{
 	},
 	{
 		Name: "answer_bytes",
-		Of: "bytes of all answers in memory, while they are built and until clients have received them; one account " +
-			"can use an eighth",
+		Of: "bytes of all answers in memory, while they are built and until clients have received them; one account, " +
+			"with its bots, can use an eighth, one organization half",
 		Overflow: "503: ANSWER_MEMORY_FULL",
 		Reason:   "clients that do not read must not fill the memory",
 		limit:    func(r *metricReading) int64 { return int64(r.park.MaxAnswers) },
@@ -220,8 +221,9 @@ var AllBounds = append([]Bound{
 		hits:     func(r *metricReading) int64 { return r.http.AnswersRefused },
 	},
 	{
-		Name:     "waiting_answers",
-		Of:       "requests that wait until their large answers can be built: one for two processors at a time",
+		Name: "waiting_answers",
+		Of: "requests that wait until their large answers can be built: one for two processors at a time; " +
+			"one organization can have half of them",
 		Overflow: "the newest request of the account with the most gets 503: ANSWER_MEMORY_FULL",
 		Reason:   "each holds a connection, and up to 100 kB",
 		limit:    constant(httpd.MaxWaitingBuilds),
@@ -230,7 +232,7 @@ var AllBounds = append([]Bound{
 	},
 	{
 		Name:     "waiting_answers_per_account",
-		Of:       "of these, requests of one account, or without login of one client network",
+		Of:       "of these, requests of one account with its bots, or without login of one client network",
 		Overflow: "503: ANSWER_MEMORY_FULL",
 		Reason:   "no client has as many requests in progress",
 		limit:    constant(httpd.MaxWaitingBuildsOfCaller),
@@ -355,7 +357,7 @@ var AllBounds = append([]Bound{
 	},
 	{
 		Name:     "waiting_commands_per_account",
-		Of:       "commands of one account that wait because events are delivered late",
+		Of:       "commands of one account, with its bots, that wait because events are delivered late",
 		Overflow: "503",
 		Reason:   "no client has as many requests in progress",
 		limit:    constant(actors.MaxWaitingOfAccount),
@@ -369,7 +371,7 @@ var AllBounds = append([]Bound{
 	},
 	{
 		Name:     "queues_per_user",
-		Of:       "event queues of one user",
+		Of:       "event queues of one user and the user's bots",
 		Overflow: "429",
 		Reason:   "a client that leaks queues must not fill the server",
 		limit:    constant(realm.MaxQueues),
@@ -540,7 +542,7 @@ var AllBounds = append([]Bound{
 	},
 	{
 		Name: "unacked_account_bytes",
-		Of: "bytes of events in memory because of one account; an event's bytes are divided between the accounts " +
+		Of: "bytes of events in memory because of one account and its bots; an event's bytes are divided between the accounts " +
 			"that have not acknowledged it",
 		Overflow: "the oldest queues of the account are closed: BAD_EVENT_QUEUE_ID; other accounts are not affected",
 		Reason:   "one account must not use what an organization can use",
@@ -550,7 +552,7 @@ var AllBounds = append([]Bound{
 	},
 	{
 		Name:     "unacked_account_events",
-		Of:       "unacknowledged events in all queues of one account",
+		Of:       "unacknowledged events in all queues of one account and its bots",
 		Overflow: "the oldest queues of the account are closed: BAD_EVENT_QUEUE_ID",
 		Reason:   "16 bytes each; an account can have a thousand queues",
 		limit:    constant(actors.MaxUnackedRefs),
@@ -621,8 +623,9 @@ var AllBounds = append([]Bound{
 		used:     func(r *metricReading) int64 { return r.waiting(realm.OutboxEmail) },
 	},
 	{
-		Name:     "webhook_calls",
-		Of:       "outgoing webhook calls of one organization that wait; one bot can use a tenth",
+		Name: "webhook_calls",
+		Of: "outgoing webhook calls of one organization that wait; one bot can use a tenth, the bots of one " +
+			"user a quarter",
 		Overflow: "dropped and logged",
 		Reason:   "a service that is down must not fill the memory",
 		limit:    constant(realm.MaxWebhookCalls),

@@ -10,11 +10,12 @@ import (
 // The memory of answers is limited in total and for each caller. A caller's first answer always fits into the caller's
 // limit, forced holds count too, and everything is given back.
 func TestAnswerMemory(t *testing.T) {
-	s := New(Config{Handler: func(*fasthttp.RequestCtx) {}, MaxAnswers: 100, MaxAnswersPerCaller: 30})
-	hold := func(r *request, caller string, n int64) bool {
+	s := New(Config{Handler: func(*fasthttp.RequestCtx) {}, MaxAnswers: 100, MaxAnswersPerCaller: 30,
+		MaxAnswersPerOrganization: 100})
+	hold := func(r *request, account string, n int64) bool {
 		m := &s.answerMemory
 		if m.used.Add(n) > int64(s.cfg.MaxAnswers) ||
-			!m.reserveForCaller(r, caller, n, int64(s.cfg.MaxAnswersPerCaller)) {
+			!m.reserveForCaller(r, Caller{"org", account}, n, s.cfg.answerLimits()) {
 			m.used.Add(-n)
 			return false
 		}
@@ -41,14 +42,41 @@ func TestAnswerMemory(t *testing.T) {
 	if !hold(&b, "ann", 5) {
 		t.Error("refused although the caller's first answer is sent")
 	}
-	if !hold(&d, "cy", 5) || s.answerMemory.callers["cy"] != 25 {
-		t.Errorf("what was held before the first check does not count for the caller: %v", s.answerMemory.callers)
+	if !hold(&d, "cy", 5) || s.answerMemory.callers.callers[Caller{"org", "cy"}] != 25 {
+		t.Errorf("what was held before the first check does not count for the caller: %v",
+			s.answerMemory.callers.callers)
 	}
 	for _, r := range []*request{&a, &b, &c, &d} {
 		s.releaseAnswer(r, 1000)
 	}
-	if used := s.answerMemory.used.Load(); used != 0 || len(s.answerMemory.callers) != 0 {
-		t.Errorf("%d bytes are left, of %v", used, s.answerMemory.callers)
+	left := &s.answerMemory.callers
+	if used := s.answerMemory.used.Load(); used != 0 || len(left.callers)+len(left.organizations) != 0 {
+		t.Errorf("%d bytes are left, of %v, %v", used, left.callers, left.organizations)
+	}
+}
+
+// All callers of an organization together hold at most half of the memory, so that the others have the rest. A first
+// answer of an organization always fits.
+func TestAnswersOfOrganization(t *testing.T) {
+	cfg := Config{MaxAnswers: 160}.WithDefaults()
+	var b callerBytes
+	use := func(organization, account string, n int64) bool {
+		return b.add(Caller{organization, account}, n, 0, cfg.answerLimits())
+	}
+	for _, account := range []string{"a1", "a2", "a3", "a4"} {
+		if !use("a", account, 20) {
+			t.Errorf("account %s is refused within half of the memory", account)
+		}
+	}
+	if use("a", "a5", 1) {
+		t.Error("an organization uses more than half of the memory")
+	}
+	if !use("b", "b1", 20) || !use("c", "c1", 159) {
+		t.Error("another organization is refused")
+	}
+	b.remove(Caller{"a", "a1"}, 20)
+	if !use("a", "a5", 20) {
+		t.Error("refused although another answer of the organization is sent")
 	}
 }
 

@@ -81,7 +81,7 @@ func (c *eventConn) ip() netip.Addr { return netip.AddrFrom16(c.address).Unmap()
 type unsentAnswer struct {
 	b     []byte
 	size  int64 // its share of the server's pending count, and of its caller's
-	owner string
+	owner Caller
 	close bool // the connection ends after it
 }
 

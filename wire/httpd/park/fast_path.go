@@ -98,13 +98,13 @@ func (m *Memo) matchNumber(b []byte) []byte {
 // Gone is notified, like the gone function of Server.Park, when the client of a parked request has left.
 type Gone interface{ Gone() }
 
-// Caller is implemented by a Gone that knows the caller of its request. The unsent answers of a caller are limited to
-// Config.MaxPendingPerCaller.
-type Caller interface{ Caller() string }
+// HasCaller is implemented by a Gone that knows the caller of its request. The unsent answers of a caller are limited to
+// Config.MaxPendingPerCaller, and those of an organization to MaxPendingPerOrganization.
+type HasCaller interface{ Caller() Caller }
 
-// goneFunc is the gone function of a request, with its caller; "": unknown.
+// goneFunc is the gone function of a request, with its caller.
 type goneFunc struct {
-	caller string
+	caller Caller
 	gone   func()
 }
 
@@ -114,7 +114,7 @@ func (g *goneFunc) Gone() {
 	}
 }
 
-func (g *goneFunc) Caller() string { return g.caller }
+func (g *goneFunc) Caller() Caller { return g.caller }
 
 // prefetch reads a word of each cache line that comparing will need.
 func (m *Memo) prefetch() (sum uint32) {

@@ -116,12 +116,26 @@ type Config struct {
 	MaxPending int
 	// MaxPendingPerCaller is the part of it that one caller can have; a single answer always fits. Default an eighth.
 	MaxPendingPerCaller int
+	// MaxPendingPerOrganization is the part of it that all callers of one organization can have; a single answer always
+	// fits. Default half, so that one organization leaves memory for the others.
+	MaxPendingPerOrganization int
 	// MaxAnswers is the memory, in bytes, of all answers that are being built or sent; see TryReserveAnswer. Default
 	// 256 MiB.
 	MaxAnswers int
 	// MaxAnswersPerCaller is the part of it that large answers of one caller can hold. Default an eighth: so one caller
 	// that does not read leaves memory for the others.
 	MaxAnswersPerCaller int
+	// MaxAnswersPerOrganization is the part of it that large answers to all callers of one organization can hold. Default
+	// half, so that one organization leaves memory for the others.
+	MaxAnswersPerOrganization int
+}
+
+func (c *Config) answerLimits() callerLimits {
+	return callerLimits{int64(c.MaxAnswersPerCaller), int64(c.MaxAnswersPerOrganization)}
+}
+
+func (c *Config) pendingLimits() callerLimits {
+	return callerLimits{int64(c.MaxPendingPerCaller), int64(c.MaxPendingPerOrganization)}
 }
 
 func (c *Config) setDefaults() {
@@ -159,8 +173,10 @@ func (c *Config) setDefaults() {
 	setInt(&c.MaxStreams, 64)
 	setInt(&c.MaxPending, 64<<20)
 	setInt(&c.MaxPendingPerCaller, c.MaxPending/8)
+	setInt(&c.MaxPendingPerOrganization, c.MaxPending/2)
 	setInt(&c.MaxAnswers, 256<<20)
 	setInt(&c.MaxAnswersPerCaller, c.MaxAnswers/8)
+	setInt(&c.MaxAnswersPerOrganization, c.MaxAnswers/2)
 }
 
 // Limits that are not configurable.
@@ -200,7 +216,7 @@ type Server struct {
 	evented
 	counters
 	answerMemory answerMemory
-	unsent       unsentBytes
+	unsent       callerBytes
 }
 
 // SetSessionTicketKeys sets the keys of TLS session tickets: the first one encrypts new tickets, all decrypt. Without

@@ -338,6 +338,27 @@ func TestPendingLimitOfCaller(t *testing.T) {
 	})
 }
 
+// Clients of one organization that do not read their answers leave half of the memory to the other organizations.
+func TestPendingLimitOfOrganization(t *testing.T) {
+	onEachKind(t, func(t *testing.T, kind string) {
+		o := serve(t, kind, Config{MaxPending: 1 << 30, MaxPendingPerCaller: 1 << 30, MaxPendingPerOrganization: 1 << 20})
+		poll := func(caller string) bool {
+			c := o.dial()
+			c.get("/poll?" + caller)
+			return o.nextPoll().Answer(200, make([]byte, 32<<20))
+		}
+		if !poll("one/ann") {
+			t.Error("the only answer of an organization was refused")
+		}
+		if poll("one/bo") {
+			t.Error("a second answer beyond the share of the organization was accepted")
+		}
+		if !poll("two/ann") {
+			t.Error("another organization was refused")
+		}
+	})
+}
+
 func TestHead(t *testing.T) {
 	onEachKind(t, func(t *testing.T, kind string) {
 		o := serve(t, kind, Config{})

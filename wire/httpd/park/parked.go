@@ -33,11 +33,11 @@ type Parked struct {
 // It is never called after Answer returned true. It must be short and must not wait for other parked requests. It
 // may be called before Park has returned, so everything it uses must be ready before Park.
 func (s *Server) Park(ctx *fasthttp.RequestCtx, gone func()) *Parked {
-	return s.ParkFor(ctx, "", gone)
+	return s.ParkFor(ctx, Caller{}, gone)
 }
 
-// ParkFor is Park for a request whose caller is known; see Caller.
-func (s *Server) ParkFor(ctx *fasthttp.RequestCtx, caller string, gone func()) *Parked {
+// ParkFor is Park for a request whose caller is known; see HasCaller.
+func (s *Server) ParkFor(ctx *fasthttp.RequestCtx, caller Caller, gone func()) *Parked {
 	r := requestOf(ctx)
 	if r.parked != nil {
 		panic("BUG: request parked twice")

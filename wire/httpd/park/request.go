@@ -24,7 +24,7 @@ type request struct {
 	bodyReceived int64  // body bytes received after waiting
 	sent         int64  // bytes of the answer
 	answerBytes  int64  // memory reserved for the answer
-	caller       string // the caller for which these bytes count; "" if none is known
+	caller       Caller // the caller for which these bytes count
 	blockedSince int64  // when the client's socket first took less than all bytes at once
 
 	head      head

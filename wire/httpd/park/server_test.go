@@ -144,7 +144,7 @@ func serveOn(t testing.TB, kind string, cfg Config, ln net.Listener,
 func (o *pollOwner) handle(ctx *fasthttp.RequestCtx) {
 	switch string(ctx.Path()) {
 	case "/poll":
-		o.polls <- o.ParkFor(ctx, string(ctx.URI().QueryString()), func() { o.goneCalls <- struct{}{} })
+		o.polls <- o.ParkFor(ctx, callerOfQuery(ctx), func() { o.goneCalls <- struct{}{} })
 	case "/now": // answered before the handler returns
 		if !o.Park(ctx, nil).Answer(200, []byte("now")) {
 			o.t.Error("Answer in the handler failed")
@@ -284,3 +284,12 @@ func certificate(t testing.TB) tls.Certificate {
 func newQuietLog() *log.Logger { return log.New(io.Discard, "", 0) }
 
 func mustAddr(s string) netip.Addr { return netip.MustParseAddr(s) }
+
+// callerOfQuery returns the caller that a request names in its query: organization/account, or account.
+func callerOfQuery(ctx *fasthttp.RequestCtx) Caller {
+	organization, account, ok := strings.Cut(string(ctx.URI().QueryString()), "/")
+	if !ok {
+		return Caller{Account: organization}
+	}
+	return Caller{organization, account}
+}
