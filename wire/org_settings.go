@@ -142,8 +142,14 @@ func authenticationMethods(passwords any) obj {
 	return obj{"Email": obj{"enabled": passwords, "available": true}}
 }
 
+// historyVisibilities are the values of historyVisibilitySetting. The answer to its change has the number of the new
+// value, counted from 1, as in Zulip; events and registrations have the name.
+var historyVisibilities = []string{"all", "moves", "none"}
+
+const historyVisibilitySetting = "message_edit_history_visibility_policy"
+
 // organizationAnswer returns the changed settings with their new values. The reference server says only "updated" of
-// a setting that is a string.
+// another setting that is a string.
 func organizationAnswer(r realm.OrganizationResult) Answer {
 	a := Answer{}
 	for _, f := range r.Changed {
@@ -151,6 +157,8 @@ func organizationAnswer(r realm.OrganizationResult) Answer {
 		switch _, text := f.Value.(string); {
 		case f.Group != nil:
 			a[f.Setting] = groupValue(*f.Group)
+		case f.Setting == historyVisibilitySetting:
+			a[f.Setting] = slices.Index(historyVisibilities, f.Value.(string)) + 1
 		case text:
 			a[f.Setting] = "updated"
 		}

@@ -248,6 +248,28 @@ func TestFlags(t *testing.T) {
 	}
 }
 
+// A message from before the reader's subscription becomes unread: the reader gets a historical row of it, it counts as
+// unread, and the reader's clients get the event.
+func TestMarkHistoryUnread(t *testing.T) {
+	s := newTestScene(t)
+	old := s.post(s.ann, s.public, "a", "before cy came")
+	do(s, s.cy, Subscribe{Channels: channelsToJoin("public")})
+	flag := Flag{Op: "remove", Flag: "read", Messages: []MessageID{old}}
+	if a := do(s, s.cy, flag); a.Changed != 1 || len(a.Ignored) != 0 {
+		t.Errorf("marked as unread: %+v", a)
+	}
+	if f := s.ViewAs(s.cy).FlagsOf(old); f != FlagHistorical {
+		t.Errorf("the message has the flags %b", f)
+	}
+	s.expectNarrow(s.cy, oneTerm("is", "unread"), old)
+	if a := do(s, s.cy, flag); a.Changed != 0 {
+		t.Error("an unread message became unread again")
+	}
+	flag.Op = "add"
+	do(s, s.cy, flag)
+	s.expectNarrow(s.cy, oneTerm("is", "unread"))
+}
+
 func TestFlagNarrow(t *testing.T) {
 	s := newTestScene(t)
 	var ids []MessageID

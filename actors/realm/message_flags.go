@@ -100,7 +100,7 @@ type flaggableMessages struct {
 }
 
 // selectFlaggable selects the messages whose flag the user can change. Messages of which the user has no row are left
-// out, but starring creates a row. The error says that the user cannot read some messages and needs access to all; the
+// out, but a change that needs access creates a row, also of messages from before the subscription. The error says that the user cannot read some messages and needs access to all; the
 // selection is valid without them.
 func (v View) selectFlaggable(me *User, ids []MessageID, flag Flags, add bool) (selected flaggableMessages, err error) {
 	access := readerAccess{View: v, reader: me}
@@ -120,7 +120,7 @@ func (v View) selectFlaggable(me *User, ids []MessageID, flag Flags, add bool) (
 				selected.skippedChannels[ChannelID(m.channel)] = true
 			case hasRow:
 				selected.received = append(selected.received, id)
-			case flag == FlagStarred && add:
+			case needsAccess(flag, add):
 				selected.unreceived = append(selected.unreceived, id)
 			}
 		}
@@ -142,10 +142,10 @@ func (t *Turn) recordFlags(me *User, selected flaggableMessages, flag Flags, add
 	fact.IDs, fact.Rows = ids.SetOf(selected.received...), ids.SetOf(selected.unreceived...)
 	if add {
 		fact.IDs = ids.Difference(fact.IDs, flagged)
-		fact.IDs.Union(fact.Rows)
 	} else {
 		fact.IDs.Intersect(flagged)
 	}
+	fact.IDs.Union(fact.Rows)
 	for channel := range selected.skippedChannels {
 		answer.Ignored = append(answer.Ignored, channel)
 	}

@@ -153,10 +153,17 @@ func answerEvents(t *testing.T, k *demoClient) {
 		}
 		return out
 	}
-	k.must("olive", "PATCH realm", "message_edit_history_visibility_policy", "moves")
+	k.equal("number of the visibility", k.must("olive", "PATCH realm", "message_edit_history_visibility_policy",
+		"moves")["message_edit_history_visibility_policy"], 2)
 	e := next(1)[0]
 	k.equal("visibility of edit history", []any{e["op"], e["property"], e["value"]},
 		[]any{"update", "message_edit_history_visibility_policy", "moves"})
+	for _, name := range []string{"message_content_delete_limit_seconds", "move_messages_within_stream_limit_seconds",
+		"move_messages_between_streams_limit_seconds"} {
+		k.must("olive", "PATCH realm", name, 7200)
+		e := next(1)[0]
+		k.equal(name, []any{e["op"], e["property"], e["value"]}, []any{"update", name, 7200})
+	}
 	group := k.must("ann", "POST user_groups/create", "name", "reds", "description", "", "members",
 		[]any{k.ids["ann"]})["group_id"]
 	next(1)
