@@ -1,0 +1,114 @@
+package integrations
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// formCase changes fields of a recorded request. A nil value removes the field.
+type formCase struct {
+	from  string // service/number of the recorded request
+	set   map[string]any
+	topic string // the topic parameter of the address
+	text  string
+}
+
+// change sets the field at a path of names with dots.
+func change(object map[string]any, path string, value any) {
+	name, rest, deeper := strings.Cut(path, ".")
+	if !deeper {
+		if object[name] = value; value == nil {
+			delete(object, name)
+		}
+		return
+	}
+	inner, ok := object[name].(map[string]any)
+	if !ok {
+		inner = map[string]any{}
+		object[name] = inner
+	}
+	change(inner, rest, value)
+}
+
+// message returns the text of the message of the changed request.
+func (c formCase) message(t *testing.T, set *Set, given map[string][]givenCase) string {
+	name, _, _ := strings.Cut(c.from, "/")
+	for _, g := range given[name] {
+		if g.ID != c.from {
+			continue
+		}
+		payload := map[string]any{}
+		if err := json.Unmarshal(g.Payload, &payload); err != nil {
+			t.Fatal(err)
+		}
+		for path, value := range c.set {
+			change(payload, path, value)
+		}
+		g.Payload, _ = json.Marshal(payload)
+		g.Raw, g.Params = "", map[string]string{}
+		if c.topic != "" {
+			g.Params["topic"] = c.topic
+		}
+		result, err := set.Find(name).Handle(g.request(t), g.filter(t))
+		if err != nil || len(result.Messages) == 0 {
+			return fmt.Sprint("no message: ", err)
+		}
+		return result.Messages[len(result.Messages)-1].Text
+	}
+	return "no recorded request"
+}
+
+// checkForms compares the messages of changed requests.
+func checkForms(t *testing.T, cases []formCase) {
+	given := givenCases(t)
+	if len(given) == 0 {
+		t.Skip("there are no recorded requests beside the project")
+	}
+	set, err := Included()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range cases {
+		if got := c.message(t, set, given); got != c.text {
+			t.Errorf("%s %v:\n got %q\nwant %q", c.from, c.set, got, c.text)
+		}
+	}
+}
+
+// TestFormsOfCodeHosts holds the sentences of actions of code hosts that no recorded request has.
+func TestFormsOfCodeHosts(t *testing.T) {
+	const pull = "[PR #1](https://github.com/baxterthehacker/public-repo/pull/1)"
+	const review = "[PR review](https://github.com/groonga/groonga/pull/1581#pullrequestreview-1483047907)"
+	const remark = "(https://github.com/baxterthehacker/public-repo/pull/1#discussion_r29724692)"
+	ada := map[string]any{"login": "ada"}
+	const long = "\n\n~~~ quote\nThis is a pretty simple change that we need to pull into master.\n~~~"
+	const branches = "from `baxterthehacker:changes` to `baxterthehacker:master`"
+	checkForms(t, []formCase{
+		{"github/045", map[string]any{"action": "edited"}, "", "baxterthehacker edited " + pull + "."},
+		{"github/045", map[string]any{"action": "edited", "changes.body.from": "x"}, "", "baxterthehacker edited " + pull +
+			":" + long},
+		{"github/045", map[string]any{"action": "reopened"}, "", "baxterthehacker reopened " + pull + "."},
+		{"github/045", map[string]any{"action": "closed"}, "", "baxterthehacker closed without merge " + pull + "."},
+		{"github/045", map[string]any{"pull_request.title": "Why?"}, "t", "baxterthehacker opened [PR #1 Why?]" +
+			"(https://github.com/baxterthehacker/public-repo/pull/1) " + branches + ":" + long},
+		{"github/048", map[string]any{"pull_request.assignee": ada}, "", "baxterthehacker updated " + pull +
+			" (assigned to ada)."},
+		{"github/068", map[string]any{"action": "dismissed"}, "", "kou submitted " + review + "."},
+		{"github/069", map[string]any{"action": "deleted"}, "", "baxterthehacker deleted [PR review comment]" + remark + "."},
+		{"github/069", map[string]any{"action": "edited", "pull_request.title": "Why?"}, "t",
+			"baxterthehacker edited [PR review comment on #1 Why?]" + remark},
+		{"github/028", map[string]any{"issue.assignee": ada, "issue.body": nil}, "",
+			"baxterthehacker opened [issue #2](https://github.com/baxterthehacker/public-repo/issues/2)."},
+		{"github/062", map[string]any{"build.status": "building"}, "",
+			"GitHub Pages build, triggered by baxterthehacker, is being built."},
+		{"github/120", map[string]any{"sponsorship.tier.name": "$7 one time"}, "",
+			"monalisa cancelled their $7 one time subscription."},
+		{"github/090", map[string]any{"changes": map[string]any{"description": map[string]any{"from": "x"}},
+			"team.description": "New", "sender.login": "ada"}, "",
+			"**ada** changed the team description to:\n```quote\nNew\n```"},
+		{"gitlab/047", map[string]any{"object_attributes.oldrev": "abc"}, "", "Tomasz Kolek added commit(s) to " +
+			"[MR #3](https://gitlab.com/tomaszkolek0/my-awesome-project/merge_requests/3)."},
+	})
+}
