@@ -95,7 +95,7 @@ func receiveWebhook(c *Call, f incomingWebhookForm) (Answer, error) {
 	}
 	c.Caller.Client = service.Client
 	request := integrations.Request{Body: c.Body(), ContentType: c.Header("Content-Type"), Header: c.Header,
-		Params: url.Values{}}
+		Params: url.Values{}, Person: func(address string) string { return personAt(c, address) }}
 	c.Params.EachQuery(func(name, value string) { request.Params[name] = []string{value} })
 	if err := checkSignature(c, service, request); err != nil {
 		return nil, err
@@ -110,6 +110,17 @@ func receiveWebhook(c *Call, f incomingWebhookForm) (Answer, error) {
 		}
 	}
 	return webhookAnswer(c, result)
+}
+
+// personAt returns the name of the active user whose address the caller may see, or "".
+func personAt(c *Call, address string) string {
+	name, _ := Read(c, func(v realm.View) (string, error) {
+		if u := v.FindByShownEmail(address); u != nil && u.Active {
+			return u.Name, nil
+		}
+		return "", nil
+	})
+	return name
 }
 
 type webhookAddressForm struct {

@@ -112,3 +112,45 @@ func TestFormsOfCodeHosts(t *testing.T) {
 			"[MR #3](https://gitlab.com/tomaszkolek0/my-awesome-project/merge_requests/3)."},
 	})
 }
+
+// TestFormsOfOtherServices holds sentences of kinds and fields that no recorded request has.
+func TestFormsOfOtherServices(t *testing.T) {
+	const bug = "[BUG-15: New bug with hook](http://lfranchi.com:8080/browse/BUG-15)"
+	const assigned = " (assigned to **Othello, the Moor of Venice**)"
+	const said = ":\n\n``` quote\nx\n```"
+	const plan = "[Subscription](https://dashboard.stripe.com/subscriptions/sub_E6STM5w5EX3K28) created\nPlan: "
+	const item = "[Invoice](https://dashboard.stripe.com/invoices/in_1EjLINHuGUuNWDDZjDf2WNqd)"
+	const email, kind = "issue.fields.assignee.emailAddress", "issue_event_type_name"
+	items := func(field string, from, to any) map[string]any {
+		return map[string]any{"comment": nil, kind: "issue_assigned", "changelog.items": []any{map[string]any{
+			"field": field, "fromString": from, "toString": to}}}
+	}
+	checkForms(t, []formCase{
+		{"jira/019", map[string]any{"comment.body": "x"}, "", "Leo Franchi commented on " + bug + assigned + said},
+		{"jira/019", map[string]any{"comment.body": "x", email: nil}, "", "Leo Franchi commented on " + bug + said},
+		{"jira/019", map[string]any{"comment.body": "x", kind: "issue_comment_edited"}, "",
+			"Leo Franchi edited a comment on " + bug + assigned + said},
+		{"jira/019", map[string]any{"comment.body": "", kind: "issue_comment_edited"}, "",
+			"Leo Franchi edited a comment on " + bug + assigned + "."},
+		{"jira/019", map[string]any{"comment.body": "x", kind: "issue_comment_deleted"}, "",
+			"Leo Franchi deleted a comment from " + bug + assigned + said},
+		{"jira/019", items("assignee", nil, "Othello"), "",
+			"Leo Franchi updated " + bug + assigned + ":\n\n* Changed assignee to **Othello, the Moor of Venice**"},
+		{"jira/019", items("priority", "Major", nil), "",
+			"Leo Franchi updated " + bug + assigned + ":\n\n* Changed priority from **Major** to **None**"},
+		{"stripe/002", map[string]any{"data.object.failure_code": "card_declined"}, "",
+			"[Charge](https://dashboard.stripe.com/charges/ch_00000000000000) for 1.00 AUD failed. Failure code: card_declined"},
+		{"stripe/008", map[string]any{"data.object.plan.nickname": nil, "data.object.plan.id": "flat"}, "",
+			plan + "https://dashboard.stripe.com/plans/flat\nQuantity: 800\nBilling method: send invoice"},
+		{"stripe/018", map[string]any{"data.previous_attributes": map[string]any{"billing_reason": "x"},
+			"data.object.status": "open", "data.object.billing_reason": "manual"}, "",
+			item + " updated\n* Billing reason is now manual"},
+		{"stripe/018", map[string]any{"data.previous_attributes": map[string]any{"number": "x"},
+			"data.object.status": "open"}, "", "no message: <nil>"},
+		{"azuredevops/008", map[string]any{"eventType": "git.pullrequest.updated"}, "", "Yuro Itaki updated [PR #1 Add " +
+			"PR request](https://dev.azure.com/ttchong/test-zulip/_git/test-zulip/pullrequest/1):\n\n~~~ quote\n" +
+			"Add PR request\n~~~"},
+		{"intercom/022", map[string]any{"topic": "user.tag.created"}, "",
+			"The tag `CSV Import - 2019-03-26 22:46:04 UTC` was added to the user."},
+	})
+}
