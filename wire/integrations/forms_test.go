@@ -3,6 +3,7 @@ package integrations
 import (
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"strings"
 	"testing"
 )
@@ -96,7 +97,8 @@ func TestFormsOfCodeHosts(t *testing.T) {
 		{"github/048", map[string]any{"pull_request.assignee": ada}, "", "baxterthehacker updated " + pull +
 			" (assigned to ada)."},
 		{"github/068", map[string]any{"action": "dismissed"}, "", "kou submitted " + review + "."},
-		{"github/069", map[string]any{"action": "deleted"}, "", "baxterthehacker deleted [PR review comment]" + remark + "."},
+		{"github/069", map[string]any{"action": "deleted"}, "",
+			"baxterthehacker deleted [PR review comment]" + remark + "."},
 		{"github/069", map[string]any{"action": "edited", "pull_request.title": "Why?"}, "t",
 			"baxterthehacker edited [PR review comment on #1 Why?]" + remark},
 		{"github/028", map[string]any{"issue.assignee": ada, "issue.body": nil}, "",
@@ -139,7 +141,8 @@ func TestFormsOfOtherServices(t *testing.T) {
 		{"jira/019", items("priority", "Major", nil), "",
 			"Leo Franchi updated " + bug + assigned + ":\n\n* Changed priority from **Major** to **None**"},
 		{"stripe/002", map[string]any{"data.object.failure_code": "card_declined"}, "",
-			"[Charge](https://dashboard.stripe.com/charges/ch_00000000000000) for 1.00 AUD failed. Failure code: card_declined"},
+			"[Charge](https://dashboard.stripe.com/charges/ch_00000000000000) for 1.00 AUD failed. " +
+				"Failure code: card_declined"},
 		{"stripe/008", map[string]any{"data.object.plan.nickname": nil, "data.object.plan.id": "flat"}, "",
 			plan + "https://dashboard.stripe.com/plans/flat\nQuantity: 800\nBilling method: send invoice"},
 		{"stripe/018", map[string]any{"data.previous_attributes": map[string]any{"billing_reason": "x"},
@@ -152,5 +155,45 @@ func TestFormsOfOtherServices(t *testing.T) {
 			"Add PR request\n~~~"},
 		{"intercom/022", map[string]any{"topic": "user.tag.created"}, "",
 			"The tag `CSV Import - 2019-03-26 22:46:04 UTC` was added to the user."},
+		{"bitbucket2/023", map[string]any{"pullrequest.title": "Why?"}, "t", "Tomasz approved " +
+			"[PR #1 Why?](https://bitbucket.org/kolaszek/repository-name/pull-requests/1)"},
+		{"rundeck/000", map[string]any{"trigger": "avgduration"}, "", "[Global Log Filter Usage](http://localhost:4440/" +
+			"project/welcome-project-community/job/show/a0296d93-4b10-48d7-8b7d-86ad3f603b85) execution [#3](http://" +
+			"localhost:4440/project/welcome-project-community/execution/show/3) for welcome-project-community is running " +
+			"long. :time_ticking:"},
+		{"pagerduty/011", map[string]any{"messages": []any{map[string]any{"type": "incident.resolve",
+			"data": map[string]any{"incident": map[string]any{"incident_number": 1, "html_url": "https://e.org/1",
+				"trigger_summary_data": map[string]any{"subject": "a", "description": "b"}}}}}}, "",
+			"Incident [1](https://e.org/1) resolved.\n\n``` quote\na\nb\n```"},
 	})
+}
+
+// TestLogSearches holds the form of the matches of a search in logs: each message quoted below its time, source and
+// query, and a link to the others from the fourth on.
+func TestLogSearches(t *testing.T) {
+	set, err := Included()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const match = `{"display_received_at":"May 18","source_name":"db","program":"cron","message":"down"}`
+	const quoted = "\nMay 18 - db - error:\n``` quote\ndown\n```"
+	for n := 1; n <= 5; n++ {
+		want := fmt.Sprintf("[Search for \"s\"](https://e.org/s) found **%d** matches:\n", n) +
+			strings.Repeat(quoted, min(n, 4))
+		if n >= 4 {
+			want += "\n[See more](https://e.org/s)"
+		}
+		body := `{"saved_search":{"name":"s","query":"error","html_search_url":"https://e.org/s"},"events":[` +
+			strings.TrimSuffix(strings.Repeat(match+",", n), ",") + `]}`
+		r := Request{ContentType: "application/x-www-form-urlencoded", Params: url.Values{},
+			Body:   []byte(url.Values{"payload": {body}}.Encode()),
+			Header: func(string) string { return "" }}
+		result, err := set.Find("papertrail").Handle(r, Filter{})
+		if err != nil || len(result.Messages) != 1 {
+			t.Fatalf("%d matches: error %v", n, err)
+		}
+		if got := result.Messages[0].Text; got != want {
+			t.Errorf("%d matches:\n got %q\nwant %q", n, got, want)
+		}
+	}
 }
