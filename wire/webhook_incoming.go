@@ -95,7 +95,7 @@ func receiveWebhook(c *Call, f incomingWebhookForm) (Answer, error) {
 	}
 	c.Caller.Client = service.Client
 	request := integrations.Request{Body: c.Body(), ContentType: c.Header("Content-Type"), Header: c.Header,
-		Params: url.Values{}}
+		Params: url.Values{}, Person: func(address string) string { return personAt(c, address) }}
 	c.Params.EachQuery(func(name, value string) { request.Params[name] = []string{value} })
 	if err := checkSignature(c, service, request); err != nil {
 		return nil, err
@@ -110,6 +110,17 @@ func receiveWebhook(c *Call, f incomingWebhookForm) (Answer, error) {
 		}
 	}
 	return webhookAnswer(c, result)
+}
+
+// personAt returns the name of the active user whose address the caller may see, or "".
+func personAt(c *Call, address string) string {
+	name, _ := Read(c, func(v realm.View) (string, error) {
+		if u := v.FindByShownEmail(address); u != nil && u.Active {
+			return u.Name, nil
+		}
+		return "", nil
+	})
+	return name
 }
 
 type webhookAddressForm struct {
@@ -212,8 +223,8 @@ func checkSignature(c *Call, s *integrations.Service, r integrations.Request) er
 }
 
 // webhookError returns the answer to a request that became no message. An event that the server has no text for is a
-// success, so that the service continues to send others. The bot's owner gets a warning, once a day for each
-// kind.
+// success, so that the service continues to send others. The bot's owner gets a warning with the request, once a day
+// for each fault and kind of event.
 func webhookError(c *Call, s *integrations.Service, err error) (Answer, error) {
 	var (
 		unsupported *integrations.Unsupported
@@ -222,9 +233,14 @@ func webhookError(c *Call, s *integrations.Service, err error) (Answer, error) {
 		header      *integrations.MissingHeader
 		refused     *integrations.Refused
 	)
+	event := ""
+	if s.EventHeader != "" {
+		event = " " + codeText(c.Header(s.EventHeader))
+	}
 	warn := func(kind, request string) error {
 		_, err := Execute(c, realm.WarnBotOwnerOfPayload{
-			Service: s.Name, Display: s.Display, Kind: kind, What: request, Request: integrations.Quoted(c.Body())})
+			Service: s.Name, Display: s.Display, Kind: kind + event, What: request,
+			Request: integrations.Quoted(c.Body())})
 		return err
 	}
 	switch {
@@ -242,6 +258,10 @@ func webhookError(c *Call, s *integrations.Service, err error) (Answer, error) {
 		}
 		return nil, realm.Refuse(realm.Invalid, "INVALID_JSON", malformed.Message)
 	case errors.As(err, &missing):
+		if err := warn("parameter "+missing.Parameter, "a request without the parameter `"+missing.Parameter+
+			"`"); err != nil {
+			return nil, err
+		}
 		return nil, form.Missing(missing.Parameter)
 	case errors.As(err, &header):
 		if err := warn("header "+header.Header, "a request without the header `"+header.Header+"`"); err != nil {

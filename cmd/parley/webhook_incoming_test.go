@@ -106,6 +106,22 @@ func TestWebhookWarnings(t *testing.T) {
 	if len(got) != before+2 || !strings.Contains(got[len(got)-1], "Heroku") {
 		t.Errorf("%d warnings after six requests of two kinds: %q", len(got)-before, got)
 	}
+	for range 2 {
+		for _, event := range []string{"push", "issues"} { // faults of two kinds of events are two kinds
+			r, _ := http.NewRequest("POST", k.at+"/api/v1/external/github?api_key="+fmt.Sprint(bot["api_key"]),
+				strings.NewReader("no JSON"))
+			r.Header.Set("X-GitHub-Event", event)
+			answer, err := http.DefaultClient.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer.Body.Close()
+		}
+		k.refused("", to("papertrail"), "REQUEST_VARIABLE_MISSING", "Missing 'payload' argument")
+	}
+	if got := warnings(); len(got) != before+5 {
+		t.Errorf("%d warnings after requests of three more kinds, want 3: %q", len(got)-before-2, got)
+	}
 }
 
 // TestWebhookAddressCheck holds that a service which requests an address with HEAD before it uses it gets a success,

@@ -69,6 +69,7 @@ func (e *execution) functions() template.FuncMap {
 		"get":     e.get,
 		"has":     func(v any, at string) (bool, error) { got, err := e.get(v, at); return got != nil, err },
 		"hasKey":  func(v any, key string) bool { m, _ := v.(map[string]any); _, ok := m[key]; return ok },
+		"person":  e.person,
 		"json":    func(s any) (any, error) { return e.parseJSON(s) },
 
 		// Results that are no message.

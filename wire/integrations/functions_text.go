@@ -2,6 +2,7 @@ package integrations
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"path"
@@ -115,6 +116,15 @@ func linkTarget(s string) string {
 func (e *execution) mention(name any) (block, error) {
 	s, err := e.textOf(name)
 	return block("@" + mark + "**" + strings.NewReplacer("*", "", "|", "").Replace(inline(s)) + "**"), err
+}
+
+// person returns the name of the user with an address, or the address if there is none. It is no mention.
+func (e *execution) person(address any) (string, error) {
+	s, err := e.textOf(address)
+	if err == nil && e.request.Person != nil {
+		s = cmp.Or(e.request.Person(s), s)
+	}
+	return s, err
 }
 
 // plural returns "1 commit" or "3 commits" for plural .n "commit" "commits".

@@ -41,6 +41,9 @@ type givenCase struct {
 // request returns the request as a template sees it.
 func (c givenCase) request(t testing.TB) Request {
 	r := Request{ContentType: c.ContentType, Params: url.Values{}}
+	r.Person = func(address string) string {
+		return map[string]string{"othello@zulip.com": "Othello, the Moor of Venice"}[address]
+	}
 	headers := map[string]string{}
 	for name, value := range c.Headers {
 		headers[strings.ToLower(name)] = value
