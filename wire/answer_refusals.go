@@ -99,12 +99,12 @@ func errorShapeWithCode(name string) *shape.Shape {
 	return mustParseShape("{result: 'error', msg: str, code: '" + name + "'}")
 }
 
-// ErrorShape returns the shape of an error with a status and code, nil if there is no such error. Status 405 has no
-// code and lists the allowed methods. Status 500 has no code and no further fields.
+// ErrorShape returns the shape of an error with a status and code, nil if there is no such error. Status 405
+// lists the allowed methods. Status 500 has no code and no further fields.
 func ErrorShape(status int, name string) *shape.Shape {
 	switch {
-	case status == 405 && name == "":
-		return mustParseShape("{result: 'error', msg: str, allowed_methods: [str]}")
+	case status == 405 && name == "BAD_REQUEST":
+		return mustParseShape("{result: 'error', msg: str, code: 'BAD_REQUEST', allowed_methods: [str]}")
 	case status == 500 && name == "":
 		return mustParseShape("{result: 'error', msg: str}")
 	}

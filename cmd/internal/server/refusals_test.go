@@ -322,9 +322,7 @@ func (b *requestTester) try(who credential, name string, e *wire.Endpoint, param
 	b.refusals++
 	var refusal struct{ Code, Msg string }
 	if e.Method == "HEAD" { // it has no body, but its status must be in the description
-		if refusal.Code = "BAD_REQUEST"; status == 405 {
-			refusal.Code = ""
-		}
+		refusal.Code = "BAD_REQUEST"
 	} else if err := json.Unmarshal(body, &refusal); err != nil || refusal.Msg == "" {
 		b.Errorf("%s: %d %.200s", what, status, body)
 	}
