@@ -61,7 +61,7 @@ func newClusterTokenCommand() *cobra.Command {
 		Short: "Print a token with which one node can join in the next hour",
 		Args:  noArgs,
 	}
-	data := dataFlag(c, "data directory of a running or stopped node")
+	data := dataFlag(c, "data directory of a running or stopped core")
 	role := c.Flags().String("role", string(peer.Edge), "role of the new node: core or edge")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		answer, err := server.Command(data(), "cluster-token", map[string]string{"role": *role})
@@ -80,7 +80,7 @@ func newClusterRemoveCommand() *cobra.Command {
 		Short: "Remove a node from the cluster permanently",
 		Args:  exactArgs(1, "NODE is the id of a node"),
 	}
-	data := dataFlag(c, "data directory of any node")
+	data := dataFlag(c, "data directory of any core")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		answer, err := server.Command(data(), "cluster-remove", map[string]string{"node": args[0]})
 		if err != nil {
@@ -143,7 +143,7 @@ func newClusterStatusCommand() *cobra.Command {
 // newClusterOperatorCommand returns a command without arguments that a running node executes.
 func newClusterOperatorCommand(name, short string) *cobra.Command {
 	c := &cobra.Command{Use: name, Short: short, Args: noArgs}
-	data := dataFlag(c, "data directory of any running node")
+	data := dataFlag(c, "data directory of any running core")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		answer, err := server.Command(data(), "cluster-"+name, nil)
 		if err != nil {

@@ -43,6 +43,17 @@ var mutants = []struct {
 		"TestWrongSumIsPassedOver"},
 	{"acknowledgements from before the ownership", "actors/realm_clients.go", "a.unacked.sentGenerations[k] = n", "",
 		"./actors", "TestReportsFromBeforeTheOwnership"},
+	{"Raft takes the certificate of an edge", "cmd/internal/cluster/senders.go", "peer.RaftProtocol: FromCores,",
+		"peer.RaftProtocol: FromServing,", "./cmd/internal/cluster", "TestEveryProtocolAsEverySender"},
+	{"an edge imports", "cmd/internal/cluster/link_table.go", `"import", FromCore,`, `"import", FromServing,`,
+		"./cmd/internal/cluster", "TestEveryCallAsEverySender"},
+	{"a removed node streams requests", "cmd/internal/cluster/senders.go", "peer.HTTPProtocol: FromServing,",
+		"peer.HTTPProtocol: FromAll,", "./cmd/internal/cluster", "TestEveryProtocolAsEverySender"},
+	{"an edge runs every operator command", "cmd/internal/server/control.go",
+		"if !command.from.Includes(c.From) || command.self", "if command.self", "./cmd/internal/server",
+		"TestEveryCommandAsEverySender"},
+	{"headers of nodes are taken from clients", "wire/httpd/forward_files.go",
+		"	deleteNodeHeaders(&request.Header)\n", "", "./wire/httpd", "TestClientSendsNoNodeHeaders"},
 }
 
 // TestMutants builds each fault in and requires that its test fails. Without MUTANTS=1 it only checks that the places

@@ -113,10 +113,16 @@ func DecodeOfAnother(data []byte, into any) error {
 	d := msgpack.GetDecoder()
 	defer msgpack.PutDecoder(d)
 	d.Reset(bytes.NewReader(data))
+	var fields []any // as they are encoded: without those that are not exported
+	for i := range v.NumField() {
+		if v.Type().Field(i).IsExported() {
+			fields = append(fields, v.Field(i).Addr().Interface())
+		}
+	}
 	n, err := d.DecodeArrayLen()
 	for i := 0; i < n && err == nil; i++ {
-		if i < v.NumField() {
-			err = d.Decode(v.Field(i).Addr().Interface())
+		if i < len(fields) {
+			err = d.Decode(fields[i])
 		} else {
 			err = d.Skip()
 		}

@@ -27,8 +27,10 @@ const (
 	joinAgainAfter = 200 * time.Millisecond
 	// TokenLifetime is how long a token is valid.
 	TokenLifetime = time.Hour
-	// maxJoins limits the requests to join that are being answered; others wait.
-	maxJoins = 16
+	// maxJoins limits the requests to join that are being read or answered, and maxJoinsPerAddress those of one
+	// address. If there are more, the oldest connection that has sent no request is closed.
+	maxJoins           = 64
+	maxJoinsPerAddress = 8
 )
 
 // Token lets one node join a cluster once.
@@ -170,20 +172,23 @@ func verifyCore(s tls.ConnectionState, fingerprint [32]byte) error {
 
 // ServeJoins answers requests to join until the listener closes. admit returns the answer to one request.
 func ServeJoins(l net.Listener, admit func(JoinRequest) JoinAnswer) {
-	places := make(chan struct{}, maxJoins)
+	waiting := places{max: maxJoins, perAddress: maxJoinsPerAddress}
 	for {
 		c, err := l.Accept()
 		if err != nil {
 			return
 		}
-		places <- struct{}{}
+		p := waiting.enter(c)
 		go func() {
-			defer func() { c.Close(); <-places }()
-			c.SetDeadline(time.Now().Add(JoinTimeout))
+			defer func() { waiting.leave(p); c.Close() }()
+			c.SetDeadline(time.Now().Add(HelloTimeout)) // the request is sent at once
 			var r JoinRequest
-			if json.NewDecoder(io.LimitReader(c, maxJoinBytes)).Decode(&r) == nil {
-				json.NewEncoder(c).Encode(admit(r))
+			if json.NewDecoder(io.LimitReader(c, maxJoinBytes)).Decode(&r) != nil {
+				return
 			}
+			waiting.greet(p)
+			c.SetDeadline(time.Now().Add(JoinTimeout))
+			json.NewEncoder(c).Encode(admit(r))
 		}()
 	}
 }

@@ -97,6 +97,7 @@ func (o *outgoing) size() (messages, bytes int) {
 type Link struct {
 	conn     *grpc.ClientConn
 	raw      *countingConn
+	node     string
 	ctx      context.Context
 	cancel   context.CancelCauseFunc
 	outgoing outgoing
@@ -131,7 +132,11 @@ func (id *Identity) connect(ctx, opening context.Context, address string) (*Link
 	if err != nil {
 		return nil, err
 	}
-	l := &Link{raw: &countingConn{Conn: raw}}
+	node, _, err := NodeOf(raw)
+	if err != nil {
+		return nil, errors.Join(err, raw.Close())
+	}
+	l := &Link{raw: &countingConn{Conn: raw}, node: node}
 	l.ctx, l.cancel = context.WithCancelCause(ctx)
 	l.outgoing.init()
 	var used atomic.Bool
@@ -189,6 +194,9 @@ func (l *Link) receiveAnswer(err error) error {
 	}
 	return err
 }
+
+// Node returns the node at the other end, by its certificate.
+func (l *Link) Node() string { return l.node }
 
 // Answer returns the answer to the greeting.
 func (l *Link) Answer() []byte { return l.answer[1:] }

@@ -84,10 +84,10 @@ func (h *testHandler) Call(ctx context.Context, _ *Peer, request []byte, reply f
 	return reply(request)
 }
 
-// serve starts a core.
-func (c *testCluster) serve(h *testHandler) (address string, listener *Listener) {
+// serve starts a core. The test serves the further protocols.
+func (c *testCluster) serve(h *testHandler, further ...string) (address string, listener *Listener) {
 	c.t.Helper()
-	l, err := Listen("127.0.0.1:0", c.identity("a", Core), LinkProtocol)
+	l, err := Listen("127.0.0.1:0", c.identity("a", Core), append(further, LinkProtocol)...)
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -21,13 +21,6 @@ const (
 	RaftProtocol = "parley-raft"
 )
 
-const (
-	// HandshakeTimeout limits the TLS handshake.
-	HandshakeTimeout = 5 * time.Second
-	// MaxHandshakes limits the connections of which the handshake is not finished. Others wait in the kernel.
-	MaxHandshakes = 64
-)
-
 // Listener accepts the connections of other nodes, and gives each to the protocol that it asked for.
 type Listener struct {
 	listener  net.Listener
@@ -37,10 +30,43 @@ type Listener struct {
 	once      sync.Once
 	running   sync.WaitGroup
 	refused   atomic.Pointer[func(net.Addr, error)]
+	isMember  atomic.Pointer[func(node string, role Role) bool]
+
+	unknown, members places // connections whose handshake is not finished
+	addresses        memberAddresses
+	greeting         sync.Map // net.Conn -> func(), to call when its ClientHello has arrived
+
+	mu    sync.Mutex
+	nodes map[*nodeConn]bool // open connections of nodes
 }
 
 // OnRefused calls fn with each connection that is refused in its handshake, and why.
 func (l *Listener) OnRefused(fn func(from net.Addr, err error)) { l.refused.Store(&fn) }
+
+// OnMember sets the function that reports whether a node is a member. The addresses of members have reserved places;
+// see MaxMemberHandshakes. Without the function, every node with a certificate of the cluster is a member.
+func (l *Listener) OnMember(fn func(node string, role Role) bool) { l.isMember.Store(&fn) }
+
+// AddMemberAddress reserves places for the connections from an IP address.
+func (l *Listener) AddMemberAddress(ip net.IP) { l.addresses.add(&net.TCPAddr{IP: ip}) }
+
+// Handshakes returns the connections whose handshake is not finished, and how many were closed to make room for others.
+func (l *Listener) Handshakes() (now int, closed int64) {
+	n, closed := l.unknown.size()
+	m, closedMembers := l.members.size()
+	return n + m, closed + closedMembers
+}
+
+// CutOff ends the connections that a node has opened, of every protocol.
+func (l *Listener) CutOff(node string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for c := range l.nodes {
+		if c.node == node {
+			c.NetConn().Close() // without waiting until the other node reads the end
+		}
+	}
+}
 
 // Listen opens the address of a node for some protocols. Only nodes of the cluster can connect, except with
 // JoinProtocol.
@@ -49,7 +75,10 @@ func Listen(address string, id *Identity, protocols ...string) (*Listener, error
 	if err != nil {
 		return nil, err
 	}
-	l := &Listener{listener: inner, protocols: map[string]*protocolListener{}, closed: make(chan struct{})}
+	l := &Listener{listener: inner, protocols: map[string]*protocolListener{}, closed: make(chan struct{}),
+		unknown: places{max: MaxHandshakes, perAddress: MaxHandshakesPerAddress},
+		members: places{max: MaxMemberHandshakes, perAddress: MaxMemberHandshakesPerAddress},
+		nodes:   map[*nodeConn]bool{}}
 	strict := &tls.Config{
 		MinVersion:   tls.VersionTLS13,
 		Certificates: []tls.Certificate{id.certificate},
@@ -63,6 +92,9 @@ func Listen(address string, id *Identity, protocols ...string) (*Listener, error
 	l.config = &tls.Config{
 		MinVersion: tls.VersionTLS13,
 		GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+			if greet, ok := l.greeting.Load(hello.Conn); ok {
+				greet.(func())()
+			}
 			if slices.Equal(hello.SupportedProtos, []string{JoinProtocol}) && slices.Contains(protocols, JoinProtocol) {
 				return open, nil
 			}
@@ -95,30 +127,40 @@ func (l *Listener) Close() (err error) {
 var errNoProtocol = errors.New("the connection asks for no protocol of this node")
 
 func (l *Listener) accept() {
-	places := make(chan struct{}, MaxHandshakes)
 	for {
-		places <- struct{}{}
 		c, err := l.listener.Accept()
 		if err != nil {
 			if errors.Is(err, net.ErrClosed) {
 				return
 			}
-			<-places
 			time.Sleep(10 * time.Millisecond) // too many open files, for example
 			continue
 		}
+		waiting := &l.unknown
+		if l.addresses.has(c.RemoteAddr()) {
+			waiting = &l.members
+		}
+		p := waiting.enter(c)
 		l.running.Go(func() {
-			defer func() { <-places }()
-			l.handshake(c)
+			t, protocol := l.handshake(c, func() { waiting.greet(p) })
+			waiting.leave(p)
+			if t != nil {
+				l.pass(t, protocol)
+			}
 		})
 	}
 }
 
-// handshake passes a connection to its protocol.
-func (l *Listener) handshake(c net.Conn) {
+// handshake makes the TLS handshake of a connection. It calls greeted when the ClientHello has arrived. It returns nil,
+// and closes the connection, if the handshake fails.
+func (l *Listener) handshake(c net.Conn, greeted func()) (net.Conn, *protocolListener) {
 	t := tls.Server(c, l.config)
 	ctx, cancel := context.WithTimeout(context.Background(), HandshakeTimeout)
 	defer cancel()
+	silent := time.AfterFunc(HelloTimeout, cancel)
+	defer silent.Stop()
+	l.greeting.Store(c, func() { silent.Stop(); greeted() })
+	defer l.greeting.Delete(c)
 	go func() { // Close does not wait for clients that do not answer
 		select {
 		case <-l.closed:
@@ -131,18 +173,66 @@ func (l *Listener) handshake(c net.Conn) {
 	if err == nil && p == nil {
 		err = errNoProtocol
 	}
+	if err == nil && p == l.protocols[JoinProtocol] {
+		return t, p
+	}
+	var n *nodeConn
+	if err == nil {
+		n, err = l.newNodeConn(t)
+	}
 	if err != nil {
 		closeAfterAlert(c)
-		if fn := l.refused.Load(); fn != nil && !errors.Is(err, io.EOF) && ctx.Err() == nil {
+		if fn := l.refused.Load(); fn != nil && !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) &&
+			ctx.Err() == nil {
 			(*fn)(c.RemoteAddr(), err)
 		}
-		return
+		return nil, nil
 	}
+	return n, p
+}
+
+// pass gives a connection to its protocol.
+func (l *Listener) pass(c net.Conn, p *protocolListener) {
+	t := time.NewTimer(HandshakeTimeout)
+	defer t.Stop()
 	select {
-	case p.connections <- t:
-	case <-ctx.Done():
+	case p.connections <- c:
+	case <-t.C:
+		c.Close()
+	case <-l.closed:
 		c.Close()
 	}
+}
+
+// nodeConn is an open connection of a node whose certificate was verified.
+type nodeConn struct {
+	*tls.Conn
+	node string
+	role Role
+	of   *Listener
+}
+
+// newNodeConn records a connection, so that CutOff can end it.
+func (l *Listener) newNodeConn(t *tls.Conn) (*nodeConn, error) {
+	node, role, err := NodeOf(t)
+	if err != nil {
+		return nil, err
+	}
+	if fn := l.isMember.Load(); fn == nil || (*fn)(node, role) {
+		l.addresses.add(t.RemoteAddr())
+	}
+	c := &nodeConn{t, node, role, l}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.nodes[c] = true
+	return c, nil
+}
+
+func (c *nodeConn) Close() error {
+	c.of.mu.Lock()
+	delete(c.of.nodes, c)
+	c.of.mu.Unlock()
+	return c.Conn.Close()
 }
 
 const (
@@ -182,6 +272,9 @@ func (p *protocolListener) Addr() net.Addr { return p.of.Addr() }
 
 // NodeOf returns the node at the other end of a connection.
 func NodeOf(c net.Conn) (node string, role Role, err error) {
+	if n, ok := c.(*nodeConn); ok {
+		return n.node, n.role, nil
+	}
 	t, ok := c.(*tls.Conn)
 	if !ok {
 		return "", "", fmt.Errorf("a connection of type %T has no certificate", c)

@@ -2,11 +2,9 @@ package cluster
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -40,8 +38,10 @@ type CoreOptions struct {
 	Generation                        int64
 	Pushes, Bouncer, DevelopmentLogin bool
 
-	// Command executes an operator command that another node has forwarded.
-	Command func(name string, args map[string]string) (any, error)
+	// Command executes an operator command of another node, if that node may send it.
+	Command func(SentCommand) (any, error)
+	// HasVote reports whether a core has a vote; nil: as the replicated log says.
+	HasVote func(node string) bool
 }
 
 // Core serves the links of the other nodes. Only the leader accepts links.
@@ -84,6 +84,9 @@ type edgeLink struct {
 	sentThrough map[realm.ID]realm.Seq
 	totals      *peerTotals // of the node
 
+	voter    atomic.Bool  // the core had a vote when it was last asked for
+	commands atomic.Int64 // operator commands of the node that are being executed
+
 	nextAsk atomic.Int64
 	asked   sync.Map // id of a digestMessage -> chan digestMessage
 }
@@ -91,6 +94,9 @@ type edgeLink struct {
 // StartCore listens for other nodes.
 func StartCore(o CoreOptions) (*Core, error) {
 	c := &Core{CoreOptions: o, closed: make(chan struct{})}
+	if c.HasVote == nil {
+		c.HasVote = c.hasVote
+	}
 	listener := o.Node.listener
 	listener.OnRefused(func(from net.Addr, err error) {
 		c.Log.Warn("connection refused: the other side is not a node of this cluster, or its clock is wrong",
@@ -125,6 +131,10 @@ func StartCore(o CoreOptions) (*Core, error) {
 // Addr returns the address at which other nodes reach this one.
 func (c *Core) Addr() string { return c.Node.listener.Addr().String() }
 
+// Handshakes returns the connections that have not shown a certificate yet, and how many were closed because there were
+// too many.
+func (c *Core) Handshakes() (now int, closed int64) { return c.Node.listener.Handshakes() }
+
 // Close ends all links.
 func (c *Core) Close() error {
 	close(c.closed)
@@ -134,13 +144,25 @@ func (c *Core) Close() error {
 	return err
 }
 
-// allowed returns an error if the node of a connection is not a member.
+// allowed returns an error if the node of a connection may not stream requests.
 func (c *Core) allowed(conn net.Conn) error {
-	node, _, err := peer.NodeOf(conn)
+	node, role, err := peer.NodeOf(conn)
 	if err != nil {
 		return err
 	}
-	return c.Directory.checkMember(node)
+	return c.permitProtocol(node, role, peer.HTTPProtocol)
+}
+
+// permitProtocol returns an error if a node may not use a protocol now.
+func (c *Core) permitProtocol(node string, role peer.Role, protocol string) error {
+	is := c.Directory.senderOf(node, role, c.HasVote)
+	switch {
+	case protocolSenders[protocol].Includes(is):
+		return nil
+	case is == FromRemoved:
+		return errors.Join(c.Directory.checkMember(node), Refuse(node, is, protocol))
+	}
+	return Refuse(node, is, protocol)
 }
 
 // Connect checks the greeting of an edge.
@@ -149,7 +171,8 @@ func (c *Core) Connect(p *peer.Peer, data []byte) ([]byte, error) {
 	if err := decode(data, &g); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(peer.CheckVersion(g.Version), c.Directory.checkMember(p.Node)); err != nil {
+	err := errors.Join(peer.CheckVersion(g.Version), c.permitProtocol(p.Node, p.Role, peer.LinkProtocol))
+	if err != nil {
 		return nil, err
 	}
 	if !c.isLeader.Load() && !c.awaitOwnership() {
@@ -211,6 +234,7 @@ func (c *Core) Connected(p *peer.Peer) {
 	e.totals.mu.Lock()
 	e.totals.links++
 	e.totals.mu.Unlock()
+	c.sendMembers(p)
 	c.Log.Info("node connected", "node", p.Node, "role", string(p.Role), "program", e.program)
 	if e.program != c.Program {
 		c.Log.Warn("a node runs another release: upgrade all nodes", "node", p.Node, "program", e.program,
@@ -240,52 +264,17 @@ func (c *Core) Disconnect(p *peer.Peer, err error) {
 	c.Log.Warn("node disconnected", "node", p.Node, "err", err)
 }
 
-// Receive handles a message of an edge.
-func (c *Core) Receive(p *peer.Peer, m []byte) {
-	e := p.Link.(*edgeLink)
-	var err error
-	switch m[0] {
-	case msgOpen:
-		var id realm.ID
-		if err = decode(m[1:], &id); err == nil {
-			c.open(e, id)
-		}
-	case msgClose:
-		var id realm.ID
-		if err = decode(m[1:], &id); err == nil {
-			e.close(id)
-			// If the edge still hosts queues, the owner hosts them until their clients poll another node.
-			e.edge.ReportQueues(id, actors.HostedQueues{Through: math.MaxUint64, Number: math.MaxUint64})
-		}
-	case msgCloseQueue:
-		var x queueMessage
-		if err = decode(m[1:], &x); err == nil {
-			e.edge.CloseQueue(x.Realm, x.Queue)
-		}
-	case msgAdopt, msgHosted, msgAcks, msgOnline:
-		err = e.receiveQueues(m)
-	case msgTick:
-		var id realm.ID
-		if err = decode(m[1:], &id); err == nil {
-			c.Orgs.Tick(id)
-		}
-	case msgReport:
-		var x edgeReport
-		if err = decode(m[1:], &x); err == nil {
-			e.handleReport(x, c.Orgs, time.Now())
-			c.copyPresence(e, x.Applied)
-		}
-	case msgDigest:
-		var x digestMessage
-		if err = decode(m[1:], &x); err == nil {
-			if answer, ok := e.asked.LoadAndDelete(x.ID); ok {
-				answer.(chan digestMessage) <- x
-			}
-		}
+func (c *Core) receiveReport(e *edgeLink, x *edgeReport) error {
+	e.handleReport(*x, c.Orgs, time.Now())
+	c.copyPresence(e, x.Applied)
+	return nil
+}
+
+func (c *Core) receiveDigest(e *edgeLink, x *digestMessage) error {
+	if answer, ok := e.asked.LoadAndDelete(x.ID); ok {
+		answer.(chan digestMessage) <- *x
 	}
-	if err != nil {
-		p.Cut(err)
-	}
+	return nil
 }
 
 // open subscribes a node that hosts event queues of a realm to its presence and ephemeral events.
@@ -319,97 +308,8 @@ func (e *edgeLink) close(id realm.ID) {
 	}
 }
 
-// Call answers a call of an edge.
-func (c *Core) Call(ctx context.Context, p *peer.Peer, m []byte, reply func([]byte) error) error {
-	if len(m) == 0 {
-		return errors.New("the call is empty")
-	}
-	answer := func(v any) error { return reply(codec.EncodeRow(v)) }
-	switch m[0] {
-	case callRows:
-		var id realm.ID
-		if err := decode(m[1:], &id); err != nil {
-			return err
-		}
-		return c.sendRows(id, answer)
-	case callFollow:
-		var x followCall
-		if err := decode(m[1:], &x); err != nil {
-			return err
-		}
-		return c.follow(ctx, p.Link.(*edgeLink), x, reply)
-	case callText:
-		var x textCall
-		if err := decode(m[1:], &x); err != nil {
-			return err
-		}
-		body, found, err := c.Orgs.Text(x.Realm, x.Ref)
-		if err != nil {
-			return err
-		}
-		return answer(&textAnswer{found, body})
-	case callTexts:
-		var x textsCall
-		if err := decode(m[1:], &x); err != nil {
-			return err
-		}
-		return c.sendTexts(&x, answer)
-	case callForward:
-		var x forwardCall
-		if err := decode(m[1:], &x); err != nil {
-			return err
-		}
-		if p.Role == peer.Edge || x.QueueOnly && p.Node != c.Directory.Node { // that node hosts the queue
-			x.Edge = p.Link.(*edgeLink).edge.Key()
-		}
-		a, err := c.HTTP.ServeForwarded(httpd.ForwardedRequest(x))
-		if err != nil {
-			c.ServeFailed.Add(1)
-			return err
-		}
-		c.Served.Add(1)
-		return answer((*forwardAnswer)(&a))
-	case callRealm:
-		var name string
-		if err := decode(m[1:], &name); err != nil {
-			return err
-		}
-		id, _, _ := c.Orgs.RealmByName(name)
-		return answer(id)
-	case callSeq:
-		var id realm.ID
-		if err := decode(m[1:], &id); err != nil {
-			return err
-		}
-		return answer(c.Orgs.DurableSeq(id))
-	case callQueues:
-		return answer(true)
-	case callImport:
-		a, err := c.answerImport(p, m[1:])
-		if err != nil {
-			return err
-		}
-		return answer(&a)
-	case callCommand:
-		var x commandCall
-		if err := decode(m[1:], &x); err != nil {
-			return err
-		}
-		v, err := c.Command(x.Name, x.Args)
-		if err != nil {
-			return err
-		}
-		data, err := json.Marshal(v)
-		if err != nil {
-			return err
-		}
-		return reply(data)
-	}
-	return fmt.Errorf("unknown call %d", m[0])
-}
-
 // sendRows sends the rows of a realm as of its last snapshot.
-func (c *Core) sendRows(id realm.ID, answer func(any) error) error {
+func (c *Core) sendRows(id realm.ID, answer func(*rowsPart) error) error {
 	var part rowsPart
 	bytes := 0
 	at, err := c.Disk().EachRow(id, func(row realm.EncodedRow) error {
@@ -435,7 +335,7 @@ func (c *Core) sendRows(id realm.ID, answer func(any) error) error {
 
 // sendTexts sends the texts of a page of messages. It omits damaged and erased texts: the edge asks for each of them
 // again and gets the reason.
-func (c *Core) sendTexts(x *textsCall, answer func(any) error) error {
+func (c *Core) sendTexts(x *textsCall, answer func(*textsPart) error) error {
 	if len(x.Refs) > maxTexts {
 		return fmt.Errorf("a call asks for %d texts, more than %d", len(x.Refs), maxTexts)
 	}
@@ -462,7 +362,7 @@ func (c *Core) sendTexts(x *textsCall, answer func(any) error) error {
 var errOneBatch = errors.New("one batch was sent")
 
 // follow sends the batches of a realm. It blocks while the edge reads slowly; see snapshot.Disk.Follow.
-func (c *Core) follow(ctx context.Context, e *edgeLink, x followCall, reply func([]byte) error) error {
+func (c *Core) follow(ctx context.Context, e *edgeLink, x *followCall, reply func([]byte) error) error {
 	done := make(chan error, 1)
 	stop := c.Disk().Follow(x.Realm, x.After, func(b realm.Batch) error {
 		err := reply(codec.EncodeBatch(&b))

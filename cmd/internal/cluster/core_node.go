@@ -35,6 +35,11 @@ func OpenCoreNode(d *Directory, data string, o replicated.Options) (*CoreNode, e
 	if err != nil {
 		return nil, fmt.Errorf("peer-listen: %w", err)
 	}
+	l.OnMember(func(node string, role peer.Role) bool {
+		m, ok := d.member(node)
+		return ok && m.Removed == 0 && m.Role == role
+	})
+	reservePlaces(l, d)
 	o.ID, o.Address, o.Links = d.Node, l.Addr().String(), newRaftLinks(l, id, d)
 	has, err := replicated.HasLog(data)
 	if err != nil {
@@ -56,10 +61,36 @@ func OpenCoreNode(d *Directory, data string, o replicated.Options) (*CoreNode, e
 	d.mu.Lock()
 	d.replicate = func(value []byte) error { return n.SetMeta(metaKey, value) }
 	d.mu.Unlock()
-	if err := n.OnMeta(metaKey, func(value []byte) { go d.applyShared(value, o.Log) }); err != nil {
+	if err := n.OnMeta(metaKey, func(value []byte) { go d.applyShared(value, l, o.Log) }); err != nil {
 		return nil, errors.Join(err, n.Close(), l.Close())
 	}
 	return &CoreNode{n, d, l}, nil
+}
+
+// lookupTimeout limits the lookup of the addresses of other nodes.
+const lookupTimeout = 5 * time.Second
+
+// reservePlaces reserves places for the connections of the members, as far as their addresses are known.
+func reservePlaces(l *peer.Listener, d *Directory) {
+	for _, m := range d.ListMembers() {
+		host, _, err := net.SplitHostPort(m.Address)
+		if err != nil || host == "" {
+			continue
+		}
+		go func() {
+			ctx, cancel := context.WithTimeout(context.Background(), lookupTimeout)
+			defer cancel()
+			list, err := net.DefaultResolver.LookupIPAddr(ctx, host)
+			if err != nil {
+				return // its first connection reserves them
+			}
+			for _, a := range list {
+				if !a.IP.IsUnspecified() {
+					l.AddMemberAddress(a.IP)
+				}
+			}
+		}()
+	}
 }
 
 // WaitUntilCaughtUp returns when this node is the leader or has caught up; see replicated.Node.IsCaughtUp. It returns
@@ -83,13 +114,14 @@ func (n *CoreNode) WaitUntilCaughtUp(ctx context.Context) error {
 type raftLinks struct {
 	net.Listener
 	id     *peer.Identity
+	d      *Directory
 	conns  chan net.Conn
 	closed chan struct{}
 	once   sync.Once
 }
 
 func newRaftLinks(l *peer.Listener, id *peer.Identity, d *Directory) *raftLinks {
-	r := &raftLinks{Listener: l.Protocol(peer.RaftProtocol), id: id, conns: make(chan net.Conn),
+	r := &raftLinks{Listener: l.Protocol(peer.RaftProtocol), id: id, d: d, conns: make(chan net.Conn),
 		closed: make(chan struct{})}
 	go func() {
 		for {
@@ -98,7 +130,7 @@ func newRaftLinks(l *peer.Listener, id *peer.Identity, d *Directory) *raftLinks 
 				return
 			}
 			node, role, err := peer.NodeOf(c)
-			if err != nil || role != peer.Core || d.IsRemoved(node) {
+			if err != nil || !d.mayUseRaft(node, role) {
 				c.Close()
 				continue
 			}
@@ -130,7 +162,14 @@ func (r *raftLinks) Close() error {
 func (r *raftLinks) Dial(address string, timeout time.Duration) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	return r.id.Dial(ctx, address, peer.RaftProtocol)
+	c, err := r.id.Dial(ctx, address, peer.RaftProtocol)
+	if err != nil {
+		return nil, err
+	}
+	if node, _, err := peer.NodeOf(c); err != nil || r.d.IsRemoved(node) {
+		return nil, errors.Join(err, c.Close(), fmt.Errorf("node %s at %s was removed from the cluster", node, address))
+	}
+	return c, nil
 }
 
 // sharedState is the part of the state that is the same on every core.
@@ -140,8 +179,8 @@ type sharedState struct {
 	Tokens  []storedToken `json:"tokens,omitempty"`
 }
 
-// applyShared applies a change that another core has made.
-func (d *Directory) applyShared(value []byte, log *slog.Logger) {
+// applyShared applies a change that another core has made. It ends the connections of nodes that were removed.
+func (d *Directory) applyShared(value []byte, l *peer.Listener, log *slog.Logger) {
 	var x sharedState
 	err := json.Unmarshal(value, &x)
 	if err == nil {
@@ -152,20 +191,13 @@ func (d *Directory) applyShared(value []byte, log *slog.Logger) {
 		}
 		d.Version, d.Members, d.Tokens = x.Version, x.Members, x.Tokens
 		err = d.write()
+		for _, m := range d.Members {
+			if m.Removed != 0 {
+				l.CutOff(m.Node)
+			}
+		}
 	}
 	if err != nil {
 		log.Error("storing the members of the cluster failed", "err", err)
 	}
-}
-
-// IsRemoved reports whether a node was removed from the cluster, as far as this node knows.
-func (d *Directory) IsRemoved(node string) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, m := range d.Members {
-		if m.Node == node {
-			return m.Removed != 0
-		}
-	}
-	return false
 }

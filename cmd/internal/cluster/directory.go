@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"parley/wire/peer"
@@ -42,6 +43,8 @@ type state struct {
 	Role       peer.Role `json:"role"`
 	PeerListen string    `json:"peer_listen,omitempty"`
 	Cores      []string  `json:"cores,omitempty"` // their addresses; only at an edge
+	// RemovedCores are the cores that were removed, as the leader has told this edge. It connects to none of them.
+	RemovedCores []string `json:"removed_cores,omitempty"`
 	// DevelopmentLogin says that the development login was enabled when this core joined.
 	DevelopmentLogin bool `json:"development_login,omitempty"`
 
@@ -58,6 +61,8 @@ type Directory struct {
 	state
 	// replicate stores the members and tokens on all cores; nil: there is no replicated log.
 	replicate func([]byte) error
+	// current are the members by node as of the last change that was stored. It may be read without the lock.
+	current atomic.Pointer[map[string]Member]
 }
 
 // Exists reports whether a data directory belongs to a node of a cluster.
@@ -80,6 +85,7 @@ func OpenDirectory(data string) (*Directory, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", filepath.Join(d.path, stateFile), err)
 	}
+	d.publish()
 	return d, nil
 }
 
@@ -186,8 +192,9 @@ func (d *Directory) save() error {
 	return d.write()
 }
 
-// write writes the state to this node's disk. d.mu is locked.
+// write writes the state to this node's disk. The cores have stored its shared parts already. d.mu is locked.
 func (d *Directory) write() error {
+	d.publish()
 	text, err := json.MarshalIndent(&d.state, "", "  ")
 	if err != nil {
 		return err
@@ -306,18 +313,15 @@ func (d *Directory) ListMembers() (list []Member) {
 
 // checkMember returns an error if a node is not a member.
 func (d *Directory) checkMember(node string) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, m := range d.Members {
-		if m.Node == node {
-			if m.Removed != 0 {
-				return fmt.Errorf("node %s was removed from the cluster: stop it, or join with a new token, another "+
-					"--node and an empty data directory", node)
-			}
-			return nil
-		}
+	m, ok := d.member(node)
+	switch {
+	case !ok:
+		return fmt.Errorf("node %s is not a member of the cluster: parley cluster status lists the nodes", node)
+	case m.Removed != 0:
+		return fmt.Errorf("node %s was removed from the cluster: stop it, or join with a new token, another --node "+
+			"and an empty data directory", node)
 	}
-	return fmt.Errorf("node %s is not a member of the cluster: parley cluster status lists the nodes", node)
+	return nil
 }
 
 // setCores records the addresses of the cores, at an edge.
@@ -328,6 +332,26 @@ func (d *Directory) setCores(list []string) error {
 		return nil
 	}
 	d.Cores = list
+	return d.write()
+}
+
+// setRemovedCores records the cores that were removed, at an edge. No core is forgotten: an older leader that the
+// others have replaced may not know the newest ones.
+func (d *Directory) setRemovedCores(list []string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.Role != peer.Edge {
+		return nil
+	}
+	before := len(d.RemovedCores)
+	for _, node := range list {
+		if !slices.Contains(d.RemovedCores, node) {
+			d.RemovedCores = append(d.RemovedCores, node)
+		}
+	}
+	if len(d.RemovedCores) == before {
+		return nil
+	}
 	return d.write()
 }
 

@@ -265,7 +265,16 @@ func (e *Edge) dialCore(ctx context.Context, address string) (*Greeted, error) {
 		return nil, err
 	}
 	var w welcome
-	if err := decode(link.Answer(), &w); err != nil {
+	err = decode(link.Answer(), &w)
+	switch {
+	case err != nil:
+	case e.Directory.IsRemoved(link.Node()):
+		err = fmt.Errorf("node %s at %s was removed from the cluster", link.Node(), address)
+	case w.Node != link.Node():
+		err = fmt.Errorf("the node at %s is %s by its certificate, but says that it is %s", address, link.Node(),
+			w.Node)
+	}
+	if err != nil {
 		link.Close(err)
 		return nil, err
 	}
@@ -431,42 +440,6 @@ func (e *Edge) report(link *peer.Link) {
 	}
 }
 
-// receive handles a message of the core.
-func (e *Edge) receive(link *peer.Link, m []byte) {
-	var err error
-	switch m[0] {
-	case msgPresence:
-		var x presenceMessage
-		if err = decode(m[1:], &x); err == nil {
-			e.orgs.RestorePresence(x.Realm, x.Rows)
-		}
-	case msgEphemeral:
-		var x ephemeralMessage
-		if err = decode(m[1:], &x); err == nil {
-			var t realm.Publication
-			if t, err = codec.DecodeUnacked(x.Told); err == nil {
-				t.Ephemeral = true
-				e.orgs.DeliverEphemeral(x.Realm, t)
-			}
-		}
-	case msgAdopted, msgDrop, msgEvict:
-		err = e.receiveQueues(m)
-	case msgSeqs:
-		var x seqsMessage
-		if err = decode(m[1:], &x); err == nil {
-			e.updateLag(x, time.Now())
-		}
-	case msgAskDigest:
-		var x digestMessage
-		if err = decode(m[1:], &x); err == nil {
-			go e.sendDigest(link, x)
-		}
-	}
-	if err != nil {
-		e.Log.Error("handling a message of the core failed", "err", err)
-	}
-}
-
 // openRealms returns the realms of which this edge has replicas.
 func (e *Edge) openRealms() (list []realm.ID) {
 	e.mu.Lock()
@@ -585,9 +558,9 @@ func (e *Edge) DialOwner() (net.Conn, error) {
 		return nil, err
 	}
 	e.mu.Lock()
-	address := e.address
+	address, core := e.address, e.core
 	e.mu.Unlock()
-	return e.id.Dial(ctx, address, peer.HTTPProtocol)
+	return e.id.DialNode(ctx, address, core, peer.HTTPProtocol)
 }
 
 // errNoLeader says why a command of the operator cannot be carried out, and what to do.

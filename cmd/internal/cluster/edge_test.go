@@ -83,7 +83,8 @@ func startTestCore(t *testing.T, names ...string) *testCore {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := peer.Listen("127.0.0.1:0", id, peer.LinkProtocol, peer.JoinProtocol, peer.HTTPProtocol)
+	l, err := peer.Listen("127.0.0.1:0", id, peer.LinkProtocol, peer.JoinProtocol, peer.HTTPProtocol,
+		peer.RaftProtocol)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +93,8 @@ func startTestCore(t *testing.T, names ...string) *testCore {
 	}
 	c.Core, err = StartCore(CoreOptions{Directory: d, Node: &CoreNode{&replicated.Node{}, d, l}, Orgs: c.orgs,
 		Disk: func() snapshot.Disk { return disk }, HTTP: &httpd.Server{}, Log: slog.New(slog.DiscardHandler),
-		Now: time.Now, Program: "1"})
+		Now: time.Now, Program: "1", HasVote: func(node string) bool { return !strings.HasPrefix(node, "starting") },
+		Command: func(x SentCommand) (any, error) { return x, nil }})
 	if err != nil {
 		t.Fatal(err)
 	}

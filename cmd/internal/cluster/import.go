@@ -108,19 +108,12 @@ func (c *Core) importStep(x *importCall) (a importAnswer, err error) {
 }
 
 // answerImport answers a callImport.
-func (c *Core) answerImport(p *peer.Peer, m []byte) (importAnswer, error) {
-	if p.Role != peer.Core {
-		return importAnswer{}, errors.New("an edge cannot import: run the command at a core")
-	}
-	var x importCall
-	if err := decode(m, &x); err != nil {
-		return importAnswer{}, err
-	}
-	a, err := c.importStep(&x)
+func (c *Core) answerImport(_ *edgeLink, x *importCall) (*importAnswer, error) {
+	a, err := c.importStep(x)
 	if errors.Is(err, realm.ErrMoved) || errors.Is(err, errNotLeader) {
 		err = notOwnerError{err}
 	}
-	return a, err
+	return &a, err
 }
 
 // notOwnerError is the error of a step that may succeed at the next leader.

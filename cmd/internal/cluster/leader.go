@@ -108,6 +108,16 @@ func (c *Core) Voters() (n int) {
 	return n
 }
 
+// hasVote reports whether a core has a vote.
+func (c *Core) hasVote(node string) bool {
+	for _, m := range c.Node.Status().Members {
+		if m.ID == node {
+			return m.Voter
+		}
+	}
+	return false
+}
+
 // Successor returns the id of another core that could become the leader and make changes, because a majority of the
 // voters, without this core, has links and free disk space. It returns "" if there is none. This core then stays the
 // leader, so that it can answer reads: a new leader could not store its claims of the organizations and would refuse
@@ -141,6 +151,7 @@ const memberRetryInterval = 200 * time.Millisecond
 // addCore adds a new core to the replicated log, without a vote.
 func (c *Core) addCore(node, address string) {
 	c.retry("add a core", node, func() error { return c.Node.Add(node, address) })
+	c.announceMembers()
 }
 
 // Promote gives a core a vote. The core asks for it when it has caught up.

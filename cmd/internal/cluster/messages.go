@@ -58,6 +58,7 @@ const (
 	msgDrop      = 24 // dropMessage
 	msgEvict     = 25 // evictMessage
 	msgSeqs      = 26 // seqsMessage, the answer to msgReport
+	msgMembers   = 27 // membersMessage
 
 	// Calls of an edge.
 	callRows    = 40 // realm.ID -> rowsPart...
@@ -87,7 +88,12 @@ type (
 		Full    bool // the disk of a core is full: it must not become the leader; see encodeReport
 	}
 	// seqsMessage has the last fact of each realm in a report, so that the edge knows how far its replicas are behind.
-	seqsMessage     map[realm.ID]realm.Seq
+	seqsMessage map[realm.ID]realm.Seq
+	// membersMessage has the addresses of the cores, and the cores that were removed, for an edge.
+	membersMessage struct {
+		Cores   []string
+		Removed []string
+	}
 	presenceMessage struct {
 		Realm realm.ID
 		Rows  []presence.Row

@@ -78,28 +78,6 @@ func (e *Edge) ReportPresence(id realm.ID, list []presence.Report) {
 	e.send(encode(msgOnline, &onlineMessage{id, list}))
 }
 
-// receiveQueues handles a message of the owner about queues.
-func (e *Edge) receiveQueues(m []byte) (err error) {
-	switch m[0] {
-	case msgAdopted:
-		var x adoptedMessage
-		if err = decode(m[1:], &x); err == nil {
-			err = e.handleAdopted(&x)
-		}
-	case msgDrop:
-		var x dropMessage
-		if err = decode(m[1:], &x); err == nil {
-			e.orgs.DropQueues(x.Realm, x.Queues)
-		}
-	case msgEvict:
-		var x evictMessage
-		if err = decode(m[1:], &x); err == nil {
-			e.orgs.EvictQueues(x.Realm, x.Before)
-		}
-	}
-	return err
-}
-
 func (e *Edge) handleAdopted(x *adoptedMessage) (err error) {
 	e.mu.Lock()
 	answer := e.adoptions[x.ID]
@@ -119,36 +97,14 @@ func (e *Edge) handleAdopted(x *adoptedMessage) (err error) {
 	return nil
 }
 
-// receiveQueues handles a message of an edge about queues.
-func (e *edgeLink) receiveQueues(m []byte) (err error) {
-	switch m[0] {
-	case msgAdopt:
-		var x adoptMessage
-		if err = decode(m[1:], &x); err == nil {
-			if x.Adoption.Through > 0 && x.Adoption.After == 0 {
-				e.totals.mu.Lock()
-				e.totals.adoptions++
-				e.totals.mu.Unlock()
-			}
-			e.edge.AdoptQueue(x.Realm, x.Adoption, func(a actors.Adopted, err error) { e.sendAdopted(x.ID, a, err) })
-		}
-	case msgHosted:
-		var x hostedMessage
-		if err = decode(m[1:], &x); err == nil {
-			e.edge.ReportQueues(x.Realm, x.Kept)
-		}
-	case msgAcks:
-		var x acksMessage
-		if err = decode(m[1:], &x); err == nil {
-			e.edge.ReportAcks(x.Realm, x.Acks)
-		}
-	case msgOnline:
-		var x onlineMessage
-		if err = decode(m[1:], &x); err == nil {
-			e.edge.ReportPresence(x.Realm, x.Reports)
-		}
+// receiveAdopt asks the owner for a queue for the node.
+func (e *edgeLink) receiveAdopt(x *adoptMessage) {
+	if x.Adoption.Through > 0 && x.Adoption.After == 0 {
+		e.totals.mu.Lock()
+		e.totals.adoptions++
+		e.totals.mu.Unlock()
 	}
-	return err
+	e.edge.AdoptQueue(x.Realm, x.Adoption, func(a actors.Adopted, err error) { e.sendAdopted(x.ID, a, err) })
 }
 
 func (e *edgeLink) sendAdopted(id int64, a actors.Adopted, err error) {

@@ -59,13 +59,6 @@ func (c *Core) Status() (list []NodeStatus) {
 	return list
 }
 
-// CutOff ends the link of a removed node.
-func (c *Core) CutOff(node string) {
-	if p := c.links.Find(node); p != nil {
-		p.Cut(fmt.Errorf("node %s was removed from the cluster", node))
-	}
-}
-
 // Verified is the comparison of one organization on all nodes that have it.
 type Verified struct {
 	Realm  realm.ID `json:"realm"`

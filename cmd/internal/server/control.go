@@ -59,8 +59,15 @@ type operator struct {
 	edge       *cluster.Edge      // of a running edge
 }
 
-// operatorCommand executes one command of the operator and returns its answer, which is encoded as JSON.
-type operatorCommand func(o *operator, args map[string]string) (any, error)
+// operatorCommand is a command of the operator.
+type operatorCommand struct {
+	run func(o *operator, args map[string]string) (any, error) // returns the answer, which is encoded as JSON
+	// from are the nodes of a cluster from which the leader takes the command.
+	from cluster.Sender
+	self bool // a node may name only itself in the argument node
+	// local says that the server executes the command that gets it from the control socket, also if it does not lead.
+	local bool
+}
 
 // serveControl opens the control socket and answers commands until the returned function closes it.
 func serveControl(dir string, o *operator, log *slog.Logger) (stop func() error, err error) {
@@ -104,15 +111,30 @@ func (o *operator) handleCommand(w http.ResponseWriter, r *http.Request) {
 	json.NewEncoder(w).Encode(answer)
 }
 
+// run executes a command that an operator has given at this node.
 func (o *operator) run(name string, args map[string]string) (any, error) {
 	command, ok := operatorCommands[name]
 	if !ok {
 		return nil, fmt.Errorf("unknown command %q", name)
 	}
-	if o.edge != nil && name != "server-info" && name != "upgrade" && (o.core == nil || !o.core.IsLeader()) {
+	if o.edge != nil && !command.local && (o.core == nil || !o.core.IsLeader()) {
 		return o.runAtCore(name, args)
 	}
-	return command(o, args)
+	return command.run(o, args)
+}
+
+// runSent executes a command that another node has sent to this one, the leader, if that node may send it.
+func (o *operator) runSent(c cluster.SentCommand) (any, error) {
+	command, ok := operatorCommands[c.Name]
+	if !ok {
+		return nil, fmt.Errorf("unknown command %q", c.Name)
+	}
+	if !command.from.Includes(c.From) || command.self && c.Args["node"] != c.Node {
+		err := cluster.Refuse(c.Node, c.From, "the operator command "+c.Name)
+		o.log.Warn("operator command of another node refused", "err", err)
+		return nil, err
+	}
+	return command.run(o, c.Args)
 }
 
 // Command executes a command of the operator: on the server that runs in a data directory, or on the directory itself

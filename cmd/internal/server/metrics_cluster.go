@@ -1,6 +1,7 @@
 package server
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -265,6 +266,17 @@ var clusterBounds = []Bound{
 		Overflow: "others wait at the node that sends them",
 		Reason:   "each takes about 20 kB for its stacks and buffers",
 		limit:    constant(peer.MaxCalls),
+	},
+	{
+		Name: "peer_handshakes",
+		Of: fmt.Sprintf("connections to peer-listen without a certificate yet; %d places of them are for addresses "+
+			"of nodes, at most %d for one; of the others at most %d for one", peer.MaxMemberHandshakes,
+			peer.MaxMemberHandshakesPerAddress, peer.MaxHandshakesPerAddress),
+		Overflow: "the oldest one that has sent nothing is closed, of the address with most",
+		Reason:   "each takes about 30 kB, and strangers must not keep nodes out",
+		limit:    constant(peer.MaxMemberHandshakes + peer.MaxHandshakes),
+		used:     ofCore(func(c *cluster.Core) int64 { n, _ := c.Handshakes(); return int64(n) }),
+		hits:     ofCore(func(c *cluster.Core) int64 { _, n := c.Handshakes(); return n }),
 	},
 	{
 		Name:     "link_queue_bytes",

@@ -292,7 +292,7 @@ func (s *Server) startCore(o *operator) (err error) {
 		Directory: s.node, Node: s.coreNode, Orgs: s.orgs, Disk: s.coreNode.Disk, HTTP: s.http, Log: s.log, Now: s.config.now,
 		Program: s.config.Program, Files: place, Settings: settings, Secret: s.secret, Generation: s.tools.Generation,
 		Pushes:  s.tools.Push != nil,
-		Bouncer: s.tools.PushBouncer, DevelopmentLogin: s.tools.Dev, Command: o.run,
+		Bouncer: s.tools.PushBouncer, DevelopmentLogin: s.tools.Dev, Command: o.runSent,
 	})
 	if err != nil {
 		return err
@@ -332,10 +332,18 @@ func (s *Server) closeFailedEdge() (err error) {
 	return errors.Join(err, s.closeListeners())
 }
 
-// runAtCore lets the core execute a command that was given at an edge.
+// runAtCore lets the leader execute a command that was given at an edge, or at a core that does not lead. The leader
+// decides whether this node may send it; an edge needs no leader to know that it may not.
 func (o *operator) runAtCore(name string, args map[string]string) (any, error) {
 	if name == "cluster-status" {
 		return o.statusOfLeader()
+	}
+	if o.core == nil && !operatorCommands[name].from.Includes(cluster.FromEdge) {
+		return nil, fmt.Errorf("this is an edge, which may not send the operator command %s: use the data directory "+
+			"of a core", name)
+	}
+	if o.core != nil && !operatorCommands[name].from.Includes(cluster.FromStarting) {
+		o.waitForVote()
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
 	defer cancel()
@@ -344,6 +352,23 @@ func (o *operator) runAtCore(name string, args map[string]string) (any, error) {
 		return nil, err
 	}
 	return json.RawMessage(data), nil
+}
+
+const (
+	// voteTimeout is how long a command at a core that has just joined waits for its vote. Without one the leader
+	// refuses the command.
+	voteTimeout      = 10 * time.Second
+	votePollInterval = 20 * time.Millisecond
+)
+
+// waitForVote returns when this core has a vote, at the latest after voteTimeout.
+func (o *operator) waitForVote() {
+	self := o.node.Node
+	for end := time.Now().Add(voteTimeout); time.Now().Before(end); time.Sleep(votePollInterval) {
+		if o.core.HasVote(self) || o.node.IsRemoved(self) {
+			return
+		}
+	}
 }
 
 // statusOfLeader returns the status that the leader answers, or at once the view of this node if no leader answers.

@@ -12,46 +12,48 @@ import (
 
 	"parley/actors"
 	"parley/actors/realm"
+	"parley/cmd/internal/cluster"
 	"parley/snapshot"
 	"parley/wire"
 )
 
-// operatorCommands is every command of the operator by its name in requests to the control socket.
+// operatorCommands is every command of the operator by its name in requests to the control socket, with the nodes from
+// which the leader of a cluster takes it. The leader refuses all others.
 var operatorCommands = map[string]operatorCommand{
-	"cluster-level":       clusterLevel,
-	"cluster-move-leader": clusterMoveLeader,
-	"cluster-promote":     clusterPromote,
-	"cluster-remove":      clusterRemove,
-	"cluster-status":      clusterStatus,
-	"cluster-token":       clusterToken,
-	"cluster-verify":      clusterVerify,
+	"cluster-level":       {run: clusterLevel, from: cluster.FromCore},
+	"cluster-move-leader": {run: clusterMoveLeader, from: cluster.FromCore},
+	"cluster-promote":     {run: clusterPromote, from: cluster.FromCores, self: true},
+	"cluster-remove":      {run: clusterRemove, from: cluster.FromCore},
+	"cluster-status":      {run: clusterStatus, from: cluster.FromServing},
+	"cluster-token":       {run: clusterToken, from: cluster.FromCore},
+	"cluster-verify":      {run: clusterVerify, from: cluster.FromCore},
 
-	"push-register": pushRegister,
-	"push-status":   pushStatus,
-	"push-test":     pushTest,
-	"realm-create":  realmCreate,
-	"realm-list":    realmList,
-	"realm-close":   realmClose,
-	"realm-reopen":  realmReopen,
-	"realm-digest":  realmDigest,
-	"realm-slowest": realmSlowest,
-	"server-info":   serverInfo,
+	"push-register": {run: pushRegister, from: cluster.FromCore},
+	"push-status":   {run: pushStatus, from: cluster.FromCore},
+	"push-test":     {run: pushTest, from: cluster.FromCore},
+	"realm-create":  {run: realmCreate, from: cluster.FromCore},
+	"realm-list":    {run: realmList, from: cluster.FromCore},
+	"realm-close":   {run: realmClose, from: cluster.FromCore},
+	"realm-reopen":  {run: realmReopen, from: cluster.FromCore},
+	"realm-digest":  {run: realmDigest, from: cluster.FromCore},
+	"realm-slowest": {run: realmSlowest, from: cluster.FromCore},
+	"server-info":   {run: serverInfo, local: true},
 
-	"retention-list":        retentionList,
-	"retention-restore":     retentionRestore,
-	"retention-hold-add":    holdAdd,
-	"retention-hold-list":   holdList,
-	"retention-hold-remove": holdRemove,
+	"retention-list":        {run: retentionList, from: cluster.FromCore},
+	"retention-restore":     {run: retentionRestore, from: cluster.FromCore},
+	"retention-hold-add":    {run: holdAdd, from: cluster.FromCore},
+	"retention-hold-list":   {run: holdList, from: cluster.FromCore},
+	"retention-hold-remove": {run: holdRemove, from: cluster.FromCore},
 
-	"upgrade":       startUpgrade,
-	"user-create":   userCreate,
-	"user-list":     userList,
-	"user-api-key":  userKey,
-	"user-keys":     userKeys,
-	"user-password": userPassword,
-	"user-erase":    userErase,
-	"user-grant":    userGrant,
-	"user-sessions": userSessions,
+	"upgrade":       {run: startUpgrade, local: true},
+	"user-create":   {run: userCreate, from: cluster.FromCore},
+	"user-list":     {run: userList, from: cluster.FromCore},
+	"user-api-key":  {run: userKey, from: cluster.FromCore},
+	"user-keys":     {run: userKeys, from: cluster.FromCore},
+	"user-password": {run: userPassword, from: cluster.FromCore},
+	"user-erase":    {run: userErase, from: cluster.FromCore},
+	"user-grant":    {run: userGrant, from: cluster.FromCore},
+	"user-sessions": {run: userSessions, from: cluster.FromCore},
 }
 
 // realm returns the organization that the argument realm names by its subdomain.

@@ -87,19 +87,22 @@ func clusterRemove(o *operator, args map[string]string) (any, error) {
 	if o.core != nil && args["node"] == o.node.Node {
 		return nil, o.leaveLeadership()
 	}
-	if err := o.node.Remove(args["node"]); err != nil {
+	if err := o.node.Remove(args["node"]); err != nil && !o.isHalfRemoved(args["node"]) {
 		return nil, err
 	}
 	if o.core != nil {
+		o.core.CutOff(args["node"]) // at once: the node may be in wrong hands
 		if err := o.core.Node.Remove(args["node"]); err != nil {
 			return nil, err
 		}
 	}
-	if o.core != nil {
-		// The answer is sent first: the command may have been given at that node.
-		time.AfterFunc(moveLeaderDelay, func() { o.core.CutOff(args["node"]) })
-	}
 	return map[string]any{"removed": args["node"]}, nil
+}
+
+// isHalfRemoved reports whether a node is no member, but the replicated log still counts its vote: the leadership was
+// lost in between.
+func (o *operator) isHalfRemoved(node string) bool {
+	return o.core != nil && o.node.IsRemoved(node) && o.core.HasVote(node)
 }
 
 // errLeaderLeaves is the answer of a leader that has to be removed. It lets another core lead first, which removes it:
