@@ -9,8 +9,8 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// While a node joins, the leader looks for entries that it has deleted, and then sends a backup. That is no error. Other
-// errors of reading the log are.
+// While a node joins, the leader looks for entries that it has deleted, and then sends a backup. That is no error.
+// Other errors of reading the log are.
 func TestLoggerPassesErrors(t *testing.T) {
 	var out strings.Builder
 	l := newLogger(slog.New(slog.NewTextHandler(&out, nil)))
