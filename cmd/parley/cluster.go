@@ -154,7 +154,8 @@ func newClusterStatusCommand() *cobra.Command {
 		Args: noArgs,
 	}
 	data := dataFlag(c, "data directory of any running node")
-	asJSON := c.Flags().Bool("json", false, "print JSON for programs: a list nodes, each with node, role, leader, voter")
+	asJSON := c.Flags().Bool("json", false,
+		"print JSON for programs: a list nodes, each with node, role, leader, voter")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		answer, err := server.Command(data(), "cluster-status", nil)
 		if err != nil {

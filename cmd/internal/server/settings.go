@@ -276,9 +276,10 @@ var AllSettings = []Setting{
 	},
 	{
 		Name: "anonymous-rate-limit", Type: Number, Default: strconv.Itoa(httpd.DefaultVisitorLimit),
-		Group:   groupLimits,
-		Meaning: "requests per minute for one IP address without a login or with a failed one, at each node; 0: no limit",
-		field:   func(s *Settings) any { return &s.AnonymousRateLimit },
+		Group: groupLimits,
+		Meaning: "requests per minute for one IP address without a login or with a failed one, at each node; " +
+			"0: no limit",
+		field: func(s *Settings) any { return &s.AnonymousRateLimit },
 	},
 	{
 		Name: "login-limit", Type: Number, Default: strconv.Itoa(httpd.DefaultLoginLimit), Group: groupLimits,
