@@ -220,8 +220,8 @@ func (c *clusterKillRun) startOthers() error {
 // waitForVotes waits until a number of cores have a vote, as one of them says.
 func (c *clusterKillRun) waitForVotes(at *server, count int) error {
 	return c.waitFor(fmt.Sprintf("%d cores have a vote", count), func() bool {
-		out, err := c.command("cluster", "status", "--data", dataOf(at))
-		return err == nil && strings.Count(out, "voter=true") == count
+		out, err := c.command("cluster", "status", "--json", "--data", dataOf(at))
+		return err == nil && strings.Count(out, `"voter": true`) == count
 	})
 }
 

@@ -1,8 +1,15 @@
 package main
 
 import (
+	"bufio"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -81,8 +88,19 @@ func newClusterRemoveCommand() *cobra.Command {
 		Args:  exactArgs(1, "NODE is the id of a node"),
 	}
 	data := dataFlag(c, "data directory of any core")
+	yes := c.Flags().Bool("yes", false, "do not ask, even if only one core with a vote remains")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		answer, err := server.Command(data(), "cluster-remove", map[string]string{"node": args[0]})
+		ask := map[string]string{"node": args[0], "yes": strconv.FormatBool(*yes)}
+		answer, err := server.Command(data(), "cluster-remove", ask)
+		if err != nil && strings.Contains(err.Error(), server.LastVoterText) && isTerminal(c.InOrStdin()) {
+			fmt.Fprintf(c.ErrOrStderr(), "%v\nRemove node %s? [y/N] ", err, args[0])
+			line, _ := bufio.NewReader(c.InOrStdin()).ReadString('\n')
+			if line = strings.ToLower(strings.TrimSpace(line)); line != "y" && line != "yes" {
+				return fmt.Errorf("node %s was not removed", args[0])
+			}
+			ask["yes"] = "true"
+			answer, err = server.Command(data(), "cluster-remove", ask)
+		}
 		if err != nil {
 			return err
 		}
@@ -90,6 +108,16 @@ func newClusterRemoveCommand() *cobra.Command {
 		return nil
 	}
 	return c
+}
+
+// isTerminal reports whether a person may answer a question on in.
+func isTerminal(in io.Reader) bool {
+	f, ok := in.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
 func newClusterDissolveCommand() *cobra.Command {
@@ -122,22 +150,72 @@ func newClusterStatusCommand() *cobra.Command {
 		Short: "List the nodes, with their roles, lag and queues",
 		Long: "List the nodes, with their roles, lag and queues. Without a leader, this prints at once how the node " +
 			"sees the cluster: its state, when it last heard a leader, and which cores it can reach. The exit code is " +
-			"then 1.",
+			"then 1, and with --json the answer has the field no_leader instead of nodes.",
 		Args: noArgs,
 	}
 	data := dataFlag(c, "data directory of any running node")
+	asJSON := c.Flags().Bool("json", false,
+		"print JSON for programs: a list nodes, each with node, role, leader, voter")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		answer, err := server.Command(data(), "cluster-status", nil)
 		if err != nil {
 			return err
 		}
-		printAnswer(c.OutOrStdout(), answer)
-		if _, has := answer["no_leader"]; has {
-			return errNoLeader
+		_, noLeader := answer["no_leader"]
+		switch {
+		case *asJSON:
+			e := json.NewEncoder(c.OutOrStdout())
+			e.SetIndent("", "  ")
+			err = e.Encode(answer)
+		case noLeader:
+			printAnswer(c.OutOrStdout(), answer)
+		default:
+			err = printNodes(c.OutOrStdout(), answer)
 		}
-		return nil
+		if noLeader {
+			err = errors.Join(err, errNoLeader)
+		}
+		return err
 	}
 	return c
+}
+
+// nodeColumns are the columns of the table that parley cluster status prints, as fields of cluster.NodeStatus.
+var nodeColumns = []string{"node", "role", "leader", "voter", "connected", "address", "program", "level", "known_level",
+	"realms", "queues", "polls", "facts_behind", "seconds_behind", "sent_bytes", "received_bytes", "queued_bytes"}
+
+// printNodes prints a table of the nodes. A field that the leader has not sent is "-".
+func printNodes(out io.Writer, answer map[string]any) error {
+	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, strings.ToUpper(strings.Join(nodeColumns, "\t")))
+	list, _ := answer["nodes"].([]any)
+	for _, x := range list {
+		row, _ := x.(map[string]any)
+		var cells []string
+		for _, name := range nodeColumns {
+			cells = append(cells, nodeCell(row[name]))
+		}
+		fmt.Fprintln(t, strings.Join(cells, "\t"))
+	}
+	return t.Flush()
+}
+
+// nodeCell returns a value as a cell of the table. No cell is empty.
+func nodeCell(x any) string {
+	switch x := x.(type) {
+	case bool:
+		if x {
+			return "yes"
+		}
+		return "no"
+	case float64:
+		return strconv.FormatFloat(x, 'f', -1, 64)
+	case string:
+		if x != "" {
+			return x
+		}
+	}
+	return "-"
 }
 
 // newClusterOperatorCommand returns a command without arguments that a running node executes.

@@ -70,7 +70,7 @@ func TestClusterBackup(t *testing.T) {
 	if got := strings.Join(texts, ", "); got != "kept, after the restore" {
 		t.Errorf("the restored cluster has %s", got)
 	}
-	if out, _ := runParley("cluster", "status", "--data", restored); strings.Contains(out, "node=a ") {
+	if out, _ := statusLines(restored); strings.Contains(out, "node=a ") {
 		t.Errorf("the restored cluster has members of the old one: %s", out)
 	}
 }

@@ -140,7 +140,7 @@ func TestEdgesKeepQueues(t *testing.T) {
 		t.Errorf("the client of the other edge got %v", got)
 	}
 	c.verify(3)
-	status := mustRun(t, "cluster", "status", "--data", c.edges[0].data)
+	status := mustStatusLines(t, c.edges[0].data)
 	for _, want := range []string{"node=a", "node=b", "node=c", "leader=true", "role=edge", "queues=1"} {
 		if !strings.Contains(status, want) {
 			t.Errorf("the status has no %s:\n%s", want, status)

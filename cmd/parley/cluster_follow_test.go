@@ -147,7 +147,7 @@ func newFollowClient(t *testing.T, all *runningCores, at, name string) *killClie
 
 // status returns an error unless the line of a core in parley cluster status has a property.
 func (all *runningCores) status(c *runningCore, has func(line string) bool) error {
-	out, _ := runParley("cluster", "status", "--data", c.data)
+	out, _ := statusLines(c.data)
 	for _, line := range strings.Split(out, "\n") {
 		if strings.Contains(line, " node="+c.name+" ") && has(line) {
 			return nil

@@ -104,7 +104,7 @@ func (all *runningCores) killAll(gaps *longestGap) {
 
 // leads reports whether a core says that it is the leader.
 func (all *runningCores) leads(c *runningCore) bool {
-	out, _ := runParley("cluster", "status", "--data", c.data)
+	out, _ := statusLines(c.data)
 	return slices.ContainsFunc(strings.Split(out, "\n"), func(line string) bool {
 		return strings.Contains(line, "leader=true") && strings.Contains(line, " node="+c.name+" ")
 	})
@@ -208,7 +208,7 @@ func (all *runningCores) join(c *runningCore) {
 func (all *runningCores) waitForVotes() {
 	all.t.Helper()
 	all.retry("give all cores a vote", func() error {
-		if out, _ := runParley("cluster", "status", "--data", all.list[0].data); strings.Count(out,
+		if out, _ := statusLines(all.list[0].data); strings.Count(out,
 			"voter=true") < len(all.list) {
 			return fmt.Errorf("status:\n%s", out)
 		}

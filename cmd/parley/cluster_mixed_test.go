@@ -34,7 +34,7 @@ func TestClusterMixedReleases(t *testing.T) {
 		c.start(t)
 		c.program.serving()
 		all.retry("see the core again", func() error {
-			out, _ := runParley("cluster", "status", "--data", c.data)
+			out, _ := statusLines(c.data)
 			if strings.Count(out, "connected=true") != len(all.list) {
 				return fmt.Errorf("status:\n%s", out)
 			}

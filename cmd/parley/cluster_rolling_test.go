@@ -161,7 +161,7 @@ func testRollingUpgrade(t *testing.T, way string) {
 		}
 		took := time.Since(began)
 		all.retry("see the core again", func() error {
-			out, _ := runParley("cluster", "status", "--data", c.data)
+			out, _ := statusLines(c.data)
 			if strings.Count(out, "connected=true") != len(all.list) {
 				return fmt.Errorf("status:\n%s", out)
 			}

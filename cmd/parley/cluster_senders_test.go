@@ -30,7 +30,7 @@ func TestClusterCommandsAtEdge(t *testing.T) {
 			t.Errorf("parley %s at an edge: code %d: %s", command, code, out)
 		}
 	}
-	if out, code := runParley("cluster", "status", "--data", edge.data); code != 0 || !strings.Contains(out, "node") {
+	if out, code := statusLines(edge.data); code != 0 || !strings.Contains(out, "node") {
 		t.Errorf("the status at an edge: code %d: %s", code, out)
 	}
 	if out := mustRun(t, "user", "list", "--data", c.core.data); strings.Contains(out, "x@example.org") {
@@ -41,7 +41,7 @@ func TestClusterCommandsAtEdge(t *testing.T) {
 	}
 	mustRun(t, "cluster", "remove", "b", "--data", c.core.data)
 	eventually(t, "the removed edge loses its link", func() bool {
-		out, code := runParley("cluster", "status", "--data", edge.data)
+		out, code := statusLines(edge.data)
 		return code != 0 && strings.Contains(out, "was removed")
 	})
 }
@@ -51,7 +51,7 @@ func TestClusterIdleConnections(t *testing.T) {
 	all := startCores(t, "a", "b")
 	leader := all.leader(all.list[0])
 	other := all.other(leader)
-	status := mustRun(t, "cluster", "status", "--data", leader.data)
+	status := mustStatusLines(t, leader.data)
 	for i := range 2 {
 		for _, address := range peerAddresses(status) {
 			for range 400 {

@@ -58,7 +58,7 @@ func TestClusterOfSingleNode(t *testing.T) {
 	}
 	for _, x := range all.list[1:] {
 		all.retry("remove a core", func() error {
-			if out, code := runParley("cluster", "remove", x.name, "--data", c.data); code != 0 {
+			if out, code := runParley("cluster", "remove", x.name, "--yes", "--data", c.data); code != 0 {
 				return errors.New(out)
 			}
 			return nil
@@ -86,7 +86,7 @@ func (c *runningCore) dissolve(t *testing.T, q *poller, text string, flags ...st
 	if err := (&killClient{poller: q}).pollUntil(text, func() {}); err != nil {
 		t.Fatal(err)
 	}
-	out, code := runParley("cluster", "status", "--data", c.data)
+	out, code := statusLines(c.data)
 	if code == 0 || !strings.Contains(out, "single node") {
 		t.Errorf("the status of a single node: %s", out)
 	}
@@ -155,7 +155,7 @@ func (all *runningCores) retry(what string, try func() error) {
 func (all *runningCores) leader(ask *runningCore) (leader *runningCore) {
 	all.t.Helper()
 	all.retry("find the leader", func() error {
-		out, _ := runParley("cluster", "status", "--data", ask.data)
+		out, _ := statusLines(ask.data)
 		for _, line := range strings.Split(out, "\n") {
 			for _, c := range all.list {
 				if strings.Contains(line, "leader=true") && strings.Contains(line, " node="+c.name+" ") {
@@ -205,13 +205,21 @@ func TestClusterMembers(t *testing.T) {
 		_, err := ann.send("removed")
 		return err
 	})
-	out, _ := runParley("cluster", "status", "--data", all.list[0].data)
+	out, _ := statusLines(all.list[0].data)
 	if strings.Contains(out, "node=c ") || strings.Count(out, "voter=true") != 2 {
 		t.Errorf("after the removal of c: %s", out)
 	}
+	// Only one core with a vote would remain.
+	if out, code := runParley("cluster", "remove", "b", "--data", all.list[0].data); code == 0 ||
+		!strings.Contains(out, "only one core has a vote") {
+		t.Errorf("the removal of the second last core without --yes: code %d: %s", code, out)
+	}
+	if out := mustStatusLines(t, all.list[0].data); strings.Count(out, "voter=true") != 2 {
+		t.Errorf("after the refused removal: %s", out)
+	}
 	// A command on the directory of a core that is not running is refused with a reason.
-	if out, code := runParley("realm", "create", "--data", all.list[2].data, "--string-id", "x", "--name",
-		"X"); code == 0 {
+	if out, code := runParley("realm", "create", "--data", all.list[2].data, "--realm", "x", "--name",
+		"X"); code == 0 || !strings.Contains(out, "is a core of a cluster: start it") {
 		t.Errorf("a command on a stopped core changed it: %s", out)
 	}
 }
@@ -222,7 +230,7 @@ func TestClusterRemoveLeader(t *testing.T) {
 	all := startCores(t, "a", "b", "c")
 	remove := func(old, at *runningCore) {
 		t.Helper()
-		if out, code := runParley("cluster", "remove", old.name, "--data", at.data); code != 0 {
+		if out, code := runParley("cluster", "remove", old.name, "--yes", "--data", at.data); code != 0 {
 			t.Fatalf("code %d: %s", code, out)
 		}
 		if !strings.Contains(old.program.output(), "the leadership was moved to another core") {
@@ -239,7 +247,7 @@ func TestClusterRemoveLeader(t *testing.T) {
 	if _, err := ann.send("without the old leaders"); err != nil {
 		t.Error(err)
 	}
-	if out, _ := runParley("cluster", "status", "--data", last.data); strings.Count(out, "voter=true") != 1 {
+	if out, _ := statusLines(last.data); strings.Count(out, "voter=true") != 1 {
 		t.Errorf("after the removal of two cores: %s", out)
 	}
 	out, code := runParley("cluster", "remove", last.name, "--data", last.data)

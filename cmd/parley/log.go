@@ -14,6 +14,7 @@ import (
 	"parley/actors/realm"
 	"parley/cmd/internal/server"
 	"parley/snapshot"
+	"parley/snapshot/replicated"
 )
 
 // newLogCommand returns `parley log`, which reads the data directory of a stopped server and does not change it.
@@ -110,6 +111,11 @@ func checkJournal(r journalRange, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	entries, err := replicated.CheckLog(r.dir)
+	if err != nil {
+		found++
+		fmt.Fprintln(out, err)
+	}
 	texts, err := checkTexts(r, out)
 	if found += texts; err != nil && found == 0 {
 		return err // after damage, the state often cannot be rebuilt
@@ -119,6 +125,9 @@ func checkJournal(r journalRange, out io.Writer) error {
 			"without lost messages (parley serve --accept-data-loss)", found, r.dir)
 	}
 	fmt.Fprintf(out, "%s: every checksum and the chain of facts are right\n", r.dir)
+	if entries > 0 {
+		fmt.Fprintf(out, "the replicated log: every checksum of %d entries is right\n", entries)
+	}
 	return printUndetectable(r.dir, out)
 }
 

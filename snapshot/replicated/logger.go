@@ -4,8 +4,10 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"slices"
 
 	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
 )
 
 // newLogger passes the messages of Raft on. Its information about each request is for debugging.
@@ -23,6 +25,8 @@ type logSink struct{ log *slog.Logger }
 func (s logSink) Accept(_ string, level hclog.Level, msg string, args ...any) {
 	to := slog.LevelDebug
 	switch {
+	case msg == "failed to get log" && slices.Contains(args, any(raft.ErrLogNotFound)):
+		// The leader has deleted the entries that a joining node lacks, so it sends a backup. Nothing is wrong.
 	case level >= hclog.Error:
 		to = slog.LevelError
 	case level == hclog.Warn:

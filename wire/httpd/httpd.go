@@ -192,17 +192,12 @@ func (s *Server) serveHealth(ctx *fasthttp.RequestCtx) {
 	if s.options.ClusterState != nil {
 		if why := s.options.ClusterState(); why != "" {
 			ctx.Response.Header.Set("Retry-After", park.BusyRetryAfter)
-			const body = `{"result":"error","msg":"This node cannot serve.","health":"unavailable","cluster":%q}`
-			s.writeJSON(ctx, fasthttp.StatusServiceUnavailable, fmt.Appendf(nil, body+"\n", why))
+			const body = `{"result":"error","msg":"This node cannot serve.","health":"unavailable","cluster":%q%s}`
+			s.writeJSON(ctx, fasthttp.StatusServiceUnavailable, fmt.Appendf(nil, body+"\n", why, s.diskDetail()))
 			return
 		}
 	}
-	details := ""
-	if s.options.DiskState != nil {
-		if disk := s.options.DiskState(); disk != "" {
-			details += fmt.Sprintf(`,"disk":%q`, disk)
-		}
-	}
+	details := s.diskDetail()
 	if s.options.FilesState != nil {
 		if files := s.options.FilesState(); files != "" {
 			details += fmt.Sprintf(`,"files":%q`, files)
@@ -217,6 +212,19 @@ func (s *Server) serveHealth(ctx *fasthttp.RequestCtx) {
 		details = `,"health":"degraded"` + details
 	}
 	s.writeJSON(ctx, fasthttp.StatusOK, []byte(`{"result":"success","msg":""`+details+"}\n"))
+}
+
+// diskDetail returns the field of a health check about the disk, after a comma; "" if the disk has space. A full disk
+// is often the reason why a node cannot follow its cluster.
+func (s *Server) diskDetail() string {
+	if s.options.DiskState == nil {
+		return ""
+	}
+	disk := s.options.DiskState()
+	if disk == "" {
+		return ""
+	}
+	return fmt.Sprintf(`,"disk":%q`, disk)
 }
 
 const healthPath = "/health"

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -182,11 +183,12 @@ func (c *Core) Connect(p *peer.Peer, data []byte) ([]byte, error) {
 	if err := checkClock(p.Node, g.Clock, now); err != nil {
 		return nil, err
 	}
-	if err := c.rejectDuplicate(p, g.Boot); err != nil {
-		return nil, err
-	}
 	g.Level = max(g.Level, realm.FirstLevel)
 	if err := checkLevel(p.Node, g.Level, c.Node.Level()); err != nil {
+		return nil, err
+	}
+	// The last check: an edge that is upgraded takes this error as the sign that a core would accept it otherwise.
+	if err := c.rejectDuplicate(p, g.Boot); err != nil {
 		return nil, err
 	}
 	e := &edgeLink{peer: p, boot: g.Boot, program: g.Program, level: g.Level, since: now,
@@ -223,9 +225,17 @@ func (c *Core) rejectDuplicate(p *peer.Peer, boot string) error {
 	case <-old.Context().Done():
 		return nil
 	case <-time.After(duplicateTimeout):
-		return fmt.Errorf("another process is connected as node %s from %s: stop it, or join with a new token, "+
+		return fmt.Errorf(duplicateText+" %s from %s: stop it, or join with a new token, "+
 			"another --node and an empty data directory; a copied data directory cannot be used", p.Node, old.Addr())
 	}
+}
+
+// duplicateText begins the error for a second process of a node.
+const duplicateText = "another process is connected as node"
+
+// IsDuplicate reports whether a core refused a node only because another process is connected as the same node.
+func IsDuplicate(err error) bool {
+	return errors.Is(err, peer.ErrRefused) && strings.Contains(err.Error(), duplicateText)
 }
 
 // Connected logs a new link.

@@ -47,7 +47,7 @@ func OpenCoreNode(d *Directory, data string, o replicated.Options) (*CoreNode, e
 	}
 	if !has {
 		begin := replicated.PrepareJoin
-		if members := d.ListMembers(); len(members) == 1 && members[0].Node == d.Node {
+		if d.IsFounder() {
 			begin = replicated.Bootstrap
 		}
 		if err := begin(data, o); err != nil {

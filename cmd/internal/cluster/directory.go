@@ -54,6 +54,12 @@ type state struct {
 	Tokens  []storedToken `json:"tokens,omitempty"`
 }
 
+// IsFounder reports whether this core began the cluster and no other node has joined it.
+func (d *Directory) IsFounder() bool {
+	members := d.ListMembers()
+	return len(members) == 1 && members[0].Node == d.Node
+}
+
 // Directory is the membership of a node, stored in its data directory. Its methods may be called by any goroutine.
 type Directory struct {
 	path string

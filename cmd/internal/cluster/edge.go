@@ -124,6 +124,9 @@ type Greeted struct {
 	ahead         time.Duration // of the core's clock
 }
 
+// Close ends the link of a greeting that is not used.
+func (g *Greeted) Close() { g.link.Close(nil) }
+
 // NewEdge returns an edge without a link.
 func NewEdge(o EdgeOptions) (*Edge, error) {
 	id, err := o.Directory.Identity()

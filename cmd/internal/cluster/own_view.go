@@ -40,7 +40,7 @@ type OwnView struct {
 type CoreSeen struct {
 	Node      string `json:"node,omitempty"` // an edge knows the addresses only
 	Address   string `json:"address"`
-	Voter     bool   `json:"voter,omitempty"`
+	Voter     *bool  `json:"voter"`     // nil: an edge does not know it
 	Reachable bool   `json:"reachable"` // it accepts connections of this node
 	Problem   string `json:"problem,omitempty"`
 }
@@ -81,8 +81,8 @@ func (e *Edge) OwnView(ctx context.Context, core *CoreNode, reason error) OwnVie
 			voters[m.ID] = m.Voter
 		}
 		for _, m := range e.Directory.ListMembers() {
-			if m.Role == peer.Core && m.Node != e.Directory.Node {
-				v.Cores = append(v.Cores, CoreSeen{Node: m.Node, Address: m.Address, Voter: voters[m.Node]})
+			if vote := voters[m.Node]; m.Role == peer.Core && m.Node != e.Directory.Node {
+				v.Cores = append(v.Cores, CoreSeen{Node: m.Node, Address: m.Address, Voter: &vote})
 			}
 		}
 	}

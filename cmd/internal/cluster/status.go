@@ -34,8 +34,8 @@ type NodeStatus struct {
 	ReceivedBytes int64   `json:"received_bytes"`
 	QueuedBytes   int     `json:"queued_bytes"`
 
-	// Of a core in the replicated log.
-	Voter bool `json:"voter,omitempty"`
+	// Voter says that the core has a vote; an edge has none.
+	Voter bool `json:"voter"`
 }
 
 // Status returns the state of every node.

@@ -284,7 +284,7 @@ var AllBounds = append([]Bound{
 	},
 	{
 		Name:     "rate_limited_callers",
-		Of:       "users and addresses whose request rate is counted, of each kind",
+		Of:       "users and addresses whose request rate is counted, of each kind, by each node for itself",
 		Overflow: "the oldest is forgotten, then any",
 		Reason:   "every address that ever sent a request would take memory",
 		limit:    constant(httpd.MaxTracked),

@@ -200,6 +200,11 @@ func openStoppedNode(dir string) (*cluster.Directory, error) {
 		return nil, fmt.Errorf("no server is running in %s, which is a core of a cluster: start it, or run the "+
 			"command at a running node", dir)
 	}
+	if !node.IsFounder() {
+		return nil, fmt.Errorf("%s is the directory of core %s, which has joined a cluster but has not run yet, so it "+
+			"has none of the data: start it with parley serve --data %s, or run the command at a running core",
+			dir, node.Node, dir)
+	}
 	return node, nil
 }
 

@@ -282,6 +282,15 @@ func (s *Server) hasVote() bool {
 	return false
 }
 
+// diskState returns the state of the disk for the health check; "" is normal. A core that does not lead refuses no
+// change because of its own disk: the leader stores it.
+func (s *Server) diskState() string {
+	if s.core != nil && !s.core.IsLeader() && s.space.isReadOnly() {
+		return "full: this core stores no change; the leader does"
+	}
+	return s.space.state()
+}
+
 // clusterState returns a function with the reason why this core cannot serve clients: it neither leads nor has a link
 // to the leader. The function is nil at a single node.
 func (s *Server) clusterState() func() string {

@@ -146,6 +146,9 @@ func (h *handover) connect(s *Server) {
 	h.orgs, h.store, h.ticketKeys, h.yieldLeadership = s.orgs, s.store, s.ticketKeys, s.yieldLeadership
 	h.longRequests = func() int { return s.http.Stats().LongRequests }
 	h.stopBackground = func() error {
+		if s.edge != nil {
+			return nil
+		}
 		s.search.HandOff()
 		return s.closeBackground()
 	}
@@ -243,7 +246,7 @@ func (h *handover) resumeSnapshots() { h.orgs.Unfreeze() }
 func (h *handover) handleCopyStore(w http.ResponseWriter, r *http.Request) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.successor == nil || h.killed || h.orgs == nil || h.copyExpiry != nil {
+	if h.successor == nil || h.killed || h.store == nil || h.copyExpiry != nil {
 		http.Error(w, "no successor was started, or it has sent this request before", http.StatusConflict)
 		return
 	}

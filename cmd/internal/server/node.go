@@ -105,6 +105,10 @@ func openNode(c *Config) (*cluster.Directory, *edgeNode, error) {
 	if d.Role == peer.Core {
 		return d, nil, nil
 	}
+	if c.Handover != nil && c.Handover.Predecessor != "" {
+		e, err := prepareEdge(c, d)
+		return d, e, err
+	}
 	e, err := connectEdge(c, d)
 	return d, e, err
 }
@@ -151,13 +155,64 @@ func join(c *Config) (*cluster.Directory, error) {
 // edgeNode is the part of a server that makes it an edge.
 type edgeNode struct {
 	*cluster.Edge
-	greeted *cluster.Greeted
+	greeted *cluster.Greeted // nil: a successor whose predecessor still has the link
+}
+
+func edgeWithoutLink(c *Config, d *cluster.Directory) (*cluster.Edge, error) {
+	return cluster.NewEdge(cluster.EdgeOptions{Directory: d, Program: c.Program, Log: c.Log,
+		MaxReplicas: c.MaxReplicas, MaxReplicaBytes: int64(c.replicaMemory()), Clock: c.Now})
+}
+
+// prepareEdge returns the edge of a successor without a link. It returns an error if no core would accept the link, so
+// that the predecessor continues.
+func prepareEdge(c *Config, d *cluster.Directory) (*edgeNode, error) {
+	e, err := edgeWithoutLink(c, d)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), snapshotTimeout)
+	defer cancel()
+	g, err := e.Greet(ctx)
+	switch {
+	case err == nil: // the predecessor has no link
+		g.Close()
+	case !cluster.IsDuplicate(err):
+		e.Close()
+		return nil, fmt.Errorf("no core accepts a link of the new program: %w", err)
+	}
+	return &edgeNode{e, nil}, nil
+}
+
+// greetAfterPredecessor opens the link of a successor when its predecessor has ended its own, and applies the settings
+// of the core. Requests wait in the backlog meanwhile.
+func (s *Server) greetAfterPredecessor() error {
+	if s.edge.greeted != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), successorTimeout)
+	defer cancel()
+	g, err := s.edge.Greet(ctx)
+	for cluster.IsDuplicate(err) && ctx.Err() == nil {
+		g, err = s.edge.Greet(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("connecting to the core failed: %w", err)
+	}
+	s.edge.greeted = g
+	c := s.config
+	c.Settings = s.Settings
+	if err := c.applyShared(g.Settings); err != nil {
+		return err
+	}
+	s.Settings = c.Settings
+	s.limits.User, s.limits.Visitor, s.limits.Login = c.RateLimit, c.AnonymousRateLimit, c.LoginLimit
+	s.jwtKeys, err = c.parseJWTKeys()
+	return err
 }
 
 // connectEdge connects an edge to its core and applies its settings.
 func connectEdge(c *Config, d *cluster.Directory) (*edgeNode, error) {
-	e, err := cluster.NewEdge(cluster.EdgeOptions{Directory: d, Program: c.Program, Log: c.Log,
-		MaxReplicas: c.MaxReplicas, MaxReplicaBytes: int64(c.replicaMemory()), Clock: c.Now})
+	e, err := edgeWithoutLink(c, d)
 	if err != nil {
 		return nil, err
 	}
@@ -256,6 +311,7 @@ func (s *Server) openEdgeEndpoints() (err error) {
 		Now: s.edge.Now, DamagedTexts: s.orgs.DamagedTexts, Cluster: edgeCluster{s.orgs, s.edge.Edge},
 		ClusterState: s.edge.State,
 	})
+	s.handover.connect(s)
 	o := &operator{orgs: s.orgs, sites: s.sites, passwords: s.passwords, handover: s.handover, data: s.Data,
 		log: s.log, edge: s.edge.Edge}
 	s.edge.Digest = func(id realm.ID) (realm.Seq, string, error) { return stateDigest(o, id) }
@@ -289,8 +345,8 @@ func (s *Server) startCore(o *operator) (err error) {
 	}
 	settings[filesSetting] = place
 	s.core, err = cluster.StartCore(cluster.CoreOptions{
-		Directory: s.node, Node: s.coreNode, Orgs: s.orgs, Disk: s.coreNode.Disk, HTTP: s.http, Log: s.log, Now: s.config.now,
-		Program: s.config.Program, Files: place, Settings: settings, Secret: s.secret, Generation: s.tools.Generation,
+		Directory: s.node, Node: s.coreNode, Orgs: s.orgs, Disk: s.coreNode.Disk, HTTP: s.http, Log: s.log,
+		Now: s.config.now, Program: s.config.Program, Files: place, Settings: settings, Secret: s.secret, Generation: s.tools.Generation,
 		Pushes:  s.tools.Push != nil,
 		Bouncer: s.tools.PushBouncer, DevelopmentLogin: s.tools.Dev, Command: o.runSent,
 	})
@@ -309,8 +365,12 @@ func (s *Server) startCore(o *operator) (err error) {
 	return err
 }
 
-// stopEdge stops an edge. Its clients poll another node.
+// stopEdge stops an edge. Its clients poll another node, or its successor, whose link the core accepts when this one
+// has ended.
 func (s *Server) stopEdge() error {
+	if s.handover.yielded && s.http.PrepareShutdown(s.handover.connections) {
+		time.Sleep(closingDelay)
+	}
 	err := errors.Join(s.closeControl(), s.metrics.Close(), withShutdownTimeout(s.http.Shutdown))
 	s.edge.Close()
 	err = errors.Join(err, withShutdownTimeout(s.orgs.Close))

@@ -79,10 +79,20 @@ func clusterStatus(o *operator, _ map[string]string) (any, error) {
 	return map[string]any{"nodes": list}, nil
 }
 
+// LastVoterText is the beginning of the error of a removal that the operator has to confirm.
+const LastVoterText = "after this removal only one core has a vote"
+
+// errLastVoter is the error of a removal that leaves one core with a vote, unless the argument yes is true.
+var errLastVoter = errors.New(LastVoterText + ": when it stops, the service stops, and what is only on its disk is " +
+	"not copied. To replace the core, let the new one join first. --yes removes it anyway")
+
 // clusterRemove removes a node.
 func clusterRemove(o *operator, args map[string]string) (any, error) {
 	if o.node == nil {
 		return nil, errSingleNode
+	}
+	if o.core != nil && args["yes"] != "true" && o.core.Voters() == 2 && o.core.HasVote(args["node"]) {
+		return nil, errLastVoter
 	}
 	if o.core != nil && args["node"] == o.node.Node {
 		return nil, o.leaveLeadership()

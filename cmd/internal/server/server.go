@@ -168,7 +168,7 @@ func Start(c Config) (*Server, error) {
 	open := func() error { return s.open(preloaded) }
 	steps := []func() error{open, s.buildTools, s.createDemo, s.openEndpoints}
 	if s.edge != nil {
-		steps = []func() error{s.openEdge, s.buildEdgeTools, s.openEdgeEndpoints}
+		steps = []func() error{s.greetAfterPredecessor, s.openEdge, s.buildEdgeTools, s.openEdgeEndpoints}
 	}
 	for _, step := range steps {
 		if err := step(); err != nil {
@@ -558,7 +558,7 @@ func (s *Server) openEndpoints() (err error) {
 		Files:  openFiles{s.files},
 		WebApp: s.webApp,
 
-		DiskState:    s.space.state,
+		DiskState:    s.diskState,
 		FilesState:   s.filesState,
 		ClusterState: s.clusterState(),
 		DamagedTexts: s.orgs.DamagedTexts,

@@ -271,14 +271,15 @@ var AllSettings = []Setting{
 
 	{
 		Name: "rate-limit", Type: Number, Default: strconv.Itoa(httpd.DefaultUserLimit), Group: groupLimits,
-		Meaning: "requests per minute for one account; 0 switches rate limits off",
+		Meaning: "requests per minute for one account at each node; 0 switches rate limits off",
 		field:   func(s *Settings) any { return &s.RateLimit },
 	},
 	{
 		Name: "anonymous-rate-limit", Type: Number, Default: strconv.Itoa(httpd.DefaultVisitorLimit),
-		Group:   groupLimits,
-		Meaning: "requests per minute for one IP address without a login or with a failed one; 0: no limit",
-		field:   func(s *Settings) any { return &s.AnonymousRateLimit },
+		Group: groupLimits,
+		Meaning: "requests per minute for one IP address without a login or with a failed one, at each node; " +
+			"0: no limit",
+		field: func(s *Settings) any { return &s.AnonymousRateLimit },
 	},
 	{
 		Name: "login-limit", Type: Number, Default: strconv.Itoa(httpd.DefaultLoginLimit), Group: groupLimits,
