@@ -381,7 +381,11 @@ func (c *Core) Call(ctx context.Context, p *peer.Peer, m []byte, reply func([]by
 		if err := decode(m[1:], &id); err != nil {
 			return err
 		}
-		return answer(c.Orgs.DurableSeq(id))
+		seq, err := c.newestSeq(id)
+		if err != nil {
+			return err
+		}
+		return answer(seq)
 	case callQueues:
 		return answer(true)
 	case callImport:
