@@ -14,8 +14,8 @@ import (
 	"parley/wire"
 )
 
-// A client can write at one node and read at another one, which is some milliseconds behind. Browsers send a cookie with
-// the last fact of their write, and the other node waits for it. For all other clients, a node that is behind does not
+// A client can write at one node and read at another one, which is some milliseconds behind. Browsers send a cookie
+// with the last fact of their write, and the other node waits for it. For all other clients, a node that is behind does not
 // refuse a request before it has every fact that the owner had at the time of the request.
 const (
 	// MaxCatchUpWait is how long a request waits for the facts of the owner. A replica is milliseconds behind; clients
@@ -117,8 +117,8 @@ func hasCredentials(ctx *fasthttp.RequestCtx, c *wire.Call) bool {
 	return key || len(ctx.Request.Header.Peek("Authorization")) > 0 || len(browser.cookieNamed(sessionCookie)) > 0
 }
 
-// run runs an endpoint. If this node does not own the organization and refuses the request because of its state, it runs
-// the endpoint once more with the facts of the owner.
+// run runs an endpoint. If this node does not own the organization and refuses the request because of its state, it
+// runs the endpoint once more with the facts of the owner.
 func (s *Server) run(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.Endpoint) (any, error) {
 	if !s.hasOtherOwner(c) || forwardedOf(ctx) != nil {
 		return e.Run(c)

@@ -8,8 +8,8 @@ import (
 	"parley/actors/realm"
 )
 
-// Callers do not share a question that is on its way, because the owner may have answered it before their write. All who
-// wait for its end share the next one.
+// Callers do not share a question that is on its way, because the owner may have answered it before their write. All
+// callers that wait for its end share the next one.
 func TestQuestionsAreShared(t *testing.T) {
 	var s seqQuestions
 	var asked atomic.Int64

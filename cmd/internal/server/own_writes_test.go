@@ -33,8 +33,8 @@ func releaseOnQuestion(cluster *directCluster) (end func()) {
 	return func() { close(stop); <-done }
 }
 
-// A client writes at the core and reads at an edge that does not have the write yet. The edge refuses nothing as missing
-// before it has the newest fact of the core: not messages, channels, users, or the caller's own account.
+// A client writes at the core and reads at an edge that does not have the write yet. The edge refuses nothing as
+// missing before it has the newest fact of the core: not messages, channels, users, or the caller's own account.
 func TestNothingIsMissingAtALateEdge(t *testing.T) {
 	core, edge, cluster, owner, member := stageWithEdge(t)
 	refusals := 0
