@@ -44,6 +44,9 @@ func (f *fastPath) handleCommand(q *park.FastRequest) bool {
 	if _, overridden := c.Params.Get("method"); overridden { // it names another endpoint
 		return false
 	}
+	if f.server.options.Cluster != nil && c.Session != nil && bytes.HasSuffix(q.Target, []byte(messagesPath)) {
+		return false // the ordinary path adds the cookie to the answer; see setWritesCookie
+	}
 	c.Caller.Client = f.clientName(q.UserAgent, c.Session != nil)
 	var parked *park.Parked
 	var command wire.CommandWithCallback

@@ -77,6 +77,9 @@ type Cluster interface {
 	// after any other error it may have been carried out. After an error it returns when the request can be sent
 	// again: there is a connection to another owner, or a short time has passed.
 	Forward(context.Context, ForwardedRequest) (ForwardedAnswer, error)
+	// NewestSeq asks the owner for the last fact that it had acknowledged before the call, or later. Calls at the same
+	// time share one question. An error says that the owner did not answer before the end of the context.
+	NewestSeq(context.Context, realm.ID) (realm.Seq, error)
 	// WaitFor waits until this node has the events of a fact.
 	WaitFor(context.Context, realm.ID, realm.Seq) error
 	// ExpectRequest runs a view right after the facts of a request.
@@ -252,11 +255,13 @@ func (s *Server) prepare(ctx *fasthttp.RequestCtx) bool {
 	if s.options.Cluster == nil || forwardedOf(ctx) != nil {
 		return true
 	}
-	err := s.options.Cluster.Prepare(strings.ToLower(string(ctx.Host())))
-	if err != nil {
+	host := strings.ToLower(string(ctx.Host()))
+	if err := s.options.Cluster.Prepare(host); err != nil {
 		s.writeRefusal(ctx, err)
+		return false
 	}
-	return err == nil
+	s.waitForWrites(ctx, host)
+	return true
 }
 
 // mustWaitForOwner reports whether requests have to wait for the owner, so that they cannot be handled on a loop.

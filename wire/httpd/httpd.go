@@ -83,8 +83,10 @@ type Server struct {
 	largeBodiesWaiting      atomic.Int64
 	largeBodiesRefused      atomic.Int64
 	forwarding              forwarding
-	pause                   pause      // used in a cluster only
-	pausing                 sync.Mutex // held during a pause
+	catchingUp              atomic.Int64 // requests that wait for the newest facts of the owner
+	refusedCatchingUp       atomic.Int64 // beyond MaxCatchingUp
+	pause                   pause        // used in a cluster only
+	pausing                 sync.Mutex   // held during a pause
 	draining                context.Context
 	drain                   context.CancelFunc
 	owner                   *fasthttp.HostClient // for files; nil without other nodes

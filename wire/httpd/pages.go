@@ -121,6 +121,9 @@ func (s *Server) servePage(ctx *fasthttp.RequestCtx, r *pageRoute) {
 	view, err := s.openPage(p, r)
 	if err == nil && p.redirect == "" {
 		view, err = r.handle(s, p)
+		if p.posted() {
+			s.setWritesCookie(ctx, p.call)
+		}
 	}
 	if p.redirect != "" && err == nil {
 		setPageHeaders(ctx)

@@ -36,8 +36,8 @@ func (s *Server) serveRoute(ctx *fasthttp.RequestCtx, r *route) {
 	}
 	c := s.call(ctx, params)
 	if !e.Open {
-		if err := s.authenticate(ctx, c, e, r); err != nil {
-			s.writeUnauthenticated(ctx, e, s.limitUnauthenticated(ctx, err))
+		if err := s.authenticateFollowing(ctx, c, e, r); err != nil {
+			s.writeUnauthenticated(ctx, e, err)
 			return
 		}
 	}
@@ -164,7 +164,10 @@ func (s *Server) runEndpoint(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.End
 	build := answerBuild{server: s, ctx: ctx, call: c}
 	defer build.end()
 	c.ReserveMemory, c.WaitForBuildSlot = build.reserveMemory, build.waitForSlot
-	a, err := e.Run(c)
+	a, err := s.run(ctx, c, e)
+	if err == nil && c.Session != nil && e.Method != "GET" {
+		s.setWritesCookie(ctx, c)
+	}
 	if c.NewSecret != "" {
 		s.setSessionCookies(ctx, c, c.NewSecret)
 	}

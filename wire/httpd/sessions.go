@@ -265,6 +265,7 @@ func setCookie(ctx *fasthttp.RequestCtx, site wire.Site, name, value string, age
 func (s *Server) setSessionCookies(ctx *fasthttp.RequestCtx, c *wire.Call, secret string) {
 	setCookie(ctx, c.Site, sessionCookie, secret, sessionCookieAge)
 	setCookie(ctx, c.Site, csrfCookie, s.csrfToken(c), csrfCookieAge)
+	s.setWritesCookie(ctx, c)
 }
 
 // removeSessionCookies removes the cookies of a session that has ended.

@@ -84,6 +84,7 @@ type Edge struct {
 	names     map[string]realm.ID
 	opening   map[realm.ID]*opening
 	open      map[realm.ID]*openReplica
+	newest    seqQuestions
 	absent    map[string]time.Time // subdomains without an organization, and until when this is assumed
 
 	newLeader chan struct{} // has room for one: leader has changed

@@ -96,8 +96,8 @@ var linkTable = []linkEntry{
 		return &id, nil
 	}),
 	call(callSeq, "seq", FromServing, smallLimit, func(c *Core, _ *edgeLink, id *realm.ID) (*realm.Seq, error) {
-		seq := c.Orgs.DurableSeq(*id)
-		return &seq, nil
+		seq, err := c.newestSeq(*id)
+		return &seq, err
 	}),
 	call(callQueues, "queues", FromCores, smallLimit, func(*Core, *edgeLink, *string) (*bool, error) {
 		yes := true

@@ -233,11 +233,7 @@ func (e *Edge) waitUntilCaughtUp(id realm.ID) error {
 		if err != nil {
 			return err
 		}
-		var seq realm.Seq
-		answer, err := link.CallOnce(link.Context(), encode(callSeq, id))
-		if err == nil {
-			err = decode(answer, &seq)
-		}
+		seq, err := askSeq(link.Context(), link, id)
 		if err == nil && e.waitFor(link, id, seq) {
 			return nil
 		}

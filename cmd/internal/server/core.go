@@ -327,6 +327,9 @@ func (c coreCluster) Prepare(host string) error {
 func (c coreCluster) HostsQueues(id realm.ID) bool {
 	return c.s.link != nil && c.s.link.HostsQueues(id)
 }
+func (c coreCluster) NewestSeq(ctx context.Context, id realm.ID) (realm.Seq, error) {
+	return c.s.link.NewestSeq(ctx, id)
+}
 func (c coreCluster) NewRequest() string           { return c.s.link.NewRequest() }
 func (c coreCluster) DialOwner() (net.Conn, error) { return c.s.link.DialOwner() }
 

@@ -33,6 +33,35 @@ type directCluster struct {
 	edge           *actors.Edge // the owner's end
 	batches        atomic.Int64 // of presence
 	keeps          bool         // the node is a core that keeps event queues
+	late           sync.RWMutex // while it is locked, the edge gets no facts
+	questions      atomic.Int64 // for the newest fact
+	unreachable    atomic.Bool  // the owner does not answer them
+}
+
+// NewestSeq asks the owner.
+func (c *directCluster) NewestSeq(ctx context.Context, id realm.ID) (realm.Seq, error) {
+	c.questions.Add(1)
+	if c.unreachable.Load() {
+		<-ctx.Done()
+		return 0, ctx.Err()
+	}
+	return c.core.DurableSeq(id), nil
+}
+
+// lateSource is the source of an edge's replicas. It delivers no facts while the test holds them back.
+type lateSource struct {
+	snapshot.Disk
+	cluster *directCluster
+}
+
+func (s lateSource) Follow(
+	id realm.ID, after realm.Seq, fn func(realm.Batch) error, done func(error),
+) (stop func()) {
+	return s.Disk.Follow(id, after, func(b realm.Batch) error {
+		s.cluster.late.RLock()
+		defer s.cluster.late.RUnlock()
+		return fn(b)
+	}, done)
 }
 
 func (c *directCluster) HostsQueues(realm.ID) bool { return c.keeps }
@@ -143,7 +172,8 @@ func newFollower(t *testing.T, core *matrixServer, isCore bool) (*matrixServer, 
 		if isCore {
 			continue
 		}
-		err := orgs.OpenReplica(id, actors.ReplicaOptions{Source: core.disk, Owner: cluster, Home: home})
+		err := orgs.OpenReplica(id, actors.ReplicaOptions{Source: lateSource{core.disk, cluster}, Owner: cluster,
+			Home: home})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -261,6 +261,15 @@ var clusterBounds = []Bound{
 		hits:     func(r *metricReading) int64 { _, n := r.server.http.ForwardedPolls(); return n },
 	},
 	{
+		Name:     "catching_up",
+		Of:       "requests of a node that wait for the newest changes of the leader before they are refused",
+		Overflow: "503 with Retry-After",
+		Reason:   "each takes about 50 kB; usually they wait for milliseconds, and at most 2 seconds",
+		limit:    constant(httpd.MaxCatchingUp),
+		used:     func(r *metricReading) int64 { n, _ := r.server.http.CatchingUp(); return n },
+		hits:     func(r *metricReading) int64 { _, n := r.server.http.CatchingUp(); return n },
+	},
+	{
 		Name:     "forwarded_calls",
 		Of:       "requests and followed organizations of one node that the leader handles",
 		Overflow: "others wait at the node that sends them",
