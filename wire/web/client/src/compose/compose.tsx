@@ -16,6 +16,7 @@ import { Icon } from "../ui/icons.tsx";
 import { press } from "../ui/keys.tsx";
 import { notify } from "../ui/notices.ts";
 import { completers, composePanels, composeTools, dataTakers, sendChecks, sendOptions, slashCommands, type Match } from "./extras.ts";
+import { complete } from "./complete.ts";
 import { fitHeight } from "./fit_height.ts";
 import { ChannelPicker, PeoplePicker, TopicField } from "./target.tsx";
 import { closeCompose, compose, composeRequest, newDirect, openCompose, text } from "./state.ts";
@@ -481,14 +482,12 @@ export function useCompletion(field: { current: HTMLTextAreaElement | null }) {
     const area = field.current;
     if (!area) return;
     const before = area.value.slice(0, area.selectionStart);
-    let match: Match | null = null;
-    const after = area.value.slice(area.selectionEnd);
-    for (const c of completers) if ((match = c.match(before, after))) break;
-    setFound(match?.offers.length ? match : null);
-    setAt(0);
-    void match?.later?.then(() => {
-      if (area.isConnected && area.value.slice(0, area.selectionStart) === before) update();
-    });
+    const show = (match: Match | null): void => {
+      setFound(match?.offers.length ? match : null);
+      setAt(0);
+    };
+    const unchanged = (): boolean => area.isConnected && area.value.slice(0, area.selectionStart) === before;
+    void complete(completers, before, area.value.slice(area.selectionEnd), show, unchanged);
   };
   const keys = (e: KeyboardEvent): boolean => {
     if (!found || e.isComposing || e.ctrlKey || e.metaKey || e.altKey) return false;
