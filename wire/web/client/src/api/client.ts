@@ -3,6 +3,7 @@
 // A call that was refused because of the rate limit is sent again after the time in the answer: the server did not
 // carry it out. After a network failure or a 5xx answer only calls marked as repeatable are sent again, since the
 // server may have carried out the first one.
+import { withoutNames } from "./address.ts";
 import { setClock } from "../store/clock.ts";
 
 export type Params = Record<string, unknown>;
@@ -143,9 +144,9 @@ async function send(method: string, path: string, call: Call): Promise<unknown> 
 // leaveIfLoggedOut opens the login page when the session has ended, and loads the page again when its token is old.
 function leaveIfLoggedOut(err: ApiError): void {
   if (err.status === 401) {
-    // The login page keeps the fragment, and opens the view again.
+    // The login page keeps the fragment without names of people, and opens the view again.
     const back = location.pathname + location.search;
-    location.assign("/login/" + (back === "/" ? "" : "?next=" + encodeURIComponent(back)) + location.hash);
+    location.assign("/login/" + (back === "/" ? "" : "?next=" + encodeURIComponent(back)) + withoutNames(location.hash));
   } else if (err.code === "CSRF_FAILED") {
     location.reload();
   }

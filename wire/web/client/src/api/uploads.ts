@@ -1,5 +1,6 @@
 // Uploads of files in pieces with tus 1.0: after a failure the upload continues after the last byte that the server
 // has received.
+import { parseAddress } from "./address.ts";
 import { ApiError, csrfToken, NetworkError, pause } from "./client.ts";
 
 const pieceBytes = 8 << 20;
@@ -25,7 +26,8 @@ export async function upload(u: Uploading): Promise<Uploaded> {
   const headers = { "Upload-Length": String(u.file.size), "Upload-Metadata": `filename ${base64(u.file.name)},filetype ${base64(type)}` };
   const created = await send("POST", "/api/v1/tus", headers, null, u.signal);
   let answer = created;
-  const place = new URL(created.getResponseHeader("Location") ?? "", location.href).pathname;
+  const place = parseAddress(created.getResponseHeader("Location") ?? "", location.href)?.pathname;
+  if (!place) throw new ApiError(created.status, "", "The server named no place for the file.", {});
   let offset = 0;
   for (let failures = 0; !answer.responseText.includes('"url"'); ) {
     try {

@@ -16,9 +16,11 @@ import { Icon } from "../ui/icons.tsx";
 import { press } from "../ui/keys.tsx";
 import { notify } from "../ui/notices.ts";
 import { completers, composePanels, composeTools, dataTakers, sendChecks, sendOptions, slashCommands, type Match } from "./extras.ts";
+import { complete } from "./complete.ts";
 import { fitHeight } from "./fit_height.ts";
 import { ChannelPicker, PeoplePicker, TopicField } from "./target.tsx";
-import { closeCompose, compose, composeRequest, newDirect, openCompose, text } from "./state.ts";
+import { closeCompose, compose, composeRequest, isElsewhere, newDirect, openCompose, placeOfBox, retarget, text, writingTo } from "./state.ts";
+import { placeOfView } from "../views/follow.ts";
 
 // Compose is the box, or the bar that opens it. Views without messages have only the open box.
 export function Compose() {
@@ -184,6 +186,7 @@ function Box() {
   const tooLong = [...content].length > limit;
   return (
     <div class="compose-box" onDragOver={(e) => e.preventDefault()} onDrop={(e) => take(e, e.dataTransfer)}>
+      <Elsewhere />
       <div class="compose-target" onKeyDown={closeKey}>
         {state.direct ? (
           <PeoplePicker />
@@ -251,6 +254,36 @@ function Box() {
   );
 }
 
+// Elsewhere says that the text goes to another conversation than the one that the view shows.
+function Elsewhere() {
+  const me = read("me").user_id;
+  const place = placeOfBox(compose.value);
+  const view = placeOfView(routes.value.view.terms);
+  if (!writingTo.value || !place || !view || !isElsewhere(place, view, me)) return null;
+  const allowed = "people" in view || mayPost(read("channels").get(view.channel));
+  const stay = (): void => {
+    retarget(view);
+    composeRequest.value = { focus: "people" in view || "topic" in view ? "text" : "topic" };
+  };
+  const leave = (): void => {
+    goTo(narrowTo(place));
+    composeRequest.value = { focus: "text" };
+  };
+  return (
+    <div class="compose-elsewhere" role="status">
+      <span>{t("You are writing to {place}.", { place: placeName(place) })}</span>
+      <button type="button" class="button small quiet" onClick={leave}>
+        {t("Go to conversation")}
+      </button>
+      {allowed && (
+        <button type="button" class="button small quiet" onClick={stay}>
+          {t("Send here instead")}
+        </button>
+      )}
+    </div>
+  );
+}
+
 function closeKey(e: KeyboardEvent): void {
   if (e.key !== "Escape" || e.defaultPrevented) return;
   e.preventDefault();
@@ -271,7 +304,7 @@ function showSent(to: Destination): void {
   if (!peek().settings.web_navigate_to_sent_message) return;
   const now = routes.value.view.terms;
   const here = now && conversationOf(now);
-  if (here && JSON.stringify(here) === JSON.stringify(to)) return;
+  if (here && !isElsewhere(to, here, peek().me.user_id)) return;
   goTo(narrowTo(to));
 }
 
@@ -481,14 +514,12 @@ export function useCompletion(field: { current: HTMLTextAreaElement | null }) {
     const area = field.current;
     if (!area) return;
     const before = area.value.slice(0, area.selectionStart);
-    let match: Match | null = null;
-    const after = area.value.slice(area.selectionEnd);
-    for (const c of completers) if ((match = c.match(before, after))) break;
-    setFound(match?.offers.length ? match : null);
-    setAt(0);
-    void match?.later?.then(() => {
-      if (area.isConnected && area.value.slice(0, area.selectionStart) === before) update();
-    });
+    const show = (match: Match | null): void => {
+      setFound(match?.offers.length ? match : null);
+      setAt(0);
+    };
+    const unchanged = (): boolean => area.isConnected && area.value.slice(0, area.selectionStart) === before;
+    void complete(completers, before, area.value.slice(area.selectionEnd), show, unchanged);
   };
   const keys = (e: KeyboardEvent): boolean => {
     if (!found || e.isComposing || e.ctrlKey || e.metaKey || e.altKey) return false;

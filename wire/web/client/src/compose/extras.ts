@@ -36,7 +36,7 @@ export interface Completion {
 export interface Match {
   start: number; // where the completed part begins
   offers: Completion[];
-  later?: Promise<void>; // when it is done, the completer has more offers
+  load?: () => Promise<void>; // loads data with which the completer may have more offers
 }
 
 // Completer offers texts that complete the text before the cursor.

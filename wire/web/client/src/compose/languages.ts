@@ -77,11 +77,11 @@ export function languagesFor(query: string, all: readonly Language[], playground
 function insideCode(lines: string[]): boolean {
   const open: { mark: string; code: boolean }[] = [];
   for (const line of lines) {
-    const m = /^(`{3,}|~{3,}) *([^`~]*)$/.exec(line);
+    const m = /^(`{3,}|~{3,})([^`~]*)$/.exec(line);
     if (!m) continue;
     const top = open.at(-1);
     if (line.trimEnd() === top?.mark) open.pop();
-    else if (!top?.code) open.push({ mark: m[1]!, code: !/^\{?\.?(quoted?|spoiler)\b/i.test(m[2]!) });
+    else if (!top?.code) open.push({ mark: m[1]!, code: !/^\{?\.?(quoted?|spoiler)\b/i.test(m[2]!.trimStart()) });
   }
   return open.at(-1)?.code ?? false;
 }
@@ -103,6 +103,6 @@ export const languages: Completer = {
     const offers = languagesFor(query, known, playgrounds, special).map(
       (l): Completion => ({ label: l.name, detail: l.title === l.name ? undefined : l.title, insert: l.name + (l.name === "spoiler" ? " " : end) }),
     );
-    return { start: before.length - query.length, offers, later: known.length ? undefined : load() };
+    return { start: before.length - query.length, offers, load: known.length ? undefined : load };
   },
 };

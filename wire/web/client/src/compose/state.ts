@@ -1,6 +1,8 @@
-// The state of the compose box: the destination of the message, and its text. It is kept when the view changes.
-import { signal } from "@preact/signals";
-import type { Conversation } from "../store/narrow.ts";
+// The state of the compose box: the destination of the message, and its text. When the view changes, a box with a text
+// keeps both, and an empty box takes the conversation of the view (../views/follow.ts).
+import { computed, signal } from "@preact/signals";
+import { placeKey, type Conversation } from "../store/narrow.ts";
+import { read } from "../store/store.ts";
 
 // Compose is the destination of the message that is being written. A channel message may still lack its topic.
 export interface Compose {
@@ -13,6 +15,38 @@ export interface Compose {
 
 export const compose = signal<Compose>({ open: false, channel: null, topic: "", people: [], direct: false });
 export const text = signal("");
+
+// placeOfBox returns the conversation to which the box sends, or null while the user has chosen none.
+export function placeOfBox(c: Compose): Conversation | null {
+  if (c.direct) return c.people.length ? { people: c.people } : null;
+  return c.channel === null ? null : { channel: c.channel, topic: c.topic.trim() };
+}
+
+// writingTo is the key of the conversation to which the user is writing a text, or null.
+export const writingTo = computed<string | null>(() => {
+  const place = placeOfBox(compose.value);
+  return compose.value.open && text.value.trim() && place ? placeKey(place, read("me").user_id) : null;
+});
+
+// ViewPlace is what a view offers as a destination: its conversation, or its channel without a topic.
+export type ViewPlace = Conversation | { channel: number };
+
+// isElsewhere reports whether a conversation is not part of the place of a view.
+export function isElsewhere(place: Conversation, view: ViewPlace, me: number): boolean {
+  if ("channel" in view && !("topic" in view)) return !("channel" in place) || place.channel !== view.channel;
+  return placeKey(place, me) !== placeKey(view as Conversation, me);
+}
+
+// retarget changes the destination of the box and keeps its text. A topic that the user has typed for the same channel
+// stays.
+export function retarget(to: ViewPlace): void {
+  const c = compose.peek();
+  if ("people" in to) compose.value = { ...c, direct: true, people: to.people };
+  else {
+    const kept = !c.direct && c.channel === to.channel ? c.topic : "";
+    compose.value = { ...c, direct: false, channel: to.channel, topic: "topic" in to ? to.topic : kept };
+  }
+}
 
 // ComposeRequest asks the box to insert a text at the cursor, or to put the cursor into a field.
 export interface ComposeRequest {

@@ -128,7 +128,7 @@ const topics: Completer = {
       insert: `#**${channel.name}>${x.name}** `,
       Draw: () => <Named icon="topic" name={topicName(x.name)} />,
     }));
-    return { start: found.index, offers, later: known ? undefined : loadTopics(channel.stream_id) };
+    return { start: found.index, offers, load: known ? undefined : () => loadTopics(channel.stream_id) };
   },
 };
 
@@ -170,7 +170,7 @@ const emoji: Completer = {
         </>
       ),
     }));
-    return { start: found.start, offers, later: offers.length ? undefined : loadEmoji() };
+    return { start: found.start, offers, load: offers.length ? undefined : loadEmoji };
   },
 };
 

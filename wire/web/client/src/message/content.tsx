@@ -1,5 +1,6 @@
 // The text of a message. The server has rendered it to safe HTML; this makes emoji, times, spoilers, code blocks and
 // links work. Style attributes, which the security policy does not allow in HTML, are set from here.
+import { parseAddress } from "../api/address.ts";
 import { memo } from "../ui/memo.ts";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { t } from "../i18n/text.ts";
@@ -70,7 +71,7 @@ function unicodeEmoji(el: HTMLElement): void {
 // emojiText returns the characters of a code such as 1f1e9-1f1ea.
 export function emojiText(code: string): string {
   const points = code.split("-").map((x) => parseInt(x, 16));
-  if (points.some((x) => Number.isNaN(x))) return "";
+  if (points.some((x) => !(x >= 0 && x <= 0x10ffff))) return "";
   const text = String.fromCodePoint(...points);
   // Without a selector, some of the older symbols are drawn in black and white.
   return points.length === 1 && points[0]! < 0x1f000 ? text + "\uFE0F" : text;
@@ -83,9 +84,13 @@ function localTime(el: HTMLElement): void {
   el.title = t("Everyone sees this in their own time zone.");
 }
 
+// scripts are the protocols of addresses that run code in the page. The server sends none of them.
+const scripts = new Set(["javascript:", "vbscript:", "data:"]);
+
 function prepareLink(el: HTMLElement): void {
   const a = el as HTMLAnchorElement;
-  const url = new URL(a.getAttribute("href")!, location.href);
+  const url = parseAddress(a.getAttribute("href")!, location.href);
+  if (!url || scripts.has(url.protocol)) return a.removeAttribute("href");
   if (url.origin === location.origin && url.pathname === "/" && url.hash) {
     a.setAttribute("href", url.hash);
     return;

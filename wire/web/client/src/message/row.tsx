@@ -3,7 +3,8 @@ import { signal } from "@preact/signals";
 import type { Message, Reaction } from "../api/types.ts";
 import { t } from "../i18n/text.ts";
 import { toggleCollapsed, toggleReaction, toggleStar } from "../store/actions.ts";
-import { hashOf, hashOfChannel, narrowTo, resolvedMark, type Conversation } from "../store/narrow.ts";
+import { writingTo } from "../compose/state.ts";
+import { conversationOfMessage, hashOf, hashOfChannel, narrowTo, placeKey, resolvedMark, type Conversation } from "../store/narrow.ts";
 import { discard, resend } from "../store/outbox.ts";
 import type { Outgoing } from "../store/outgoing.ts";
 import { avatarOf, topicName, userName, userNames } from "../store/queries.ts";
@@ -85,10 +86,11 @@ export const MessageRow = memo(function MessageRow({ message: m, head: isHead, u
   const sender = read("users").get(m.sender_id);
   const name = sender?.full_name ?? m.sender_full_name;
   const isSelected = selected.value === m.id;
+  const elsewhere = writingTo.value !== null && placeKey(conversationOfMessage(m, read("me").user_id), read("me").user_id) !== writingTo.value;
   const Extra = messageExtras.find((x) => x.fits(m));
   return (
     <article
-      class={`message ${head ? "head" : ""} ${unread ? "unread" : ""} ${isSelected ? "selected" : ""} ${m.is_me_message ? "me" : ""}`}
+      class={`message ${head ? "head" : ""} ${unread ? "unread" : ""} ${isSelected ? "selected" : ""} ${m.is_me_message ? "me" : ""} ${elsewhere ? "elsewhere" : ""}`}
       data-message={m.id}
       aria-label={t("Message from {name}, {time}", { name, time: formatTime(m.timestamp) })}
     >

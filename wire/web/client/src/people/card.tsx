@@ -113,11 +113,7 @@ function UserCard({ id }: { id: number }) {
 }
 
 export function localTime(zone: string): string {
-  try {
-    return formatNowIn(zone);
-  } catch {
-    return "";
-  }
+  return formatNowIn(zone);
 }
 
 function ProfileSummary({ id }: { id: number }) {

@@ -76,6 +76,7 @@ function MainMenu({ at }: { at: Element }) {
 
 // logOut sends the form that ends the session.
 function logOut(): void {
+  history.replaceState(null, "", location.pathname); // the address can name a person
   const form = document.createElement("form");
   form.method = "post";
   form.action = "/accounts/logout/";

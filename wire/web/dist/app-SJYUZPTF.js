@@ -1,0 +1,1 @@
+import{eb as r}from"./chunk-KYEDPC4O.js";r();
