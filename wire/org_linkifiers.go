@@ -114,6 +114,10 @@ func linkifierFault(l realm.Linkifier) error {
 			return realm.ErrBadField(field, "This field cannot be blank.")
 		}
 		_, err := markdown.CompileLinkifier(l.Pattern, template)
+		if err == nil && !markdown.IsWebTemplate(template) {
+			const msg = "Invalid URL template."
+			return realm.ErrBadField(field, msg)
+		}
 		if err == nil {
 			continue
 		}

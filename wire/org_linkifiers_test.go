@@ -34,3 +34,23 @@ func TestLinkifierErrors(t *testing.T) {
 		}
 	}
 }
+
+// A template of a linkifier leads to a web page: every other scheme is refused, at each place that has a template.
+func TestLinkifierSchemes(t *testing.T) {
+	const good = "https://t.example/"
+	for _, bad := range []string{"javascript:x", "data:text/html,x", "ftp://t.example/", "file:///etc", "//t.example/",
+		"/local", "t.example/", "java\tscript://x", "mailto:a@b.org"} {
+		for _, l := range []realm.Linkifier{{Pattern: "a", Template: bad},
+			{Pattern: "a", Template: good, Alternatives: []string{good, bad}}} {
+			var r *realm.Refusal
+			if err := linkifierFault(l); !errors.As(err, &r) || r.Msg != "Invalid URL template." {
+				t.Errorf("%q: %v", bad, err)
+			}
+		}
+	}
+	for _, template := range []string{good, "http://t.example/", "HTTPS://t.example/"} {
+		if err := linkifierFault(realm.Linkifier{Pattern: "a", Template: template}); err != nil {
+			t.Errorf("%q: %v", template, err)
+		}
+	}
+}

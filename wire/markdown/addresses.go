@@ -1,6 +1,11 @@
 package markdown
 
-import "strings"
+import (
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+)
 
 // schemes are the URL schemes that a link can have.
 var schemes = map[string]bool{
@@ -107,10 +112,92 @@ func cleanAddress(s string) (string, bool) {
 			return "", true
 		}
 	}
-	if !schemes[a.scheme] {
+	if !schemes[a.scheme] || needsHost[a.scheme] && !validHost(a.host) {
 		return "", false
 	}
 	return a.String(), true
+}
+
+// needsHost are the schemes with a host for which browsers check the host ("special" in the URL standard).
+var needsHost = map[string]bool{"ftp": true, "http": true, "https": true}
+
+// outsideHosts are the characters that the URL standard forbids in a host, besides controls. A percent sign begins an
+// encoded character there; no link needs one in a host.
+const outsideHosts = " #%/:<>?@[\\]^`{|}\""
+
+// maxPort is the largest port number.
+const maxPort = 1<<16 - 1
+
+// validHost reports whether browsers accept the part of an address between // and the path. Every script that reads
+// such an address fails if they do not. The empty host is accepted: a link without an address becomes "http://"
+// (protocol). A host with an empty label is refused: no name server knows it.
+func validHost(host string) bool {
+	if host == "" {
+		return true
+	}
+	host = host[strings.LastIndexByte(host, '@')+1:] // without name and password
+	if rest, ok := strings.CutPrefix(host, "["); ok {
+		inside, port, ok := strings.Cut(rest, "]")
+		ip, err := netip.ParseAddr(inside)
+		return ok && err == nil && ip.Is6() && ip.Zone() == "" && validPort(port)
+	}
+	name, port := host, ""
+	if i := strings.IndexByte(host, ':'); i >= 0 {
+		name, port = host[:i], host[i:]
+	}
+	if name == "" || !validPort(port) || strings.ContainsAny(name, outsideHosts) ||
+		strings.ContainsFunc(name, func(c rune) bool { return c < ' ' || c == 0x7f }) {
+		return false
+	}
+	labels := strings.Split(strings.TrimSuffix(name, "."), ".")
+	if slices.Contains(labels, "") {
+		return false
+	}
+	if last := labels[len(labels)-1]; strings.Trim(last, "0123456789") == "" { // browsers read the host as IPv4
+		return validIPv4(labels)
+	}
+	return true
+}
+
+// validPort reports whether text is empty or a colon and a port. The port can be missing, and a word stays a link, as
+// in the reference server: people write "host:port".
+func validPort(text string) bool {
+	port, ok := strings.CutPrefix(text, ":")
+	if !ok || port == "" {
+		return text == "" || ok
+	}
+	if strings.Trim(port, "0123456789") != "" {
+		return !strings.ContainsAny(port, outsideHosts)
+	}
+	n, err := strconv.ParseUint(port, 10, 32)
+	return err == nil && n <= maxPort
+}
+
+// validIPv4 reports whether browsers read labels as an IPv4 address: at most four numbers, each but the last below
+// 256; the last fills the rest. Numbers can be octal or hexadecimal, as in C.
+func validIPv4(labels []string) bool {
+	if len(labels) > 4 {
+		return false
+	}
+	for i, l := range labels {
+		base, digits := 10, l
+		if rest, ok := strings.CutPrefix(strings.ToLower(l), "0x"); ok {
+			base, digits = 16, rest
+		} else if len(l) > 1 && l[0] == '0' {
+			base = 8
+		}
+		if digits == "" {
+			continue // the standard reads "0x" as 0
+		}
+		bits := 8
+		if i == len(labels)-1 {
+			bits = 8 * (5 - len(labels))
+		}
+		if _, err := strconv.ParseUint(digits, base, bits); err != nil {
+			return false
+		}
+	}
+	return true
 }
 
 // safeAddress checks an address before it is written: it has an allowed scheme, or none.

@@ -65,6 +65,12 @@ func CompileLinkifier(pattern, urlTemplate string) (Linkifier, error) {
 	return l, nil
 }
 
+// IsWebTemplate reports whether every address of a URL template begins with http:// or https://.
+func IsWebTemplate(template string) bool {
+	scheme, _, ok := strings.Cut(strings.ToLower(template), "://")
+	return ok && (scheme == "http" || scheme == "https")
+}
+
 // patternErrors are the messages of RE2, the library of the reference server, for the errors of Go's package.
 var patternErrors = map[syntax.ErrorCode]string{
 	syntax.ErrInvalidNamedCapture:   "invalid named capture group",
@@ -103,6 +109,9 @@ func quoteName(s string) string { return "'" + s + "'" }
 // find returns the first match at i or later: its position and its address. A match at i itself needs a character
 // before i that allows it.
 func (l *Linkifier) find(text string, i int) (start, end int, href string, ok bool) {
+	if !IsWebTemplate(l.Template) { // such linkifiers were accepted by older versions and come with imports
+		return 0, 0, "", false
+	}
 	for i <= len(text) {
 		if l.prefix != "" && !strings.Contains(text[i:], l.prefix) {
 			return 0, 0, "", false

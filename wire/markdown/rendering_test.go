@@ -315,6 +315,26 @@ func TestLinks(t *testing.T) {
 	})
 }
 
+// Addresses whose host browsers refuse are no links: the client could not read them.
+func TestLinksToInvalidHosts(t *testing.T) {
+	for _, bad := range []string{"java\tscript:x", "http://a|b.org/", "http://a^b.org",
+		"http://a%00b.org", "http://a.org:65536", "https://a..org/", "ftp://.a.org", "http://a:1:2",
+		"http://1.2.3.4.5/", "http://256.1.1.256", "http://[x]/", "http://[::1]x", "http://u@:80/",
+		"http://a\\b.org", "//a|b.org", "a|b.org/c"} {
+		r := mustRender(t, "[a]("+bad+")", &Options{})
+		if strings.Contains(r.HTML, "href") || r.HasLink {
+			t.Errorf("%q: %s", bad, r.HTML)
+		}
+	}
+	for _, good := range []string{"http://a_b.org", "http://127.0.0.1:9991/", "http://[::1]:80/", "http://u:p@a.org/",
+		"https://bücher.example", "http://localhost", "http://a.org.", "http://a.org:/", "http://0x7f.1/", "http://host:port/",
+		"file:///etc", "mailto:a@b.org"} {
+		if r := mustRender(t, "[a]("+good+")", &Options{}); !r.HasLink {
+			t.Errorf("%q: %s", good, r.HTML)
+		}
+	}
+}
+
 func TestTimes(t *testing.T) {
 	now := time.Date(2030, 5, 31, 8, 0, 0, 0, time.UTC)
 	for source, want := range map[string]string{

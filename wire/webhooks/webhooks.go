@@ -248,7 +248,8 @@ func publicReason(err error) string {
 	var call *url.Error
 	switch {
 	case errors.As(err, &inside), errors.As(err, &name):
-		return "there is no address outside that it stands for"
+		return "there is no address outside that it stands for. The operator can allow a network of their own with " +
+			"--webhooks-allow"
 	case errors.As(err, &timeout) && timeout.Timeout():
 		return fmt.Sprintf("it took more than %v", callTimeout)
 	case errors.As(err, &op):

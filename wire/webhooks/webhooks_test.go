@@ -452,3 +452,15 @@ func TestInterruptedCallIsRepeated(t *testing.T) {
 		t.Errorf("the calls about one message have the ids %q and %q", a, b)
 	}
 }
+
+// The owner of a bot whose service was refused reads which setting allows it. A name without an address reads the same,
+// so that nobody finds out which internal names exist.
+func TestRefusedAddressNamesSetting(t *testing.T) {
+	inside := publicReason(&internalAddressError{})
+	if !strings.Contains(inside, "--webhooks-allow") {
+		t.Errorf("got %q", inside)
+	}
+	if unknown := publicReason(&net.DNSError{}); unknown != inside {
+		t.Errorf("an unknown name: %q, an internal address: %q", unknown, inside)
+	}
+}
