@@ -271,8 +271,8 @@ func (srv *Server) AccountByKeyHash(hash [32]byte) (*realm.Account, bool) {
 	return a, true
 }
 
-// AccountBySessionHash returns the account with a browser session whose secret has that hash, and the session. The
-// session may have expired. Neither must be modified.
+// AccountBySessionHash returns the account with a browser session whose secret has that hash, and the session, if it has
+// not expired; otherwise nil. Neither must be modified.
 func (srv *Server) AccountBySessionHash(hash [32]byte) (*realm.Account, *realm.BrowserSession) {
 	srv.accounts.mu.RLock()
 	a := srv.accounts.bySession[hash]
@@ -280,7 +280,11 @@ func (srv *Server) AccountBySessionHash(hash [32]byte) (*realm.Account, *realm.B
 	if a == nil {
 		return nil, nil
 	}
-	return a, a.FindSession(hash)
+	s := a.FindSession(hash)
+	if s == nil || srv.now().Unix() >= s.Expires() {
+		return nil, nil
+	}
+	return a, s
 }
 
 // AccountByEmail returns the account with that real email address in a realm. The account must not be modified.

@@ -173,6 +173,41 @@ func TestRevokedKeyEndsPollsAndRequests(t *testing.T) {
 	})
 }
 
+// TestExpiredSessionIsNobodys holds that the secret of a session finds its account until the session expires, and not
+// from that second on, although the organization keeps the row of the session.
+func TestExpiredSessionIsNobodys(t *testing.T) {
+	runSynctest(t, func(t *testing.T) {
+		srv := openServer(t, &slowDisk{diskContents: newDiskContents()})
+		ann := createOrganization(t, srv, "ann")[0]
+		var session realm.BrowserSession
+		open := func(tn *realm.Turn) (any, error) {
+			opened, err := realm.OpenBrowserSession{LogIn: realm.LogIn{User: ann}}.Decide(tn)
+			session = realm.BrowserSession{ID: opened.ID, Hash: tn.Hash(opened.Secret), Used: tn.Now}
+			session.Used -= session.Expires() - tn.Now - 60 // it ends in a minute
+			tn.Record(&realm.BrowserSessionRenewed{User: ann, ID: session.ID, Hash: session.Hash, Used: session.Used})
+			return nil, err
+		}
+		if _, err := srv.Turn(1, realm.Caller{System: true, Client: "Internal"}, open); err != nil {
+			t.Fatal(err)
+		}
+		end := time.Unix(session.Expires(), 0)
+		for _, c := range []struct {
+			at   time.Time
+			want bool
+		}{{time.Now(), true}, {end.Add(-time.Second), true}, {end, false}, {end.Add(time.Minute), false}} {
+			time.Sleep(time.Until(c.at))
+			a, s := srv.AccountBySessionHash(session.Hash)
+			if found := a != nil && a.User == ann && s != nil && s.ID == session.ID; found != c.want {
+				t.Errorf("%v before the end: found %v, want %v", end.Sub(c.at), found, c.want)
+			}
+			if !c.want && (a != nil || s != nil) {
+				t.Errorf("%v after the end: %v, %v", c.at.Sub(end), a, s)
+			}
+		}
+		closeServer(t, srv)
+	})
+}
+
 // TestPollsEndWithTheirSession holds that a poll that waits ends within 100 ms after a browser session of its user has
 // ended. If the session got a new secret, the poll ends after the answer with the secret had some time to arrive.
 func TestPollsEndWithTheirSession(t *testing.T) {

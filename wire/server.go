@@ -46,7 +46,7 @@ type Server interface {
 	AccountByKeyHash(hash [32]byte) (*Account, bool)
 	AccountByEmail(id realm.ID, email string) (*Account, bool)
 	// AccountBySessionHash finds the account and the browser session whose secret has a hash. It returns nil if there
-	// is none. The session may have expired.
+	// is none, or if the session has expired.
 	AccountBySessionHash(hash [32]byte) (*Account, *realm.BrowserSession)
 	// ReportPresence records that a user is online. announce reports whether other users must be notified now.
 	ReportPresence(id realm.ID, u realm.UserID, active bool) (row presence.Row, announce bool)

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// mutants are faults in the parts that must not lose anything when nodes fail. Each is a change of one place of the
-// source, after which a test must fail.
+// mutants are faults in the parts that must not lose anything when nodes fail, and in those that keep strangers out.
+// Each is a change of one place of the source, after which a test must fail.
 var mutants = []struct {
 	name, file, old, new string
 	pkg, test            string
@@ -54,6 +54,8 @@ var mutants = []struct {
 		"TestEveryCommandAsEverySender"},
 	{"headers of nodes are taken from clients", "wire/httpd/forward_files.go",
 		"	deleteNodeHeaders(&request.Header)\n", "", "./wire/httpd", "TestClientSendsNoNodeHeaders"},
+	{"session expiry ignored", "actors/accounts.go", "if s == nil || srv.now().Unix() >= s.Expires() {",
+		"if s == nil {", "./actors", "TestExpiredSessionIsNobodys"},
 }
 
 // TestMutants builds each fault in and requires that its test fails. Without MUTANTS=1 it only checks that the places
