@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"parley/actors/realm/ids"
 )
@@ -128,7 +130,28 @@ func (e *Email) concerns(u *User) bool {
 		return true
 	}
 	text := fold(strings.Join(append([]string{e.To, e.Subject}, e.Paragraphs...), "\n"))
-	return strings.Contains(text, fold(u.Email)) || strings.Contains(text, fold(u.Name))
+	return containsWords(text, fold(u.Email)) || containsWords(text, fold(u.Name))
+}
+
+// containsWords reports whether a text contains words with no letter or digit directly before or after them: "Ann" is
+// in "Ann's" but not in "planned". It is false for no words.
+func containsWords(text, words string) bool {
+	inWord := func(c rune) bool { return unicode.IsLetter(c) || unicode.IsDigit(c) }
+	for at := 0; words != ""; {
+		i := strings.Index(text[at:], words)
+		if i < 0 {
+			return false
+		}
+		start, end := at+i, at+i+len(words)
+		before, _ := utf8.DecodeLastRuneInString(text[:start])
+		after, size := utf8.DecodeRuneInString(text[end:])
+		if !inWord(before) && !(size > 0 && inWord(after)) {
+			return true
+		}
+		_, first := utf8.DecodeRuneInString(text[start:])
+		at = start + first
+	}
+	return false
 }
 
 // countErasable counts the objects of a person that an erasure removes at once.
