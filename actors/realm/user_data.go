@@ -115,8 +115,8 @@ var UserDataFields = []UserData{
 	{"OutboxJob", "User Why Letter.To Letter.Subject Letter.Paragraphs Letter.Address.User Letter.Address.From " +
 		"Letter.Address.To Letter.Confirm.Email Letter.Confirm.User Letter.Confirm.State Letter.Confirm.Subdomain " +
 		"Letter.Confirm.Org Letter.Unsubscribe.User Letter.Unsubscribe.Topic Registration.Token.Token " +
-		"Registration.Token.App Registration.Token.Keys.Public Registration.Token.Keys.Secret Registration.TokenID Registration.Encrypted " +
-		"Registration.PublicKey", "waiting emails and notifications", "dropEmailsOf", "", "", notInternal},
+		"Registration.Token.App Registration.Token.Keys.Public Registration.Token.Keys.Secret " +
+		"Registration.TokenID Registration.Encrypted Registration.PublicKey", "waiting emails and notifications", "dropEmailsOf", "", "", notInternal},
 	{"ShownNotifications", "Key Messages", "notifications", "erasePersonalRows", "", "", notInternal},
 	{"Upload", "Path Name Owner Type Hash", "files", "eraseFiles", "", "files.json", ""},
 	{"Archive", "By Rows", "archives of deleted messages", "", remainsNumber, "", notByPerson},
