@@ -43,7 +43,8 @@ func TestRemindersForgetDeletedMessages(t *testing.T) {
 	}
 }
 
-// An erasure removes the emails that wait to be sent to a person, or that name them, and no others.
+// An erasure removes the emails that wait to be sent to a person, or that name them, and no others. A name is no part of
+// a longer word.
 func TestErasureRemovesWaitingEmails(t *testing.T) {
 	s := newTestScene(t)
 	u := *s.Realm.Find(s.ann)
@@ -54,7 +55,9 @@ func TestErasureRemovesWaitingEmails(t *testing.T) {
 			Email{To: "new@example.org", Subject: "c", Address: &EmailChange{User: s.ann, From: u.Email}},
 			Email{To: "x@example.org", Subject: "d", Confirm: &EmailedLink{Email: u.Email}},
 			Email{To: "x@example.org", Subject: "e", Unsubscribe: &Unsubscription{User: s.ann}},
-			Email{To: "x@example.org", Subject: "other"})
+			Email{To: "x@example.org", Subject: "by " + u.Name + "'s friend"},
+			Email{To: "x@example.org", Subject: "x" + u.Name + " " + u.Name + "!"},
+			Email{To: "x" + u.Email, Subject: "other", Paragraphs: []string{"ｘ" + u.Name + "e", u.Name + "1"}})
 		return nil, nil
 	})
 	s.erase(s.ann)

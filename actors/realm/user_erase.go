@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"parley/actors/realm/ids"
 )
@@ -91,13 +93,14 @@ func (c EraseUser) Decide(t *Turn) (Done, error) {
 	} else {
 		t.endAccess(u)
 	}
-	t.dropEmailsOf(t.users.must(u.ID)) // before the name and the address are replaced
+	email := fmt.Sprintf("deleted%d@user.invalid", u.ID) // RFC 2606: no mailbox has such an address
+	t.dropEmailsOf(t.users.must(u.ID))                   // before the name and the address are replaced
+	t.replaceInvitedAddress(u.Email, email)
 	t.clearProfile(t.users.must(u.ID))
 	if s := t.StatusOf(u.ID); s.Text != "" || s.EmojiName != "" {
 		empty := ""
 		t.Record(&StatusChanged{User: u.ID, Text: &empty, Emoji: &UserStatus{}})
 	}
-	email := fmt.Sprintf("deleted%d@user.invalid", u.ID) // RFC 2606: no mailbox has such an address
 	t.Record(&UserChanged{ID: u.ID, Email: &email})
 	t.startPurge(t.users.must(u.ID), DeactivationActions{Public: true, Private: true, Direct: true})
 	t.Record(f)
@@ -116,6 +119,26 @@ func (t *Turn) dropEmailsOf(u *User) {
 	t.FinishOutboxJobs(jobs)
 }
 
+// replaceInvitedAddress replaces an address in the invitations to it. Their links stop working. A fact of a lower rule
+// level does it: it removes an invitation and adds it again.
+func (t *Turn) replaceInvitedAddress(from, to string) {
+	f := &InvitesSent{}
+	for _, id := range t.small.invites.keys() {
+		i := *t.small.invites.must(id)
+		if !strings.EqualFold(i.Email, from) {
+			continue
+		}
+		i.Email, i.Tokens = to, nil
+		if i.State == InviteActive {
+			i.State = InviteRevoked
+		}
+		f.Forgotten, f.Invites = append(f.Forgotten, id), append(f.Invites, i)
+	}
+	if len(f.Invites) > 0 {
+		t.Record(f)
+	}
+}
+
 // concerns reports whether an email is for a user, or contains their address or name.
 func (e *Email) concerns(u *User) bool {
 	if a := e.Address; a != nil && a.User == u.ID {
@@ -128,7 +151,28 @@ func (e *Email) concerns(u *User) bool {
 		return true
 	}
 	text := fold(strings.Join(append([]string{e.To, e.Subject}, e.Paragraphs...), "\n"))
-	return strings.Contains(text, fold(u.Email)) || strings.Contains(text, fold(u.Name))
+	return containsWords(text, fold(u.Email)) || containsWords(text, fold(u.Name))
+}
+
+// containsWords reports whether a text contains words with no letter or digit directly before or after them: "Ann" is
+// in "Ann's" but not in "planned". It is false for no words.
+func containsWords(text, words string) bool {
+	inWord := func(c rune) bool { return unicode.IsLetter(c) || unicode.IsDigit(c) }
+	for at := 0; words != ""; {
+		i := strings.Index(text[at:], words)
+		if i < 0 {
+			return false
+		}
+		start, end := at+i, at+i+len(words)
+		before, _ := utf8.DecodeLastRuneInString(text[:start])
+		after, size := utf8.DecodeRuneInString(text[end:])
+		if !inWord(before) && !(size > 0 && inWord(after)) {
+			return true
+		}
+		_, first := utf8.DecodeRuneInString(text[start:])
+		at = start + first
+	}
+	return false
 }
 
 // countErasable counts the objects of a person that an erasure removes at once.

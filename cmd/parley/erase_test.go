@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"parley/actors/realm"
 )
 
 // backupOf returns the bytes of a backup of a data directory.
@@ -92,6 +94,11 @@ func TestUserErase(t *testing.T) {
 	if err != nil || float64(c.User) != made["user_id"] || c.Removed["messages"] != 130 || c.Removed["drafts"] != 1 ||
 		c.Removed["browser sessions"] != 1 || len(c.Digest) != 64 || len(c.Signature) != 64 || len(c.Kept) == 0 {
 		t.Errorf("the certificate: %v\n%s", err, text)
+	}
+	for _, want := range realm.RemainingReasons() {
+		if !strings.Contains(out, "kept: "+want.Kinds+": "+want.Reason) {
+			t.Errorf("the command does not print %+v: %s", want, out)
+		}
 	}
 	if browser.loggedIn() {
 		t.Error("a session goes on")

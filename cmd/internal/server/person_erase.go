@@ -135,6 +135,9 @@ func (o *operator) certificate(id realm.ID, u realm.UserID, e realm.Erasure) (*C
 		c.Kept = append(c.Kept, RemainingData{"replicated log", 0,
 			"each core deletes old entries as new ones follow; no backup contains the log"})
 	}
+	for _, x := range realm.RemainingReasons() {
+		c.Kept = append(c.Kept, RemainingData{x.Kinds, 0, x.Reason})
+	}
 	for _, x := range e.Count {
 		c.Removed[x.Kind] = x.N
 	}
