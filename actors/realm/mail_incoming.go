@@ -33,7 +33,7 @@ func (c PostEmail) Decide(t *Turn) (a EmailPosted, err error) {
 		t.checkMaySend(u, ch) != nil {
 		return a, errMailAddress()
 	}
-	topic := strings.TrimSpace(c.Topic)
+	topic := strings.TrimSpace(RemoveUnprintable(c.Topic, ""))
 	if runeCount(topic) > MaxTopic {
 		topic = firstRunes(topic, MaxTopic-1) + "…"
 	}

@@ -29,6 +29,17 @@ func findUnprintable(s string) (int, bool) {
 	return 0, true
 }
 
+// RemoveUnprintable returns s without the characters that findUnprintable finds, except those in keep. It is for texts
+// of other programs, such as subjects of mails.
+func RemoveUnprintable(s, keep string) string {
+	return strings.Map(func(c rune) rune {
+		if _, ok := findUnprintable(string(c)); ok || strings.ContainsRune(keep, c) {
+			return c
+		}
+		return -1
+	}, s)
+}
+
 // findSpoofing is findUnprintable for names of accounts, channels, folders and groups: they also must not contain
 // controls of the text direction. With these a name could be shown as another one, and turn around the text behind it.
 // Topics and messages may contain them, because they do not identify a user or channel.

@@ -142,12 +142,18 @@ func (s *SMTPServer) NewSession(*smtp.Conn) (smtp.Session, error) {
 // smtpSession is one mail that is being received.
 type smtpSession struct {
 	server *SMTPServer
-	tokens []string // of the channels that get the mail
+	to     []mailRecipient
 }
 
 func (*smtpSession) Mail(string, *smtp.MailOptions) error { return nil }
-func (x *smtpSession) Reset()                             { x.tokens = nil }
+func (x *smtpSession) Reset()                             { x.to = nil }
 func (*smtpSession) Logout() error                        { return nil }
+
+// mailRecipient is a channel that gets the mail.
+type mailRecipient struct {
+	token   string
+	options addressOptions
+}
 
 var errUnknownAddress = &smtp.SMTPError{
 	Code: 550, EnhancedCode: smtp.EnhancedCode{5, 1, 1}, Message: "No channel has this address",
@@ -177,7 +183,7 @@ func (x *smtpSession) Rcpt(to string, _ *smtp.RcptOptions) error {
 	if token == "" || !x.server.channels.Known(token) {
 		return errUnknownAddress
 	}
-	x.tokens = append(x.tokens, token)
+	x.to = append(x.to, mailRecipient{token, optionsOf(to)})
 	return nil
 }
 
@@ -205,8 +211,9 @@ func (x *smtpSession) Data(r io.Reader) error {
 	if err != nil {
 		return err
 	}
-	for _, token := range x.tokens {
-		if err := x.server.channels.Post(token, m.IncomingMail); err != nil {
+	for _, to := range x.to {
+		m.Text = m.textFor(to.options)
+		if err := x.server.channels.Post(to.token, m.IncomingMail); err != nil {
 			x.server.log.Warn("incoming mail not posted", "err", err)
 			return errNotPosted
 		}
