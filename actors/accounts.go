@@ -236,7 +236,8 @@ func (t *accountTable) updateCharged(r *realm.Realm, id realm.UserID) {
 	})
 }
 
-// charged returns the account under which the bounds count what a user does, and whether the user is a bot.
+// charged returns the account under which the bounds count the requests and data of a user, and whether the user is a
+// bot.
 func (srv *Server) charged(id realm.ID, u realm.UserID) (charged realm.UserID, bot bool) {
 	srv.accounts.mu.RLock()
 	defer srv.accounts.mu.RUnlock()
@@ -271,8 +272,8 @@ func (srv *Server) AccountByKeyHash(hash [32]byte) (*realm.Account, bool) {
 	return a, true
 }
 
-// AccountBySessionHash returns the account with a browser session whose secret has that hash, and the session, if it has
-// not expired; otherwise nil. Neither must be modified.
+// AccountBySessionHash returns the account with a browser session whose secret has that hash, and the session, if it
+// has not expired; otherwise nil. Neither must be modified.
 func (srv *Server) AccountBySessionHash(hash [32]byte) (*realm.Account, *realm.BrowserSession) {
 	srv.accounts.mu.RLock()
 	a := srv.accounts.bySession[hash]

@@ -282,7 +282,8 @@ func (a *realmActor) applyFollowed(m *followedBatch) {
 	c := a.replay(m)
 	caughtUp := false
 	for _, f := range m.facts {
-		if x, is := f.(*realm.QueuesCaughtUp); is && x.Actors == SessionActors && x.Actor >= 0 && x.Actor < SessionActors {
+		if x, is := f.(*realm.QueuesCaughtUp); is && x.Actors == SessionActors && x.Actor >= 0 &&
+			x.Actor < SessionActors {
 			a.unacked.acked[x.Actor], caughtUp = max(a.unacked.acked[x.Actor], x.Through), true
 		}
 	}

@@ -296,8 +296,8 @@ func (u *unackedEvents) dropFacts(seqs []realm.Seq, m *Metrics) {
 	})
 }
 
-// evictAccounts evicts the oldest queues of the accounts that exceed their share. A person and the person's bots have one
-// share. The queues of bots are evicted first, those of the account with the most bytes before others.
+// evictAccounts evicts the oldest queues of the accounts that exceed their share. A person and the person's bots have
+// one share. The queues of bots are evicted first, those of the account with the most bytes before others.
 func (a *realmActor) evictAccounts() {
 	w := &a.usage
 	limit, most := a.srv.accountLimit(), int64(0)
@@ -369,8 +369,8 @@ func (a *realmActor) evictCharged(c *chargedAccounts, limit int64) {
 	}
 }
 
-// evictedBefore returns a fact: the queues of the account that have not acknowledged all facts before it are evicted, so
-// that the account uses about leave bytes.
+// evictedBefore returns a fact: the queues of the account that have not acknowledged all facts before it are evicted,
+// so that the account uses about leave bytes.
 func (a *realmActor) evictedBefore(x *laggingAccount, leave int64) realm.Seq {
 	left := x.bytes
 	parts := a.usage.charges
@@ -439,8 +439,8 @@ func (s *sessionActor) limitRefs(r *sessionRealm, accounts []accountRefs, now in
 	}
 }
 
-// evictRefs evicts the oldest queues of an account until unackedAfterEviction of its part of the limit is left. total is
-// the number of events of all accounts that share its bounds.
+// evictRefs evicts the oldest queues of an account until unackedAfterEviction of its part of the limit is left. total
+// is the number of events of all accounts that share its bounds.
 func (s *sessionActor) evictRefs(r *sessionRealm, x accountRefs, part float64, total int) {
 	var open []*queue.Queue
 	for q := r.session(x.user).FirstQueue(); q != nil; q = q.Next {

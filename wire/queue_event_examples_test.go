@@ -11,7 +11,8 @@ import (
 	"parley/wire/shape"
 )
 
-var updateExamples = flag.Bool("update", false, "write the examples of events that the client in the browser is tested with")
+var updateExamples = flag.Bool("update", false,
+	"write the examples of events that the client in the browser is tested with")
 
 // exampleFile has one event for each shape. The tests of the client in the browser apply each of them to its store.
 const exampleFile = "web/client/test/events.jsonl"
@@ -47,7 +48,8 @@ func TestEventExamples(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, want.Bytes()) {
-		t.Errorf("%s does not have today's events: run go test ./wire -run EventExamples -update, then make web", exampleFile)
+		t.Errorf("%s does not have today's events: run go test ./wire -run EventExamples -update, then make web",
+			exampleFile)
 	}
 }
 

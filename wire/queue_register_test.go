@@ -304,10 +304,11 @@ func TestUsersEncodedInChunks(t *testing.T) {
 		t.Errorf("encoding one changed account took %d views", n)
 	}
 	s := h.newInitialState(ids[3], allCapabilities)
-	s.UserListJSON(userListCacheKey{role: realm.Guest, gravatar: s.Gravatar, site: testSite}, func([]*realm.User) [][]byte {
-		t.Error("accounts that were encoded ahead were encoded again")
-		return nil
-	}, 0, nil, joinUserChunks)
+	s.UserListJSON(userListCacheKey{role: realm.Guest, gravatar: s.Gravatar, site: testSite},
+		func([]*realm.User) [][]byte {
+			t.Error("accounts that were encoded ahead were encoded again")
+			return nil
+		}, 0, nil, joinUserChunks)
 	s.build()
 	shown := throughJSON(t, s.finish()["realm_users"]).([]any)
 	if len(shown) != 300 || !strings.Contains(fmt.Sprint(shown), name) {

@@ -14,8 +14,8 @@ type Account[K comparable] struct {
 }
 
 // WaitQueue holds waiting items in two classes of priority: people first, then bots. The accounts of a class are served
-// round-robin, so an account with many items does not delay the others. The bots of one owner are one account, and count
-// together with their owner. K identifies an account. The zero value is not valid; use NewWaitQueue.
+// round-robin, so an account with many items does not delay the others. The bots of one owner are one account, and
+// count together with their owner. K identifies an account. The zero value is not valid; use NewWaitQueue.
 type WaitQueue[K comparable, T any] struct {
 	max, maxAccount, maxOrganization int
 	count                            int
@@ -129,9 +129,9 @@ type victim[K comparable, T any] struct {
 }
 
 // chooseVictim returns the account that loses an item so that an item of a can be added, among the accounts for which
-// among returns true. If a is a person and bots wait, it is the account with the most items of bots; else the account of
-// a's class with the most items, if it still has at least as many as a afterwards. It returns nil if the new item of a
-// must be refused.
+// among returns true. If a is a person and bots wait, it is the account with the most items of bots; else the account
+// of a's class with the most items, if it still has at least as many as a afterwards. It returns nil if the new item of
+// a must be refused.
 func (q *WaitQueue[K, T]) chooseVictim(a Account[K], among func(*waiter[K, T]) bool) *victim[K, T] {
 	l, least := q.classOf(a), 2+q.classOf(a).count(a.User)
 	if !a.Bot && slices.ContainsFunc(q.bots.order, among) {

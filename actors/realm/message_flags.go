@@ -100,8 +100,8 @@ type flaggableMessages struct {
 }
 
 // selectFlaggable selects the messages whose flag the user can change. Messages of which the user has no row are left
-// out, but a change that needs access creates a row, also of messages from before the subscription. The error says that the user cannot read some messages and needs access to all; the
-// selection is valid without them.
+// out, but a change that needs access creates a row, also of messages from before the subscription. The error says that
+// the user cannot read some messages and needs access to all; the selection is valid without them.
 func (v View) selectFlaggable(me *User, ids []MessageID, flag Flags, add bool) (selected flaggableMessages, err error) {
 	access := readerAccess{View: v, reader: me}
 	access.load()

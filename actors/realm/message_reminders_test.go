@@ -43,8 +43,8 @@ func TestRemindersForgetDeletedMessages(t *testing.T) {
 	}
 }
 
-// An erasure removes the emails that wait to be sent to a person, or that name them, and no others. A name is no part of
-// a longer word.
+// An erasure removes the emails that wait to be sent to a person, or that name them, and no others. A name is no part
+// of a longer word.
 func TestErasureRemovesWaitingEmails(t *testing.T) {
 	s := newTestScene(t)
 	u := *s.Realm.Find(s.ann)

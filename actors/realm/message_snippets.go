@@ -86,7 +86,8 @@ func (c ChangeSnippet) Decide(t *Turn) (Done, error) {
 	if c.Content != nil {
 		s.Content = strings.TrimSpace(*c.Content)
 	}
-	if err := checkOwnTexts("saved snippets", t.sumCharged(t.User, t.snippetBytes)+len(s.Content)-len(old.Content)); err != nil {
+	if err := checkOwnTexts("saved snippets", t.sumCharged(t.User,
+		t.snippetBytes)+len(s.Content)-len(old.Content)); err != nil {
 		return Done{}, err
 	}
 	if s != *old {

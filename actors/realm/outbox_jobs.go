@@ -144,7 +144,8 @@ func (j *OutboxJob) countKeys() []outboxKey {
 	return []outboxKey{{kind: j.Kind}, {j.Kind, j.User}}
 }
 
-// hasOutboxCapacity reports whether the limits allow one more job of a kind. more counts jobs that will be added with it.
+// hasOutboxCapacity reports whether the limits allow one more job of a kind. more counts jobs that will be added with
+// it.
 func (r *Realm) hasOutboxCapacity(kind OutboxJobKind, u UserID, more map[outboxKey]int) bool {
 	c := &r.small.outboxCount
 	count := func(key outboxKey) int { return c.count[key] + more[key] }

@@ -53,7 +53,8 @@ const (
 	MobileIdle  = 43200
 )
 
-// MaxQueues limits the queues of one user and the user's bots, so that a client that leaks queues does not fill the server.
+// MaxQueues limits the queues of one user and the user's bots, so that a client that leaks queues does not fill the
+// server.
 const MaxQueues = 1000
 
 // Register asks for an event queue. State builds the initial state in the same turn: each change is either in the

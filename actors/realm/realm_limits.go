@@ -77,10 +77,10 @@ const fewSubscriptions = 100
 // can have chains, and cycles.
 const maxOwnerChain = 16
 
-// ChargedUser returns the account under which every bound counts what an account does and stores: for a bot its owner,
-// through chains of owners, also if the owner is deactivated. Otherwise a member would multiply each bound by the number
-// of the member's bots. It returns the account itself for a person, and for a bot without an owner. Of a cycle it
-// returns the lowest id, so that all its bots count together.
+// ChargedUser returns the account under which every bound counts the requests and data of an account: for a bot its
+// owner, through chains of owners, also if the owner is deactivated. Otherwise a member would multiply each bound by
+// the number of the member's bots. It returns the account itself for a person, and for a bot without an owner. Of a
+// cycle it returns the lowest id, so that all its bots count together.
 func (r *Realm) ChargedUser(id UserID) UserID {
 	seen := make([]UserID, 0, maxOwnerChain)
 	for at := id; len(seen) < maxOwnerChain; {

@@ -29,10 +29,11 @@ const (
 )
 
 // UserDataFields has every field of every table that can have a text or the number of a user. A test fails for fields
-// that are missing. Certificates of erasures contain the reasons of what remains.
+// that are missing. Certificates of erasures contain the reasons for the remaining data.
 var UserDataFields = []UserData{
-	{"Organization", "StringID Name UUID Description DescriptionHTML Settings[] GroupSettings[].Members UserDefaults[] " +
-		"NextUser IconSource LogoSource NightLogoSource IconFile LogoFile NightLogoFile Push.Reason Push.Secret",
+	{"Organization",
+		"StringID Name UUID Description DescriptionHTML Settings[] GroupSettings[].Members UserDefaults[] " +
+			"NextUser IconSource LogoSource NightLogoSource IconFile LogoFile NightLogoFile Push.Reason Push.Secret",
 		"organization", "", remainsOrg, "", notByPerson},
 	{"User", "Email", "account", "EraseUser.Decide", "", "profile.json", ""},
 	{"User", "Name", "account", "clearProfile", "", "profile.json", ""},
@@ -116,7 +117,8 @@ var UserDataFields = []UserData{
 		"Letter.Address.To Letter.Confirm.Email Letter.Confirm.User Letter.Confirm.State Letter.Confirm.Subdomain " +
 		"Letter.Confirm.Org Letter.Unsubscribe.User Letter.Unsubscribe.Topic Registration.Token.Token " +
 		"Registration.Token.App Registration.Token.Keys.Public Registration.Token.Keys.Secret " +
-		"Registration.TokenID Registration.Encrypted Registration.PublicKey", "waiting emails and notifications", "dropEmailsOf", "", "", notInternal},
+		"Registration.TokenID Registration.Encrypted Registration.PublicKey", "waiting emails and notifications",
+		"dropEmailsOf", "", "", notInternal},
 	{"ShownNotifications", "Key Messages", "notifications", "erasePersonalRows", "", "", notInternal},
 	{"Upload", "Path Name Owner Type Hash", "files", "eraseFiles", "", "files.json", ""},
 	{"Archive", "By Rows", "archives of deleted messages", "", remainsNumber, "", notByPerson},
@@ -130,7 +132,7 @@ var UserDataFields = []UserData{
 	{"Export", "By Kind Name", "exports", "", remainsNumber, "", notByPerson},
 }
 
-// RemainingReasons returns what an erasure leaves in the tables: the kinds of data for each reason, in the order of
+// RemainingReasons returns the data that an erasure leaves in the tables: its kinds for each reason, in the order of
 // UserDataFields. Fields that are not about a user are left out.
 func RemainingReasons() (out []struct{ Kinds, Reason string }) {
 	var reasons []string

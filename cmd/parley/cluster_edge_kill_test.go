@@ -61,5 +61,6 @@ func TestCoreKillUnderEdges(t *testing.T) {
 	}
 	l.end()
 	c.verify(4)
-	t.Logf("%d kills, the longest time without an acknowledged change was %v", run.times, longest.Round(time.Millisecond))
+	t.Logf("%d kills, the longest time without an acknowledged change was %v", run.times,
+		longest.Round(time.Millisecond))
 }

@@ -265,7 +265,8 @@ func newRollingLoad(t *testing.T, all *runningCores, pollers int) *rollingLoad {
 					t.Error(err)
 					return
 				}
-				l.pollers[i] = &rollingPoller{l: l, all: all, core: worker, queue: url.QueryEscape(q.queue), last: q.last,
+				l.pollers[i] = &rollingPoller{l: l, all: all, core: worker, queue: url.QueryEscape(q.queue),
+					last: q.last,
 					auth: base64.StdEncoding.EncodeToString([]byte(who.email + ":" + who.key))}
 				l.pollers[i].conn.Loop = loop
 			}

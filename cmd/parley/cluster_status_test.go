@@ -52,7 +52,7 @@ func TestClusterStatusWithoutLeader(t *testing.T) {
 }
 
 // statusLines returns the answer of parley cluster status --json with one line for each node, such as "leader=true
-// node=a". Without a leader it returns what the command prints.
+// node=a". Without a leader it returns the output of the command.
 func statusLines(data string) (out string, code int) {
 	out, code = runParley("cluster", "status", "--json", "--data", data)
 	var answer map[string]any

@@ -209,7 +209,8 @@ func TestRetentionAfterImport(t *testing.T) {
 		return out
 	}
 	run("import", "zulip", dir)
-	key := regexp.MustCompile(`api_key: (\S+)`).FindStringSubmatch(run("user", "api-key", "--email", "ann@x.example"))[1]
+	key := regexp.MustCompile(`api_key: (\S+)`).FindStringSubmatch(run("user", "api-key", "--email",
+		"ann@x.example"))[1]
 	at := startProgram(t, parleyCommand("serve", "--data", data, "--listen", "127.0.0.1:0")).serving()
 	ann := &account{url: at, email: "ann@x.example", key: key}
 	visible := func() int {

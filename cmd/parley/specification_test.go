@@ -239,7 +239,8 @@ func TestSpecifiedVisitors(t *testing.T) {
 	k.visitorAccounts("members", k.must("", "GET users")["members"])
 	k.must("olive", "PATCH streams/1", "is_web_public", true)
 	k.post("ann", "open", "hello")
-	public := []any{"narrow", [][]string{{"channels", "web-public"}}, "anchor", "newest", "num_before", 1, "num_after", 0}
+	public := []any{"narrow", [][]string{{"channels", "web-public"}}, "anchor", "newest", "num_before", 1,
+		"num_after", 0}
 	for _, m := range k.must("", "GET messages", public...)["messages"].([]any) {
 		if at := m.(map[string]any)["sender_email"].(string); !strings.HasPrefix(at, "user") {
 			t.Errorf("a visitor sees the sender's address %s", at)

@@ -22,7 +22,8 @@ func TestServerHasTimerSlack(t *testing.T) {
 		p.serving()
 		for _, got := range threadTimerSlacks(t, p.cmd.Process.Pid) {
 			if got != c.want {
-				t.Errorf("a thread of a child of a process with %v has a timer slack of %v, not %v", c.parent, got, c.want)
+				t.Errorf("a thread of a child of a process with %v has a timer slack of %v, not %v", c.parent, got,
+					c.want)
 			}
 		}
 		p.stop()

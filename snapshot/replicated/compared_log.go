@@ -98,7 +98,7 @@ func (c *comparedLog) Close() error {
 	return errors.Join(c.verifier.Close(), c.checkedLog.Close())
 }
 
-// noSum returns what a checkpoint without a sum has instead of one: the sum of no entries, from the checkpoint's own
+// noSum returns the content of a checkpoint without a sum: the sum of no entries, from the checkpoint's own
 // index to itself. A program with the verifier alone reads it so, too.
 func noSum(index uint64) []byte {
 	b := binary.LittleEndian.AppendUint64(nil, verifier.ExtensionMagicPrefix)

@@ -148,7 +148,7 @@ func TestDeletedEntriesAreNotCompared(t *testing.T) {
 }
 
 // A node that follows deletes entries, too: another node's leader had written them and was deposed. Its own sum begins
-// again, and it compares what it has on its disk with the leader's sum.
+// again, and it compares the entries on its disk with the leader's sum.
 func TestFollowerDeletesEntries(t *testing.T) {
 	a, b := newLogNode(t, "a"), newLogNode(t, "b")
 	for _, l := range []*raft.Log{checkpointEntry(2, 1), textEntry(3, 1)} {

@@ -34,7 +34,8 @@ var ownFields = map[string]string{
 }
 
 // visitorFields may be absent although the protocol requires them, because logged-out visitors do not get them.
-var visitorFields = []string{"POST /register .realm_users[].timezone", "POST /register .realm_non_active_users[].timezone",
+var visitorFields = []string{"POST /register .realm_users[].timezone",
+	"POST /register .realm_non_active_users[].timezone",
 	"GET /users .members[].timezone"}
 
 // checkWithin reports where own allows more than protocol.

@@ -15,8 +15,8 @@ import (
 )
 
 // A client can write at one node and read at another one, which is some milliseconds behind. Browsers send a cookie
-// with the last fact of their write, and the other node waits for it. For all other clients, a node that is behind does not
-// refuse a request before it has every fact that the owner had at the time of the request.
+// with the last fact of their write, and the other node waits for it. For all other clients, a node that is behind does
+// not refuse a request before it has every fact that the owner had at the time of the request.
 const (
 	// MaxCatchUpWait is how long a request waits for the facts of the owner. A replica is milliseconds behind; clients
 	// repeat a request after 15 seconds or later.

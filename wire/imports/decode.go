@@ -63,7 +63,7 @@ func (r *LimitedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Reading is what the functions that read a file call. Both functions may be nil.
+// Reading contains the functions that a reader of a file calls. Both functions may be nil.
 type Reading struct {
 	// Seen gets the number of bytes of each read.
 	Seen func(n int)
@@ -100,7 +100,7 @@ func (p Place) String() string {
 	return p.File + ", index " + strconv.Itoa(p.Index)
 }
 
-// byteOrderMark is what some editors write before UTF-8 text.
+// byteOrderMark is written by some editors before UTF-8 text.
 const byteOrderMark = "\ufeff"
 
 // open opens a file behind its byte order mark.

@@ -8,7 +8,7 @@ const (
 	maxFaultReasons = 10_000
 )
 
-// Faults collects what a format leaves out while it has no Sink.
+// Faults collects the values that a format leaves out while it has no Sink.
 type Faults struct {
 	list []fault
 	more map[fault]int // without places

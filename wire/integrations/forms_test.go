@@ -88,7 +88,8 @@ func TestFormsOfCodeHosts(t *testing.T) {
 	const branches = "from `baxterthehacker:changes` to `baxterthehacker:master`"
 	checkForms(t, []formCase{
 		{"github/045", map[string]any{"action": "edited"}, "", "baxterthehacker edited " + pull + "."},
-		{"github/045", map[string]any{"action": "edited", "changes.body.from": "x"}, "", "baxterthehacker edited " + pull +
+		{"github/045", map[string]any{"action": "edited", "changes.body.from": "x"}, "", "baxterthehacker edited " +
+			pull +
 			":" + long},
 		{"github/045", map[string]any{"action": "reopened"}, "", "baxterthehacker reopened " + pull + "."},
 		{"github/045", map[string]any{"action": "closed"}, "", "baxterthehacker closed without merge " + pull + "."},
@@ -150,17 +151,19 @@ func TestFormsOfOtherServices(t *testing.T) {
 			item + " updated\n* Billing reason is now manual"},
 		{"stripe/018", map[string]any{"data.previous_attributes": map[string]any{"number": "x"},
 			"data.object.status": "open"}, "", "no message: <nil>"},
-		{"azuredevops/008", map[string]any{"eventType": "git.pullrequest.updated"}, "", "Yuro Itaki updated [PR #1 Add " +
-			"PR request](https://dev.azure.com/ttchong/test-zulip/_git/test-zulip/pullrequest/1):\n\n~~~ quote\n" +
-			"Add PR request\n~~~"},
+		{"azuredevops/008", map[string]any{"eventType": "git.pullrequest.updated"}, "",
+			"Yuro Itaki updated [PR #1 Add " +
+				"PR request](https://dev.azure.com/ttchong/test-zulip/_git/test-zulip/pullrequest/1):\n\n~~~ quote\n" +
+				"Add PR request\n~~~"},
 		{"intercom/022", map[string]any{"topic": "user.tag.created"}, "",
 			"The tag `CSV Import - 2019-03-26 22:46:04 UTC` was added to the user."},
 		{"bitbucket2/023", map[string]any{"pullrequest.title": "Why?"}, "t", "Tomasz approved " +
 			"[PR #1 Why?](https://bitbucket.org/kolaszek/repository-name/pull-requests/1)"},
-		{"rundeck/000", map[string]any{"trigger": "avgduration"}, "", "[Global Log Filter Usage](http://localhost:4440/" +
-			"project/welcome-project-community/job/show/a0296d93-4b10-48d7-8b7d-86ad3f603b85) execution [#3](http://" +
-			"localhost:4440/project/welcome-project-community/execution/show/3) for welcome-project-community is running " +
-			"long. :time_ticking:"},
+		{"rundeck/000", map[string]any{"trigger": "avgduration"}, "",
+			"[Global Log Filter Usage](http://localhost:4440/" +
+				"project/welcome-project-community/job/show/a0296d93-4b10-48d7-8b7d-86ad3f603b85) execution [#3](http://" +
+				"localhost:4440/project/welcome-project-community/execution/show/3) for welcome-project-community is running " +
+				"long. :time_ticking:"},
 		{"pagerduty/011", map[string]any{"messages": []any{map[string]any{"type": "incident.resolve",
 			"data": map[string]any{"incident": map[string]any{"incident_number": 1, "html_url": "https://e.org/1",
 				"trigger_summary_data": map[string]any{"subject": "a", "description": "b"}}}}}}, "",

@@ -144,7 +144,8 @@ var (
 	// goneLabels are links without a label.
 	goneLabels = regexp.MustCompile(`\[[ #:]*` + gone + `[ #:]*\]\(([^()\s]+)\)`)
 	// goneWrapped are the signs and words around a value.
-	goneWrapped = regexp.MustCompile(`\*\*` + gone + `\*\*|~~` + gone + `~~|<time:[ ]?` + gone + `[ ]?>|\*` + gone + `\*` +
+	goneWrapped = regexp.MustCompile(`\*\*` + gone + `\*\*|~~` + gone + `~~|<time:[ ]?` + gone + `[ ]?>|\*` + gone +
+		`\*` +
 		"|`[ :]*" + gone + "[ :]*`" + `|"` + gone + `"|'` + gone + `'|\([a-z#: ]*` + gone +
 		`[a-z ]*\)|\[` + gone + `\]|<` + gone + `>|[#$]` + gone + `|` + gone + `'s|` + gone + `,? +` + gone +
 		`|\b(?:by|in|on|to|from|for|with|as|at|of|into|via|within) ` + gone)

@@ -11,7 +11,7 @@ import (
 
 // mutation is one changed value of a payload.
 type mutation struct {
-	at   string // the path of the field, and what was done to it
+	at   string // the path of the field, and the change to it
 	do   func()
 	undo func()
 }
@@ -142,7 +142,7 @@ func checkMutations(t *testing.T, s *Service, c givenCase) {
 	}
 }
 
-// unfinished returns what a message shows that people must not see, or "".
+// unfinished returns the text of a message that people must not see, or "".
 func unfinished(m Message) string {
 	if strings.TrimSpace(m.Text) == "" || strings.TrimSpace(m.Topic) == "" {
 		return "an empty text or topic"

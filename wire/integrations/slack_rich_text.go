@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// slackRichText returns the Markdown of the elements of a rich_text block: sections, lists, quotes and code. Elements of
-// an unknown type are left out.
+// slackRichText returns the Markdown of the elements of a rich_text block: sections, lists, quotes and code. Elements
+// of an unknown type are left out.
 func slackRichText(v any) string {
 	elements, _ := v.([]any)
 	var parts []string

@@ -29,6 +29,7 @@ func parsed(t *testing.T, mail, options string) (topic, text string, files []str
 // Whatever mail programs of all years send is shown: a mail is neither refused nor accepted without its text.
 func TestOddMails(t *testing.T) {
 	const subject = "Subject: x\n"
+	const text = subject + "Content-Type: text/plain; "
 	mixed := subject + "Content-Type: multipart/mixed; boundary=b\n\n"
 	for name, x := range map[string]struct {
 		mail, text string
@@ -50,37 +51,44 @@ func TestOddMails(t *testing.T) {
 		"no header":                 {"hello there\n\nyou\n", "hello there\n\nyou", nil},
 		"blank before the colon":    {"Subject : x\nContent-Type : text/plain\n\nhello\n", "hello", nil},
 		"mailbox line":              {"From a@example.org Thu Jan 5 1995\nSubject: x\n\nhello\n", "hello", nil},
-		"parameter without a value": {subject + "Content-Type: text/plain; charset=utf-8; format\n\nhello\n", "hello", nil},
-		"bad parameters":            {subject + "Content-Type: text/plain;; =x; charset==; a=\"b\n\nhello\n", "hello", nil},
-		"parameter twice":           {subject + "Content-Type: text/plain; charset=utf-8; charset=x\n\nhello\n", "hello", nil},
-		"type without a slash":      {subject + "Content-Type: text\n\nhello\n", "hello", nil},
-		"empty type":                {subject + "Content-Type:\n\nhello\n", "hello", nil},
-		"unknown text type":         {subject + "Content-Type: text/x-own\n\nhello\n", "hello", nil},
-		"unknown character set":     {subject + "Content-Type: text/plain; charset=x-own\n\ngr\u00fcn\n", "gr\u00fcn", nil},
-		"Latin-1 without a word":    {subject + "\ngr\xfcn\n", "gr\u00fcn", nil},
-		"Latin-1 said to be UTF-8":  {subject + "Content-Type: text/plain; charset=utf-8\n\ngr\xfcn\n", "gr\u00fcn", nil},
-		"Windows-1251":              {subject + "Content-Type: text/plain; charset=cp1251\n\n\xe4\xe0\n", "\u0434\u0430", nil},
+		"parameter without a value": {text + "charset=utf-8; format\n\nhello\n", "hello", nil},
+		"bad parameters": {subject + "Content-Type: text/plain;; =x; charset==; a=\"b\n\nhello\n", "hello",
+			nil},
+		"parameter twice":          {text + "charset=utf-8; charset=x\n\nhello\n", "hello", nil},
+		"type without a slash":     {subject + "Content-Type: text\n\nhello\n", "hello", nil},
+		"empty type":               {subject + "Content-Type:\n\nhello\n", "hello", nil},
+		"unknown text type":        {subject + "Content-Type: text/x-own\n\nhello\n", "hello", nil},
+		"unknown character set":    {text + "charset=x-own\n\ngr\u00fcn\n", "gr\u00fcn", nil},
+		"Latin-1 without a word":   {subject + "\ngr\xfcn\n", "gr\u00fcn", nil},
+		"Latin-1 said to be UTF-8": {text + "charset=utf-8\n\ngr\xfcn\n", "gr\u00fcn", nil},
+		"Windows-1251":             {text + "charset=cp1251\n\n\xe4\xe0\n", "\u0434\u0430", nil},
 		"page with its character set": {subject + "Content-Type: text/html\n\n<meta charset=windows-1251>\xe4\xe0\n",
 			"\u0434\u0430", nil},
 		"broken quoted-printable": {subject + "Content-Transfer-Encoding: Quoted-Printable\n\n=E9=zz 1=2 so=\nft=\n",
 			"\u00e9=zz 1=2 soft", nil},
-		"base64 with junk": {subject + "Content-Transfer-Encoding: base64\n\naGVs*bG8=\n!IHRo\nZXJl\n", "hello there", nil},
-		"base64 unpadded":  {subject + "Content-Transfer-Encoding: base64\n\naGVsbG8\n", "hello", nil},
+		"base64 with junk": {subject + "Content-Transfer-Encoding: base64\n\naGVs*bG8=\n!IHRo\nZXJl\n", "hello there",
+			nil},
+		"base64 unpadded": {subject + "Content-Transfer-Encoding: base64\n\naGVsbG8\n", "hello", nil},
 		"uuencode": {subject + "\nhello\nbegin 644 cat.txt\n#0V%T\n`\nend\nthere\n", "hello\nthere",
 			[]string{"cat.txt: Cat"}},
 		"no uuencode": {subject + "\nbegin 644 times\nand so on\n", "begin 644 times\nand so on", nil},
-		"a mail in a mail": {subject + "Content-Type: message/rfc822\n\nFrom: Bo <b@example.org>\nSubject: y\n\nhello\n",
+		"a mail in a mail": {subject +
+			"Content-Type: message/rfc822\n\nFrom: Bo <b@example.org>\nSubject: y\n\nhello\n",
 			"Forwarded mail:\nFrom: Bo (b@example.org)\nSubject: y\n\nhello", nil},
-		"winmail":            {subject + "Content-Type: application/ms-tnef\n\nabc", "(no text)", []string{"winmail.dat: abc"}},
+		"winmail": {subject + "Content-Type: application/ms-tnef\n\nabc", "(no text)",
+			[]string{"winmail.dat: abc"}},
 		"nameless picture":   {subject + "Content-Type: image/png\n\nabc", "(no text)", []string{"file.png: abc"}},
 		"old line ends":      {"Subject: x\r\rhello\rthere\r", "hello\nthere", nil},
 		"doubled ends":       {"Subject: x\r\r\n\r\r\nhello\r\r\nthere\r\r\n", "hello\nthere", nil},
 		"control characters": {subject + "\nhe\x00l\x1b\x07lo\tyou\n", "hello\tyou", nil},
 		"long line":          {subject + "\n" + strings.Repeat("y", 200<<10) + "\n", strings.Repeat("y", 200<<10), nil},
-		"open head":          {subject + "Content-Type: text/html\n\n<html><head><title>t</title><body>hello", "hello", nil},
-		"names in pieces": {mixed + "--b\nContent-Disposition: attachment; filename*0*=utf-8''%C3%BCb;\n filename*1=er.txt\n" +
+		"open head": {subject + "Content-Type: text/html\n\n<html><head><title>t</title><body>hello",
+			"hello", nil},
+		"names in pieces": {mixed +
+			"--b\nContent-Disposition: attachment; filename*0*=utf-8''%C3%BCb;\n filename*1=er.txt\n" +
 			"\nabc\n--b--\n", "(no text)", []string{"\u00fcber.txt: abc"}},
-		"name as encoded word": {mixed + "--b\nContent-Type: image/gif; name=\"=?iso-8859-1?q?=FCber.gif?=\"\n\nabc\n--b--\n",
+		"name as encoded word": {mixed +
+			"--b\nContent-Type: image/gif; name=\"=?iso-8859-1?q?=FCber.gif?=\"\n\nabc\n--b--\n",
 			"(no text)", []string{"\u00fcber.gif: abc"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -327,7 +327,8 @@ func TestLinksToInvalidHosts(t *testing.T) {
 		}
 	}
 	for _, good := range []string{"http://a_b.org", "http://127.0.0.1:9991/", "http://[::1]:80/", "http://u:p@a.org/",
-		"https://bücher.example", "http://localhost", "http://a.org.", "http://a.org:/", "http://0x7f.1/", "http://host:port/",
+		"https://bücher.example", "http://localhost", "http://a.org.", "http://a.org:/", "http://0x7f.1/",
+		"http://host:port/",
 		"file:///etc", "mailto:a@b.org"} {
 		if r := mustRender(t, "[a]("+good+")", &Options{}); !r.HasLink {
 			t.Errorf("%q: %s", good, r.HTML)

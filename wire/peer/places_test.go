@@ -75,8 +75,9 @@ func joins(c net.Conn) net.Conn {
 func TestStrangersKeepNoNodeOut(t *testing.T) {
 	const many = 400
 	for name, begin := range map[string]func(net.Conn) net.Conn{
-		"silent": silent, "after a ClientHello": greets(LinkProtocol), "after a ClientHello to join": greets(JoinProtocol),
-		"without a request to join": joins,
+		"silent": silent, "after a ClientHello": greets(LinkProtocol),
+		"after a ClientHello to join": greets(JoinProtocol),
+		"without a request to join":   joins,
 	} {
 		for _, addresses := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, many addresses %v", name, addresses), func(t *testing.T) {

@@ -190,7 +190,7 @@ func (c *Core) permit(p *peer.Peer, m []byte, isCall bool) (*linkEntry, error) {
 	return x, nil
 }
 
-// sender returns what the node at the other end of a link is now.
+// sender returns the present kind of the node at the other end of a link.
 func (c *Core) sender(p *peer.Peer) Sender {
 	return c.Directory.senderOf(p.Node, p.Role, func(node string) bool {
 		e, ok := p.Link.(*edgeLink)
@@ -205,7 +205,7 @@ func (c *Core) sender(p *peer.Peer) Sender {
 	})
 }
 
-// Receive handles a message of another node. A node that sends what it may not send is cut off. Messages that this
+// Receive handles a message of another node. A node that sends a forbidden message is cut off. Messages that this
 // release does not know are dropped, because newer releases may send them.
 func (c *Core) Receive(p *peer.Peer, m []byte) {
 	x, err := c.permit(p, m, false)

@@ -8,7 +8,7 @@ import (
 	"parley/wire/peer"
 )
 
-// Sender is what a node is to the one that receives its message: the role in its certificate, and its present state in
+// Sender is the kind of a node for the receiver of its message: the role in its certificate, and its present state in
 // the membership. A set of senders has the bits of all.
 type Sender uint8
 
@@ -56,7 +56,7 @@ var protocolSenders = map[string]Sender{
 	peer.RaftProtocol: FromCores,
 }
 
-// RefusedError is the answer to a node that sends what it may not send.
+// RefusedError is the answer to a node that sends a forbidden message.
 type RefusedError struct{ text string }
 
 func (e *RefusedError) Error() string { return e.text }
@@ -77,8 +77,8 @@ func Refuse(node string, is Sender, what string) *RefusedError {
 		"vote", node, is, what)}
 }
 
-// senderOf returns what a node is, by the role in its certificate and the membership. hasVote reports whether a core
-// has a vote.
+// senderOf returns the kind of a node, by the role in its certificate and the membership. hasVote reports whether a
+// core has a vote.
 func (d *Directory) senderOf(node string, role peer.Role, hasVote func(string) bool) Sender {
 	m, ok := d.member(node)
 	switch {

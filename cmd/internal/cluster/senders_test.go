@@ -145,7 +145,7 @@ func (l *rawLink) accepts(m []byte) bool {
 	}
 }
 
-// Every kind of message and call is sent as every kind of node: what is not for the node is refused.
+// Every kind of message and call is sent as every kind of node: messages that the node may not send are refused.
 func TestEveryCallAsEverySender(t *testing.T) {
 	c := startTestCore(t, "")
 	for _, kind := range senderKinds {
@@ -306,7 +306,7 @@ func TestLinkTables(t *testing.T) {
 	}
 }
 
-// The certificate, the membership and the vote decide together what a node is.
+// The certificate, the membership and the vote decide together the kind of a node.
 func TestSenderOf(t *testing.T) {
 	c := startTestCore(t, "")
 	c.node("core", "b")

@@ -54,7 +54,8 @@ func fetcher(transport http.RoundTripper) func(address, token string) (io.ReadCl
 		// Without a valid token, Slack answers with the page of the login instead of an error.
 		page := strings.HasPrefix(answer.Header.Get("Content-Type"), "text/html") &&
 			!strings.HasPrefix(path.Ext(u.Path), ".htm")
-		if answer.StatusCode >= 400 && answer.StatusCode < 500 && answer.StatusCode != http.StatusTooManyRequests || page {
+		if answer.StatusCode >= 400 && answer.StatusCode < 500 && answer.StatusCode != http.StatusTooManyRequests ||
+			page {
 			answer.Body.Close()
 			return nil, fmt.Errorf("%w: %s answered with status %d", fs.ErrNotExist, fileHost, answer.StatusCode)
 		}

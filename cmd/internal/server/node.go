@@ -346,9 +346,10 @@ func (s *Server) startCore(o *operator) (err error) {
 	settings[filesSetting] = place
 	s.core, err = cluster.StartCore(cluster.CoreOptions{
 		Directory: s.node, Node: s.coreNode, Orgs: s.orgs, Disk: s.coreNode.Disk, HTTP: s.http, Log: s.log,
-		Now: s.config.now, Program: s.config.Program, Files: place, Settings: settings, Secret: s.secret, Generation: s.tools.Generation,
-		Pushes:  s.tools.Push != nil,
-		Bouncer: s.tools.PushBouncer, DevelopmentLogin: s.tools.Dev, Command: o.runSent,
+		Now: s.config.now, Program: s.config.Program, Files: place, Settings: settings, Secret: s.secret,
+		Generation: s.tools.Generation,
+		Pushes:     s.tools.Push != nil,
+		Bouncer:    s.tools.PushBouncer, DevelopmentLogin: s.tools.Dev, Command: o.runSent,
 	})
 	if err != nil {
 		return err

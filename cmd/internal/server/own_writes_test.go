@@ -149,7 +149,8 @@ func TestBrowsersReadTheirWritesAtALateEdge(t *testing.T) {
 	const read = "/json/messages?anchor=newest&num_before=1&num_after=0&narrow=[]&apply_markdown=false"
 	for i, writer := range []*httpd.Server{cluster.owner, edge.server} {
 		text := fmt.Sprint("text-", i)
-		sent := browse(writer, "POST", "/json/messages", fmt.Sprintf("type=direct&to=[%d]&content=%s", owner.id, text), "")
+		sent := browse(writer, "POST", "/json/messages", fmt.Sprintf("type=direct&to=[%d]&content=%s", owner.id,
+			text), "")
 		var cookie fasthttp.Cookie
 		cookie.SetKey("parley_writes")
 		if !sent.Response.Header.Cookie(&cookie) || !cookie.HTTPOnly() ||

@@ -30,8 +30,8 @@ func (s *Server) ReserveAnswer(ctx *fasthttp.RequestCtx, n int) {
 
 // TryReserveAnswer is ReserveAnswer within three limits: MaxAnswers for all answers, MaxAnswersPerCaller for those of
 // one caller, and MaxAnswersPerOrganization. It reports false, and counts nothing, if a limit would be exceeded. A
-// single answer always fits into the limits of its caller and organization. All calls for one request must name the same
-// caller.
+// single answer always fits into the limits of its caller and organization. All calls for one request must name the
+// same caller.
 func (s *Server) TryReserveAnswer(ctx *fasthttp.RequestCtx, caller Caller, n int) bool {
 	r, m, more := findRequest(ctx), &s.answerMemory, int64(n)
 	if r == nil {

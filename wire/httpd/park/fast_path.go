@@ -98,8 +98,8 @@ func (m *Memo) matchNumber(b []byte) []byte {
 // Gone is notified, like the gone function of Server.Park, when the client of a parked request has left.
 type Gone interface{ Gone() }
 
-// HasCaller is implemented by a Gone that knows the caller of its request. The unsent answers of a caller are limited to
-// Config.MaxPendingPerCaller, and those of an organization to MaxPendingPerOrganization.
+// HasCaller is implemented by a Gone that knows the caller of its request. The unsent answers of a caller are limited
+// to Config.MaxPendingPerCaller, and those of an organization to MaxPendingPerOrganization.
 type HasCaller interface{ Caller() Caller }
 
 // goneFunc is the gone function of a request, with its caller.

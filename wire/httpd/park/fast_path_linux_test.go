@@ -361,8 +361,8 @@ func TestRepeatedPollTimeouts(t *testing.T) {
 	})
 }
 
-// orderedFastPath parks polls as repeatingFastPath does. It records the order of repeated polls and other requests, and a
-// request for /poll/stop holds the loop until resume.
+// orderedFastPath parks polls as repeatingFastPath does. It records the order of repeated polls and other requests, and
+// a request for /poll/stop holds the loop until resume.
 type orderedFastPath struct {
 	repeatingFastPath
 	resume chan struct{}

@@ -125,8 +125,8 @@ type Config struct {
 	// MaxAnswersPerCaller is the part of it that large answers of one caller can hold. Default an eighth: so one caller
 	// that does not read leaves memory for the others.
 	MaxAnswersPerCaller int
-	// MaxAnswersPerOrganization is the part of it that large answers to all callers of one organization can hold. Default
-	// half, so that one organization leaves memory for the others.
+	// MaxAnswersPerOrganization is the part of it that large answers to all callers of one organization can hold.
+	// Default half, so that one organization leaves memory for the others.
 	MaxAnswersPerOrganization int
 }
 

@@ -341,7 +341,8 @@ func TestPendingLimitOfCaller(t *testing.T) {
 // Clients of one organization that do not read their answers leave half of the memory to the other organizations.
 func TestPendingLimitOfOrganization(t *testing.T) {
 	onEachKind(t, func(t *testing.T, kind string) {
-		o := serve(t, kind, Config{MaxPending: 1 << 30, MaxPendingPerCaller: 1 << 30, MaxPendingPerOrganization: 1 << 20})
+		o := serve(t, kind, Config{MaxPending: 1 << 30, MaxPendingPerCaller: 1 << 30,
+			MaxPendingPerOrganization: 1 << 20})
 		poll := func(caller string) bool {
 			c := o.dial()
 			c.get("/poll?" + caller)

@@ -10,7 +10,7 @@ import (
 	"parley/wire/imports"
 )
 
-// fieldKind is what the value of a field is.
+// fieldKind is the kind of a field's value.
 type fieldKind int
 
 const (

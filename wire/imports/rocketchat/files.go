@@ -190,7 +190,7 @@ type randomFile struct {
 	at io.ReaderAt
 }
 
-// maxExpansion limits what a compressed file of the dump unpacks to: so many times its size, or minUnpacked.
+// maxExpansion limits the unpacked size of a compressed file of the dump: so many times its size, or minUnpacked.
 const (
 	maxExpansion = 100
 	minUnpacked  = 1 << 30 // bytes
