@@ -148,7 +148,7 @@ func tusResponses() obj {
 					mustParseShape(c.fields))).SchemaBody(schemaRefPrefix, nil))
 			}
 		}
-		if s := ErrorShape(status, ""); s != nil {
+		if s := onlyError(status); s != nil {
 			list = append(list, withMessage(s).SchemaBody(schemaRefPrefix, nil))
 		}
 		out[strconv.Itoa(status)] = obj{"description": text,
@@ -159,7 +159,7 @@ func tusResponses() obj {
 
 // errorSchema has one object for all codes without further fields, and one for each code that has some.
 func errorSchema(status int) any {
-	if s := ErrorShape(status, ""); s != nil {
+	if s := onlyError(status); s != nil {
 		return s.SchemaBody(schemaRefPrefix, nil)
 	}
 	var bare []any
@@ -182,6 +182,14 @@ func errorSchema(status int) any {
 		return list[0]
 	}
 	return obj{"anyOf": list}
+}
+
+// onlyError returns the shape of the errors of a status that has only one form, or nil.
+func onlyError(status int) *shape.Shape {
+	if status == 405 {
+		return ErrorShape(status, "BAD_REQUEST")
+	}
+	return ErrorShape(status, "")
 }
 
 // responses returns the responses of an operation, by status.

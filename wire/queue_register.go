@@ -281,7 +281,7 @@ func registrationNotation() string {
 		fields[i] = x.fields
 	}
 	return "{zulip_version: str, zulip_merge_base: str, zulip_feature_level: int, queue_id: str?, " +
-		"idle_queue_timeout_secs: int, last_event_id: int, " + strings.Join(fields, ", ") + "}"
+		"idle_queue_timeout_secs: int, last_event_id: int, ~" + strings.Join(fields, ", ") + "}"
 }
 
 // constantSection is a section with one field, declared in the notation of package shape, whose value never changes.

@@ -75,7 +75,7 @@ func (s *Server) findSession(c *wire.Call, b *browserHeaders) bool {
 	}
 	hash := s.options.Tools.HashKey(string(secret))
 	a, session := s.options.Server.AccountBySessionHash(hash)
-	if session == nil || a.Realm != c.Realm || !a.Active {
+	if session == nil || a.Realm != c.Realm || !a.Active || s.now().Unix() >= session.Expires() {
 		return false
 	}
 	c.Session, c.Account, c.Caller.User, c.Caller.Session = session, a, a.User, hash
