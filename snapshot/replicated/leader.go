@@ -242,5 +242,13 @@ func (n *Node) addCheckpoints() {
 func (n *Node) Checkpoint() error {
 	n.proposeMu.Lock()
 	defer n.proposeMu.Unlock()
-	return n.raft.Apply(encodeEntry(kindCheckpoint, nil), enqueueTimeout).Error()
+	applied := n.raft.Apply(encodeEntry(kindCheckpoint, nil), enqueueTimeout)
+	answer := make(chan error, 1)
+	go func() { answer <- applied.Error() }()
+	select {
+	case err := <-answer:
+		return err
+	case <-n.closing: // Raft does not answer an entry that it takes at the moment of its shutdown
+		return raft.ErrRaftShutdown
+	}
 }
