@@ -26,6 +26,8 @@ const (
 	notSecret          = "secrets of logins and devices are in no export"
 	notInternal        = "has no data but numbers of the person and the state of a task"
 	notByPerson        = "belongs to the organization or to other users"
+	notComputed        = "is computed from exported data"
+	notDisplay         = "says only how clients show exported data"
 )
 
 // UserDataFields has every field of every table that can have a text or the number of a user. A test fails for fields
@@ -37,7 +39,8 @@ var UserDataFields = []UserData{
 		"organization", "", remainsOrg, "", notByPerson},
 	{"User", "Email", "account", "EraseUser.Decide", "", "profile.json", ""},
 	{"User", "Name", "account", "clearProfile", "", "profile.json", ""},
-	{"User", "Profile[] ProfileHTML[]", "account", "clearProfile", "", "profile.json", ""},
+	{"User", "Profile[]", "account", "clearProfile", "", "profile.json", ""},
+	{"User", "ProfileHTML[]", "account", "clearProfile", "", "", notComputed},
 	{"User", "Avatar AvatarFile", "account", "clearProfile", "", "profile.json", ""},
 	{"User", "Timezone", "account", "ErasureBegan.apply", "", "profile.json", ""},
 	{"User", "Settings[]", "account", "ErasureBegan.apply", "", "settings.json", ""},
@@ -45,8 +48,10 @@ var UserDataFields = []UserData{
 	{"User", "Keys Password KeyInfo.Hash", "account", "ErasureBegan.apply", "", "", notSecret},
 	{"User", "Key ID", "account", "", remainsNumber, "profile.json", ""},
 	{"User", "BotOwner", "owner of bots", "", remainsNumber, "profile.json", ""},
-	{"Group", "Name Description", "groups", "", remainsOrg, "profile.json", ""},
-	{"Group", "Creator Members Settings[].Members", "members of groups", "", remainsNumber, "profile.json", ""},
+	{"Group", "Name", "groups", "", remainsOrg, "profile.json", ""},
+	{"Group", "Description", "groups", "", remainsOrg, "", notByPerson},
+	{"Group", "Members", "members of groups", "", remainsNumber, "profile.json", ""},
+	{"Group", "Creator Settings[].Members", "members of groups", "", remainsNumber, "", notByPerson},
 	{"Subscriptions", "Key List.Color", "subscriptions",
 		"", "without a name: they say which messages in private channels the number received",
 		"subscriptions.json", ""},
@@ -54,14 +59,16 @@ var UserDataFields = []UserData{
 	{"Channel", "Creator Settings[].Members", "creators of channels", "", remainsNumber, "", notByPerson},
 	{"messageBlock", "", "messages", "eraseMessages", "", "messages.jsonl", ""},
 	{"MessageExtra", "Mentioned GroupMentioned TopicMentioned Alerted", "mentions",
-		"", remainsNumber, "messages.jsonl", ""},
+		"", remainsNumber, "", notComputed},
 	{"MessageExtra", "Reactions.User Reactions.Name Reactions.Code Reactions.Type", "reactions",
 		"eraseReactions", "", "reactions.jsonl", ""},
 	{"MessageExtra", "Submessages.Sender Submessages.Type Submessages.Content", "votes in polls and to-do lists",
 		"", "they belong to messages of others and go with these messages", "", notByPerson},
-	{"MessageExtra", "History.User History.TopicBefore History.TopicAfter", "edits of messages of others",
-		"", remainsNumber, "", notByPerson},
-	{"MessageExtra", "Attachments Widget Notice", "messages", "eraseMessages", "", "messages.jsonl", ""},
+	{"MessageExtra", "History.User", "edits of messages of others", "", remainsNumber, "", notByPerson},
+	{"MessageExtra", "History.TopicBefore History.TopicAfter", "topics from which messages of others were moved",
+		"", "they belong to messages of others and go with these messages", "", notByPerson},
+	{"MessageExtra", "Attachments", "messages", "eraseMessages", "", "messages.jsonl", ""},
+	{"MessageExtra", "Widget Notice", "messages", "eraseMessages", "", "", notDisplay},
 	{"MessageMarks", "Starred", "marks", "erasePersonalRows", "", "preferences.json", ""},
 	{"MessageMarks", "Collapsed", "marks", "erasePersonalRows", "", "", notInternal},
 	{"MessageMarks", "Key Read Rows Lost Given", "read messages",
@@ -90,13 +97,14 @@ var UserDataFields = []UserData{
 	{"MailAddress", "User Sender", "addresses of channels", "", remainsNumber, "", notSecret},
 	{"Leaving", "Users", "tasks", "", remainsNumber, "", notInternal},
 	{"Job", "By Rest Colors Topic Invited Settings.User Settings.Property Settings.Color Key Session", "tasks",
-		"", "a task that was begun ends within minutes", "", notInternal},
+		"", "a task that was begun needs them until it ends", "", notInternal},
 	{"Backlog", "Messages", "tasks", "", remainsNotPersonal, "", notPersonal},
 	{"Draft", "User Type Topic Content", "drafts", "erasePersonalRows", "", "drafts.json", ""},
 	{"ScheduledMessage", "User Topic People Body.Text Body.HTML Content.Users Content.Attachments Content.AlertWords " +
 		"Content.Previews Widget WidgetData Client", "scheduled messages", "erasePersonalRows", "", "drafts.json", ""},
 	{"Reminder", "User", "reminders", "erasePersonalRows", "", "drafts.json", ""},
-	{"Reminder", "Body.Text Body.HTML", "reminders", "removeQuotes", "", "drafts.json", ""},
+	{"Reminder", "Body.Text", "reminders", "removeQuotes", "", "drafts.json", ""},
+	{"Reminder", "Body.HTML", "reminders", "removeQuotes", "", "", notComputed},
 	{"Snippet", "User Title Content", "snippets", "erasePersonalRows", "", "drafts.json", ""},
 	{"NavigationViews", "Key List.Fragment List.Name", "views", "erasePersonalRows", "", "preferences.json", ""},
 	{"SentScheduledMessages", "Key IDs", "scheduled messages", "erasePersonalRows", "", "", notInternal},
@@ -108,7 +116,7 @@ var UserDataFields = []UserData{
 	{"CustomEmoji", "Author", "custom emoji", "", remainsNumber, "", notByPerson},
 	{"Invite", "Email", "invitations of the person", "replaceInvitedAddress", "", "", notByPerson},
 	{"Invite", "By Welcome Tokens", "invitations of others",
-		"", "they are revoked and expire; the addresses are those of the invited people", "", notByPerson},
+		"", "they are revoked; their addresses and texts are for the invited people", "", notByPerson},
 	{"PushTokens", "Key List.App", "devices", "endAccess", "", "logins.json", ""},
 	{"PushTokens", "List.Token List.Keys.Public List.Keys.Secret", "devices", "endAccess", "", "", notSecret},
 	{"Device", "User TokenKind", "devices", "endAccess", "", "logins.json", ""},
