@@ -68,15 +68,7 @@ func (d rowDecoder) set(to reflect.Value, v any, path string) {
 	}
 	switch to.Kind() {
 	case reflect.Pointer:
-		x := reflect.New(to.Type().Elem())
-		faults := 0
-		rowDecoder(func(field, reason string) {
-			if field == path {
-				faults++
-			}
-			d(field, reason)
-		}).set(x.Elem(), v, path)
-		if faults == 0 {
+		if x := reflect.New(to.Type().Elem()); d.setWhole(x.Elem(), v, path) {
 			to.Set(x)
 		}
 	case reflect.Interface:
@@ -102,6 +94,16 @@ func (d rowDecoder) set(to reflect.Value, v any, path string) {
 	default:
 		panic("BUG: a field of type " + to.Type().String())
 	}
+}
+
+// setWhole sets a value as set does. It returns false if the value itself does not fit; parts of it may be left out.
+func (d rowDecoder) setWhole(to reflect.Value, v any, path string) bool {
+	fits := true
+	rowDecoder(func(field, reason string) {
+		fits = fits && field != path
+		d(field, reason)
+	}).set(to, v, path)
+	return fits
 }
 
 func asText(v any) (string, bool) {
@@ -161,18 +163,11 @@ func (d rowDecoder) setList(to reflect.Value, v any, path string) {
 	out := reflect.MakeSlice(to.Type(), 0, len(list))
 	for i, x := range list {
 		at := path + "[" + strconv.Itoa(i) + "]"
-		element, faults := reflect.New(to.Type().Elem()).Elem(), 0
 		if x == nil {
 			d(at, "null: the value is left out")
 			continue
 		}
-		rowDecoder(func(field, reason string) {
-			if field == at {
-				faults++
-			}
-			d(field, reason)
-		}).set(element, x, at)
-		if faults == 0 {
+		if element := reflect.New(to.Type().Elem()).Elem(); d.setWhole(element, x, at) {
 			out = reflect.Append(out, element)
 		}
 	}
