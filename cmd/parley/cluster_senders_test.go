@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -70,7 +69,7 @@ func TestClusterIdleConnections(t *testing.T) {
 	}
 	ann := demoAccount(t, "http://"+other.listen, "ann@example.org")
 	all.retry("send at the core that has started again", func() error {
-		_, err := ann.send(fmt.Sprint("hello"))
+		_, err := ann.send("hello")
 		return err
 	})
 }

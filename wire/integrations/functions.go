@@ -242,7 +242,8 @@ func (e *execution) field(v any, at string) (any, error) {
 		if err := e.spend(1); err != nil {
 			return nil, err
 		}
-		in, ok := v.(map[string]any)
+		in, _ := v.(map[string]any) // a value of another type has no fields
+		var ok bool
 		if v, ok = in[name]; !ok {
 			return nil, e.absent("%q is missing", at)
 		}

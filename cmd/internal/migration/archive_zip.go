@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -78,20 +79,25 @@ func (a *zipArchive) add(e *zip.File) error {
 	return nil
 }
 
+// addFolders adds a folder and those that contain it, if they are missing.
+func (a *zipArchive) addFolders(dir string) {
+	for ; ; dir = path.Dir(dir) {
+		if _, known := a.folders[dir]; !known {
+			a.folders[dir] = nil
+		}
+		if dir == path.Dir(dir) { // the top
+			return
+		}
+	}
+}
+
 // index finds the folders and their entries.
 func (a *zipArchive) index() {
 	for name := range a.files {
-		for dir := path.Dir(name); ; dir = path.Dir(dir) {
-			if _, known := a.folders[dir]; known {
-				break
-			}
-			a.folders[dir] = nil
-		}
+		a.addFolders(path.Dir(name))
 	}
-	for name := range a.folders {
-		for dir := path.Dir(name); name != "." && dir != "."; dir = path.Dir(dir) {
-			a.folders[dir] = a.folders[dir]
-		}
+	for _, name := range slices.Collect(maps.Keys(a.folders)) {
+		a.addFolders(name)
 	}
 	for name, e := range a.files {
 		if _, isFolder := a.folders[name]; isFolder {

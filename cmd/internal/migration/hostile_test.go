@@ -74,16 +74,6 @@ func putTar(w *tar.Writer, name string, kind byte, content string) {
 	w.Write([]byte(content))
 }
 
-// putRealm writes an organization with more tables, and one file of messages of which most cannot be imported.
-func putRealm(w *tar.Writer, tables obj) {
-	realm := obj{"zerver_realm": []obj{{"id": 1, "name": "X"}}}
-	for name, rows := range tables {
-		realm[name] = rows
-	}
-	data, _ := json.Marshal(realm)
-	putTar(w, "x/realm.json", tar.TypeReg, string(data))
-}
-
 // Records that refer to missing things are dropped and counted; the others are imported.
 func TestMissingReferences(t *testing.T) {
 	dir := t.TempDir()
