@@ -299,16 +299,25 @@ export class Profile {
   // axe-core would measure colours in between. every_view_test.js has the views of the client on phones.
   async accessible() {
     const before = this.page.viewportSize();
-    await this.page.setViewportSize({ width: 1280, height: 720 });
+    await this.resize({ width: 1280, height: 720 });
     for (const colorScheme of ['light', 'dark']) {
       await this.page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
       const found = await axe(this.page, colorScheme === 'dark' ? ['color-contrast'] : undefined);
       assert.deepEqual(found, [], `axe-core at ${this.path()} "${await this.page.title()}" ${colorScheme}`);
     }
-    await this.page.setViewportSize({ width: 320, height: 720 });
+    await this.resize({ width: 320, height: 720 });
     const scrolled = await this.page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
     assert.ok(scrolled <= 0, `${this.path()}: the page is ${scrolled} pixels too wide`);
     await this.page.emulateMedia({ colorScheme: null, reducedMotion: null });
-    await this.page.setViewportSize(before);
+    await this.resize(before);
+  }
+
+  // resize waits until the page knows its new width: a browser tells it before it draws the next frame. A key that is
+  // pressed before that has the meaning that it has at the old width.
+  async resize(size) {
+    await this.page.setViewportSize(size);
+    await this.page.evaluate(() => new Promise((drawn) => {
+      requestAnimationFrame(() => requestAnimationFrame(drawn));
+    }));
   }
 }
