@@ -59,6 +59,9 @@ func (r *Realm) retentionDays(c ChannelID) int64 {
 	return -1
 }
 
+// RetentionDays returns for how many days messages of a channel, or direct messages (0), are stored; -1: no limit.
+func (r *Realm) RetentionDays(c ChannelID) int64 { return r.retentionDays(c) }
+
 // RetentionLag returns how long messages that are to be deleted have been due, in seconds.
 func (r *Realm) RetentionLag() int64 { return r.retentionProgress.lag }
 
