@@ -15,7 +15,7 @@ import (
 //     and they must get it while they can still see the messages.
 //  3. After the move, the events about first messages are recorded, then the users' policies for the topic, and last
 //     the messages about the move. These are sent to topics that must already have their new state. If only the
-//     spelling of the topic changes, there are none: a message in "the old topic" would bring back its old spelling.
+//     spelling of a whole topic changes, there are none: a message in "the old topic" would bring its spelling back.
 func (p *messageEdit) record(t *Turn) Edited {
 	var answer Edited
 	f := &MessageUpdated{Message: p.Message, User: p.me.ID, At: t.Now}
@@ -58,10 +58,8 @@ func (p *messageEdit) record(t *Turn) Edited {
 	}
 	f.Move = m
 	t.Record(f)
-	if sameTopic { // no message is in another place, so there is nothing to tell
-		if wholeTopic {
-			t.respellTopicPolicies(m.To, m.TopicName)
-		}
+	if wholeTopic && sameTopic { // no message is in another place, so there is nothing to tell
+		t.respellTopicPolicies(m.To, m.TopicName)
 		return answer
 	}
 	if wholeTopic {
