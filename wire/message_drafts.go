@@ -43,7 +43,7 @@ type draftForm struct {
 	Topic     string          `form:"topic,required"`
 	Content   string          `form:"content,required"`
 	Timestamp form.Opt[int64] `form:"timestamp,max=253402214399"` // see MaxTime
-	ID        form.Opt[int64] `form:"id"`                         // ignored: clients repeat the id, but the path decides
+	ID        form.Opt[int64] `form:"id"`                         // ignored: the path decides
 }
 
 func (f *draftForm) draft() realm.Draft {

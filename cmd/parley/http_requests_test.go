@@ -103,7 +103,8 @@ func headLikeGet(t *testing.T, k *demoClient) {
 		if head.status != get.status || head.body != "" || head.status == 405 {
 			t.Errorf("%s: GET %d, HEAD %d %q", path, get.status, head.status, head.body)
 		}
-		for _, name := range []string{"Content-Type", "Content-Encoding", "Vary", "Cache-Control", "Location", "Allow"} {
+		for _, name := range []string{"Content-Type", "Content-Encoding", "Vary", "Cache-Control", "Location",
+			"Allow"} {
 			if g, h := get.header.Get(name), head.header.Get(name); g != h {
 				t.Errorf("%s: %s of GET is %q, of HEAD %q", path, name, g, h)
 			}
@@ -172,7 +173,8 @@ func sentBodies(t *testing.T, k *demoClient) {
 	body := formOf("tea")
 	chunked := fmt.Sprintf("%x;name=value\r\n%s\r\n%x\r\n%s\r\n0\r\n\r\n", 7, body[:7], len(body)-7, body[7:])
 	for _, lines := range [][]string{
-		{}, {"Expect: 100-continue"}, {"Transfer-Encoding: chunked"}, {"Transfer-Encoding: chunked", "Expect: 100-continue"},
+		{}, {"Expect: 100-continue"}, {"Transfer-Encoding: chunked"},
+		{"Transfer-Encoding: chunked", "Expect: 100-continue"},
 		{"Content-Encoding: identity"}, {"content-type: Application/X-WWW-Form-Urlencoded ; Charset=\"utf-8\""},
 	} {
 		text := body
@@ -209,7 +211,8 @@ func sentBodies(t *testing.T, k *demoClient) {
 
 func repeatedParameters(t *testing.T, k *demoClient) {
 	for target, want := range map[string]string{
-		"/api/v1/messages": "last", "/api/v1/messages?content=query": "last", "/api/v1/messages?content=a&content=b": "last",
+		"/api/v1/messages": "last", "/api/v1/messages?content=query": "last",
+		"/api/v1/messages?content=a&content=b": "last",
 	} {
 		if got := k.sent(k.ask("POST", target, formOf("first&content=last"))); got != want {
 			t.Errorf("%s: %q", target, got)

@@ -62,7 +62,8 @@ func newImportArchiveCommand(format string) *cobra.Command {
 		}
 		for _, r := range reports {
 			fmt.Fprintf(c.OutOrStdout(),
-				"%q: %d users, %d channels, %d active subscriptions, %d messages (%d direct), %d reactions, %d attachments\n",
+				"%q: %d users, %d channels, %d active subscriptions, %d messages (%d direct), %d reactions, "+
+					"%d attachments\n",
 				r.Organization, r.Users, r.Channels, r.Subscribed, r.Messages, r.DirectMessages, r.Reactions,
 				r.Attachments)
 			for _, rule := range r.Retention {

@@ -580,8 +580,8 @@ func TestScan(t *testing.T) {
 	}
 }
 
-// TestLinksBesideCJK has links in texts without spaces. A bare link ends before the punctuation of these scripts and may
-// begin after it, with a path or without, and so do bare hosts and email addresses.
+// TestLinksBesideCJK has links in texts without spaces. A bare link ends before the punctuation of these scripts and
+// may begin after it, with a path or without, and so do bare hosts and email addresses.
 func TestLinksBesideCJK(t *testing.T) {
 	link := func(href, text string) string { return `<a href="` + href + `">` + text + `</a>` }
 	const address = "https://example.org/a"
@@ -595,7 +595,8 @@ func TestLinksBesideCJK(t *testing.T) {
 			{address + ")." + mark + "x", "<p>" + a + ")." + mark + "x</p>"},
 			{"https://example.org" + mark + "続き",
 				"<p>" + link("https://example.org", "https://example.org") + mark + "続き</p>"},
-			{"example.org/a" + mark + "続き", "<p>" + link("http://example.org/a", "example.org/a") + mark + "続き</p>"},
+			{"example.org/a" + mark + "続き",
+				"<p>" + link("http://example.org/a", "example.org/a") + mark + "続き</p>"},
 			{"example.org" + mark + "続き", "<p>" + link("http://example.org", "example.org") + mark + "続き</p>"},
 			{"ann@example.org" + mark, "<p>" + link("mailto:ann@example.org", "ann@example.org") + mark + "</p>"},
 		})

@@ -253,7 +253,8 @@ func TestLegacyAnswers(t *testing.T) {
 			t.Errorf("%s makes the bot send %q, ok: %v", answer, text, ok)
 		}
 	}
-	for _, nothing := range []string{`""`, "\uFEFF", "\uFEFF\"\"", "\n", "{}", "null", `{"response_not_required": true, "content": "x"}`} {
+	for _, nothing := range []string{`""`, "\uFEFF", "\uFEFF\"\"", "\n", "{}", "null",
+		`{"response_not_required": true, "content": "x"}`} {
 		if text, _, ok := parseAnswer(&realm.ServiceTriggered{}, []byte(nothing)); text != "" || !ok {
 			t.Errorf("%q makes the bot send %q, ok: %v", nothing, text, ok)
 		}

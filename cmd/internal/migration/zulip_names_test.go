@@ -57,16 +57,16 @@ func writeNames(t *testing.T, dir string) {
 	messages := []obj{
 		message(1, "@**Gwen & Co** hi", gone+" hi", nil),
 		message(2, "@**Gwen & Co|13** hi", gone+" hi", nil),
-		message(3, "@_**Gwen & Co|13** hi", strings.NewReplacer("@", "", `mention"`, `mention silent"`).Replace(gone)+" hi",
-			nil),
+		message(3, "@_**Gwen & Co|13** hi",
+			strings.NewReplacer("@", "", `mention"`, `mention silent"`).Replace(gone)+" hi", nil),
 		message(4, "@**Bob** and @**bob** and @**Bob|12**", bob+" and "+bob+" and "+bob, nil),
 		message(5, "@**Zed** and @**Nobody**", mention("14", "Zed")+" and @<strong>Nobody</strong>", nil),
 		message(6, "`@**Gwen & Co**` @**Gwen|13**", "<code>@**Gwen &amp; Co**</code> @<strong>Gwen|13</strong>", nil),
 		// moved, marked as resolved, edited, and edited before there was a history
-		message(7, "x", "x", obj{"recipient": 102, "last_edit_time": importedDay + 100.5, "edit_history": `[{"user_id":11,` +
-			`"timestamp":1790000100,"prev_stream":1,"stream":2}]`}),
-		message(8, "x", "x", obj{"subject": "✔ tea", "last_edit_time": importedDay + 200.5, "edit_history": `[{"user_id":11,` +
-			`"timestamp":1790000200,"prev_topic":"tea","topic":"✔ tea"}]`}),
+		message(7, "x", "x", obj{"recipient": 102, "last_edit_time": importedDay + 100.5,
+			"edit_history": `[{"user_id":11,"timestamp":1790000100,"prev_stream":1,"stream":2}]`}),
+		message(8, "x", "x", obj{"subject": "✔ tea", "last_edit_time": importedDay + 200.5,
+			"edit_history": `[{"user_id":11,"timestamp":1790000200,"prev_topic":"tea","topic":"✔ tea"}]`}),
 		message(9, "x", "x", obj{"last_edit_time": importedDay + 300.5, "edit_history": `[{"user_id":11,` +
 			`"timestamp":1790000300,"prev_content":"y","prev_rendered_content":"<p>y</p>"}]`}),
 		message(10, "x", "x", obj{"last_edit_time": importedDay + 400.5}),
@@ -100,10 +100,11 @@ func TestFormerNames(t *testing.T) {
 		}
 		r := reports[0]
 		if len(r.Rendering) > 0 || r.Compared != 11 || r.Subscriptions != 3 || r.Subscribed != 2 {
-			t.Errorf("of %d texts differ: %v; %d of %d subscriptions are active", r.Compared, r.Rendering, r.Subscribed,
-				r.Subscriptions)
+			t.Errorf("of %d texts differ: %v; %d of %d subscriptions are active", r.Compared, r.Rendering,
+				r.Subscribed, r.Subscriptions)
 		}
-		if want := []Retention{{Channel: "short", Days: 30, Messages: 10, Due: 9}}; !reflect.DeepEqual(r.Retention, want) {
+		want := []Retention{{Channel: "short", Days: 30, Messages: 10, Due: 9}}
+		if !reflect.DeepEqual(r.Retention, want) {
 			t.Errorf("retention: %+v, want %+v", r.Retention, want)
 		}
 	}
@@ -144,7 +145,8 @@ func TestExportKeepsRows(t *testing.T) {
 			edited[m["date_sent"].(float64)-importedDay] = m["last_edit_time"]
 		}
 	}
-	want := map[float64]any{7: importedDay + 100.0, 8: importedDay + 200.0, 9: importedDay + 300.0, 10: importedDay + 400.0}
+	want := map[float64]any{7: importedDay + 100.0, 8: importedDay + 200.0, 9: importedDay + 300.0,
+		10: importedDay + 400.0}
 	if !reflect.DeepEqual(edited, want) {
 		t.Errorf("last edits: %v, want %v", edited, want)
 	}
