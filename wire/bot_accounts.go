@@ -16,8 +16,8 @@ var botEndpoints = []Endpoint{
 		TakesFile(fileField{imageTypes, MaxAvatarBytes}),
 	Custom("PATCH", "/bots/{bot_id}", changeBot).
 		Returns("{full_name: str, avatar_url: str, bot_owner?: str, default_sending_stream: str?, " +
-			"default_events_register_stream: str?, default_all_public_streams: bool, service_interface?: int, " +
-			"service_payload_url?: str, config_data?: {*: str}?}").TakesFile(fileField{imageTypes, MaxAvatarBytes}),
+			"default_events_register_stream: str?, default_all_public_streams: bool, service_interface: int, " +
+			"service_payload_url: str?, config_data: {*: str}?}").TakesFile(fileField{imageTypes, MaxAvatarBytes}),
 	CommandFromForm("DELETE", "/bots/{bot_id}", func(f botIDForm) realm.DeactivateUser {
 		return realm.DeactivateUser{User: f.Bot, Bot: true}
 	}, emptyAnswer),
@@ -254,6 +254,9 @@ func editBot(c *Call, f editBotForm) (realm.EditBot, error) {
 	return cmd, nil
 }
 
+// genericInterface is the format in which services get messages unless another one is set.
+const genericInterface = 1
+
 // changeBot runs editBot and answers with the bot as it is after the change.
 func changeBot(c *Call, f editBotForm) (Answer, error) {
 	cmd, err := editBot(c, f)
@@ -279,9 +282,14 @@ func changeBot(c *Call, f editBotForm) (Answer, error) {
 		if o := v.Find(u.BotOwner); o != nil {
 			a["bot_owner"] = apiEmail(v.UserInfo(o.ID), c.Site)
 		}
+		// of every bot, as in the protocol
+		a["service_interface"], a["service_payload_url"], a["config_data"] = genericInterface, nil, nil
 		if len(d.Services) > 0 {
-			a["service_interface"], a["service_payload_url"], a["config_data"] = d.Services[0].Interface,
-				d.Services[0].URL, d.Services[0].Config
+			s := d.Services[0]
+			a["service_interface"], a["service_payload_url"] = max(s.Interface, genericInterface), nameOrNull(s.URL)
+			if len(s.Config) > 0 {
+				a["config_data"] = s.Config
+			}
 		}
 		return a, nil
 	})

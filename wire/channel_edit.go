@@ -61,7 +61,7 @@ func parseRetention(n form.NumberOrWord) (*int64, error) {
 		return &days, nil
 	case n.IsWord:
 		return nil, form.BadValue("message_retention_days", n.Word)
-	case n.Number < 1:
+	case n.Number < 1 || n.Number > realm.MaxPeriod:
 		return nil, form.BadValue("message_retention_days", n.Number)
 	}
 	return &n.Number, nil

@@ -28,6 +28,11 @@ var draftEvents = []EventKind{
 	}),
 }
 
+// MaxTime is the last second, in UTC, that clients may send as a time: in each time zone its year has four digits. Many
+// programs cannot show later times (the largest date of Python is in the year 9999), and one such row would keep them
+// from showing the others. The tags of the forms repeat it.
+const MaxTime = 253402214399
+
 type draftIDForm struct {
 	ID int64 `path:"draft_id"`
 }
@@ -37,14 +42,14 @@ type draftForm struct {
 	To        []int64         `form:"to,required"`
 	Topic     string          `form:"topic,required"`
 	Content   string          `form:"content,required"`
-	Timestamp form.Opt[int64] `form:"timestamp"`
-	ID        form.Opt[int64] `form:"id"` // ignored: clients repeat the id, but the path decides
+	Timestamp form.Opt[int64] `form:"timestamp,max=253402214399"` // see MaxTime
+	ID        form.Opt[int64] `form:"id"`                         // ignored: the path decides
 }
 
 func (f *draftForm) draft() realm.Draft {
 	d := realm.Draft{Type: f.Type, To: f.To, Topic: f.Topic, Content: f.Content, Edited: realm.JustNow}
 	if f.Timestamp.Set {
-		d.Edited = f.Timestamp.Value
+		d.Edited = max(-1, f.Timestamp.Value) // every negative time is refused, and is never JustNow
 	}
 	return d
 }

@@ -31,7 +31,7 @@ type reminderIDForm struct {
 
 type addReminderForm struct {
 	Message realm.MessageID `form:"message_id,required"`
-	At      int64           `form:"scheduled_delivery_timestamp,required"`
+	At      int64           `form:"scheduled_delivery_timestamp,required,max=253402214399"` // see MaxTime
 	Note    string          `form:"note"`
 }
 

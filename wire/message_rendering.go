@@ -187,6 +187,16 @@ type ImportedText struct {
 	Newest func(channel realm.ChannelID, topic string) realm.MessageID
 	// AsActive says that deactivated users, groups and emoji were active when the text was sent.
 	AsActive bool
+	// Mentions are users whom the text mentions by a name that may not be theirs now, because it changed or because the
+	// account is deleted.
+	Mentions []ImportedMention
+}
+
+// ImportedMention is a mention of a user by their name when the text was sent.
+type ImportedMention struct {
+	User realm.UserID
+	Name string
+	ID   int64 // the id of the user on the server of the archive, as in @**Name|ID**
 }
 
 // RenderImported renders a text as if its author had sent it, with the permissions of the view's caller. Several
@@ -204,10 +214,30 @@ func (r *Renderer) RenderImported(t ImportedText, v realm.View, site Site) (real
 			}
 		}
 	}
+	k.nameMentions(v, refs.Users, t.Mentions)
 	if t.AsActive {
 		k.activate(v)
 	}
 	return d.render(t.Text, k, t.Author)
+}
+
+// nameMentions lets the references to users find those of the mentions by their names in the text.
+func (k *references) nameMentions(v realm.View, refs []markdown.UserRef, mentions []ImportedMention) {
+	for _, ref := range firstReferences(refs) {
+		for _, m := range mentions {
+			u := v.Find(m.User)
+			if u == nil || !v.MaySeeUser(u) {
+				continue
+			}
+			named := markdown.User{ID: int64(u.ID), FullName: m.Name, Active: u.Active}
+			switch sameName := fold(ref.Name) == fold(m.Name); {
+			case ref.ID == m.ID && (sameName || ref.Name == ""):
+				k.byID[ref.ID] = named
+			case ref.ID == 0 && sameName:
+				k.byName[fold(ref.Name)] = named
+			}
+		}
+	}
 }
 
 // activate makes the deactivated users, groups and emoji of the references active.

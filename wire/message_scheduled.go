@@ -41,7 +41,7 @@ type scheduleForm struct {
 	To      form.Recipients  `form:"to,required"`
 	Topic   form.Opt[string] `form:"topic,strip"`
 	Content string           `form:"content,required"`
-	At      int64            `form:"scheduled_delivery_timestamp,required"`
+	At      int64            `form:"scheduled_delivery_timestamp,required,max=253402214399"` // see MaxTime
 	Read    form.Opt[bool]   `form:"read_by_sender"`
 }
 
@@ -90,7 +90,7 @@ type changeScheduledForm struct {
 	To      form.Recipients  `form:"to"`
 	Topic   form.Opt[string] `form:"topic,strip"`
 	Content form.Opt[string] `form:"content"`
-	At      form.Opt[int64]  `form:"scheduled_delivery_timestamp"`
+	At      form.Opt[int64]  `form:"scheduled_delivery_timestamp,max=253402214399"` // see MaxTime
 }
 
 func changeScheduled(c *Call, f changeScheduledForm) (realm.ChangeScheduled, error) {

@@ -20,23 +20,22 @@ type statusForm struct {
 	EmojiType form.Opt[string] `form:"reaction_type"`
 }
 
-// Check requires the name of an emoji if one of its other fields is sent.
-func (f *statusForm) Check() *form.Error {
-	if !f.EmojiName.Set && (f.EmojiCode.Set || f.EmojiType.Set) {
-		return form.Bad("Client must pass emoji_name if they pass either emoji_code or reaction_type.")
-	}
-	return nil
-}
-
 type ownStatusForm struct {
-	statusForm
 	Away *bool `form:"away"`
+	statusForm
 }
 
-func (f *ownStatusForm) Check() *form.Error { return f.statusForm.Check() }
-
-func (f *statusForm) command(c *Call) (realm.SetStatus, error) {
+// command returns the change of a status. away says that the request also changes whether presence is shown. The caller
+// has checked the permission. The order of the checks is part of the protocol: something is to change, and the name of
+// an emoji is sent if one of its other fields is.
+func (f *statusForm) command(c *Call, away bool) (realm.SetStatus, error) {
 	var cmd realm.SetStatus
+	switch {
+	case !away && !f.Text.Set && !f.EmojiName.Set:
+		return cmd, realm.BadRequest("Client did not pass any new values.")
+	case !f.EmojiName.Set && f.EmojiCode.Value+f.EmojiType.Value != "":
+		return cmd, realm.BadRequest("Client must pass emoji_name if they pass either emoji_code or reaction_type.")
+	}
 	if f.Text.Set {
 		cmd.Text = &f.Text.Value
 	}
@@ -56,20 +55,34 @@ func (f *statusForm) command(c *Call) (realm.SetStatus, error) {
 	return cmd, nil
 }
 
+// setOwnStatus changes the status of the caller. Clients get the events in the order of the protocol: the setting, the
+// presence, and one event with the whole change of the status.
 func setOwnStatus(c *Call, f ownStatusForm) (Answer, error) {
-	cmd, err := f.command(c)
+	if err := checkPermission(c, func(v realm.View) error {
+		_, err := v.RequireHuman()
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	cmd, err := f.command(c, f.Away != nil)
 	if err != nil {
 		return nil, err
 	}
 	if f.Away != nil { // the older way to disable and enable presence
 		a, err := Execute(c, realm.ChangeSettings{Values: []realm.SettingValue{{Name: "presence_enabled",
-			Value: !*f.Away}}, AsStatus: true})
+			Value: !*f.Away}}})
 		if err != nil {
 			return nil, err
 		}
-		if err := updatePresence(c, a); err != nil || cmd.Text == nil && cmd.Emoji == nil {
-			return Answer{}, err
+		if err := updatePresence(c, a); err != nil {
+			return nil, err
 		}
+		if a.PresenceOff || a.PresenceOn {
+			cmd.Away = f.Away
+		}
+	}
+	if cmd.Text == nil && cmd.Emoji == nil && cmd.Away == nil {
+		return Answer{}, nil
 	}
 	_, err = Execute(c, cmd)
 	return Answer{}, err
@@ -80,10 +93,14 @@ type setStatusForm struct {
 	statusForm
 }
 
-func (f *setStatusForm) Check() *form.Error { return f.statusForm.Check() }
-
 func setStatus(c *Call, f setStatusForm) (Answer, error) {
-	cmd, err := f.command(c)
+	if err := checkPermission(c, func(v realm.View) error {
+		_, err := v.RequireAdmin()
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	cmd, err := f.command(c, false)
 	if err != nil {
 		return nil, err
 	}

@@ -257,7 +257,7 @@ func errChannelLate() *Refusal {
 // organization setting. Moderators have no limit.
 func (p *messageEdit) tooLate(t *Turn, sent int64, limit string) bool {
 	seconds, limited := t.OrgSetting(limit).(int64)
-	return limited && !p.me.IsModerator() && t.Now-sent > seconds+editGraceSeconds
+	return limited && !p.me.IsModerator() && t.Now-sent-editGraceSeconds > seconds
 }
 
 // mayChangeContent checks a new text. It refuses the text if the client expected another present text, if it could not
@@ -395,7 +395,7 @@ func (t *Turn) mayEditContent(me *User, info MessageInfo, grace int64) error {
 	if info.Sender.ID != me.ID {
 		return BadRequest("You don't have permission to edit this message")
 	}
-	if limit, ok := t.OrgSetting("message_content_edit_limit_seconds").(int64); ok && t.Now-info.Time > limit+grace {
+	if limit, ok := t.OrgSetting("message_content_edit_limit_seconds").(int64); ok && t.Now-info.Time-grace > limit {
 		return BadRequest("The time limit for editing this message has passed")
 	}
 	return nil

@@ -14,7 +14,8 @@ import (
 //  2. hideMovedMessages comes before the move. Users that cannot see the messages in their new place get a deletion,
 //     and they must get it while they can still see the messages.
 //  3. After the move, the events about first messages are recorded, then the users' policies for the topic, and last
-//     the messages about the move. These are sent to topics that must already have their new state.
+//     the messages about the move. These are sent to topics that must already have their new state. If only the
+//     spelling of a whole topic changes, there are none: a message in "the old topic" would bring its spelling back.
 func (p *messageEdit) record(t *Turn) Edited {
 	var answer Edited
 	f := &MessageUpdated{Message: p.Message, User: p.me.ID, At: t.Now}
@@ -57,14 +58,18 @@ func (p *messageEdit) record(t *Turn) Edited {
 	}
 	f.Move = m
 	t.Record(f)
-	if wholeTopic && !sameTopic {
+	if wholeTopic && sameTopic { // no message is in another place, so there is nothing to tell
+		t.respellTopicPolicies(m.To, m.TopicName)
+		return answer
+	}
+	if wholeTopic {
 		t.moveTopicPolicies(m.From, m.FromTopic, m.To, m.TopicName, targetIsNew)
 	}
 	if p.resolveToggle {
 		t.postResolveNotice(p.me, m)
 		return answer
 	}
-	p.postMoveNotices(t, m, wholeTopic, wholeTopic && (targetIsNew || sameTopic))
+	p.postMoveNotices(t, m, wholeTopic, wholeTopic && targetIsNew)
 	return answer
 }
 

@@ -296,8 +296,7 @@ func TestMoveNotices(t *testing.T) {
 	}
 	moves("a topic to a new name", notify(moveToTopic(one, MoveAll, "b")), "This topic was moved here",
 		"This topic was moved to")
-	moves("a topic spelled otherwise", notify(moveToTopic(one, MoveAll, "B")), "This topic was moved here",
-		"This topic was moved to")
+	moves("a topic spelled otherwise", notify(moveToTopic(one, MoveAll, "B")))
 	three := s.post(s.ann, s.public, "c", "3")
 	s.post(s.ann, s.public, "c", "4")
 	moves("one of two", notify(moveToTopic(three, MoveOne, "d")), "1 message was moved here", "1 message was moved to")
@@ -311,6 +310,48 @@ func TestMoveNotices(t *testing.T) {
 	do(s, s.cy, moveToTopic(two, MoveAll, "full"))
 	moves("some of a topic", notify(moveToChannel(three, MoveLater, s.private)), "4 messages were moved here",
 		"4 messages were moved to")
+}
+
+// A whole topic that is only spelled otherwise stays where it is: no message tells about it, and the policies of users
+// and the list of topics have the new spelling. If a part of it is spelled otherwise, messages tell about that part.
+func TestTopicSpelledOtherwise(t *testing.T) {
+	for _, mode := range []string{MoveAll, MoveLater, MoveOne} {
+		t.Run(mode, func(t *testing.T) {
+			s := newTestScene(t)
+			first := s.post(s.ann, s.public, "Case x", "1")
+			s.post(s.ann, s.public, "cASE x", "2")
+			for u, policy := range map[UserID]int{s.ann: TopicFollowed, s.bo: TopicMuted, s.guest: TopicUnmuted} {
+				do(s, u, SetTopicPolicy{s.public, "Case x", policy})
+			}
+			last := s.post(s.bo, s.public, "case X", "3")
+			c := moveToTopic(first, mode, "case x")
+			if mode == MoveOne {
+				c = moveToTopic(last, mode, "case x")
+			}
+			c.NotifyOld, c.NotifyNew = true, true
+			do(s, s.bo, c)
+			want := []string{"update_message", "user_topic", "muted_topics", "user_topic"}
+			spelled, listed := "case x", "case x"
+			if mode == MoveOne {
+				want = []string{"update_message", "message", "message"}
+				spelled, listed = "Case x", "case X"
+			}
+			s.ExpectEvents(s.bo, want...)
+			topics := s.ViewAs(s.ann).Topics(s.Realm.FindChannelByName("public"))
+			if len(topics) != 1 || topics[0].Name != listed {
+				t.Errorf("topics: %+v", topics)
+			}
+			for u, policy := range map[UserID]int{s.ann: TopicFollowed, s.bo: TopicMuted, s.guest: TopicUnmuted} {
+				if l := s.Realm.TopicPoliciesOf(u); len(l) != 1 || l[0].Topic != spelled || l[0].Policy != policy {
+					t.Errorf("user %d has %+v", u, l)
+				}
+			}
+			do(s, s.bo, SetTopicPolicy{s.public, "CASE X", TopicFollowed}) // the topic is still the same one
+			if n := len(s.Realm.TopicPoliciesOf(s.bo)); n != 1 {
+				t.Errorf("%d policies for one topic", n)
+			}
+		})
+	}
 }
 
 // A move that changes only the channel changes no topic. Each message keeps the spelling of its topic, whether or not

@@ -45,18 +45,22 @@ type retentionProgress struct {
 	lag          int64 // how long the message found last has been due, in seconds; 0: none is due
 }
 
-// retentionDays returns for how many days messages of a channel, or direct messages, are stored; -1: no limit.
+// retentionDays returns for how many days messages of a channel, or direct messages, are stored; -1: no limit. Earlier
+// builds have stored numbers above MaxPeriod, whose seconds would overflow: every message would be due.
 func (r *Realm) retentionDays(c ChannelID) int64 {
 	if c != 0 {
 		if days := r.channels.must(c).Retention; days != nil {
-			return *days
+			return min(*days, MaxPeriod)
 		}
 	}
 	if days, ok := r.OrgSetting("message_retention_days").(int64); ok && days > 0 {
-		return days
+		return min(days, MaxPeriod)
 	}
 	return -1
 }
+
+// RetentionDays returns for how many days messages of a channel, or direct messages (0), are stored; -1: no limit.
+func (r *Realm) RetentionDays(c ChannelID) int64 { return r.retentionDays(c) }
 
 // RetentionLag returns how long messages that are to be deleted have been due, in seconds.
 func (r *Realm) RetentionLag() int64 { return r.retentionProgress.lag }

@@ -2,6 +2,7 @@ package realm_test
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 
@@ -269,4 +270,28 @@ func TestRetentionOverRestarts(t *testing.T) {
 	if p := s.ViewAs(realmtest.System).ErasedTexts(); len(p) != 1 || p[0].Messages != messages {
 		t.Errorf("the messages %+v were purged, want %d", p, messages)
 	}
+}
+
+// TestRetentionOfAbsurdLength stores periods whose seconds have no number, which earlier builds accepted: no message is
+// due. New ones are refused, as all periods above the largest.
+func TestRetentionOfAbsurdLength(t *testing.T) {
+	s := newTestScene(t)
+	id := s.post(s.ann, s.public, "a", "public")
+	for _, days := range []int64{MaxPeriod, MaxPeriod + 1, 106_751_991_167_301, math.MaxInt64} {
+		s.keepDaysIn(s.public, &days)
+		s.Advance(400 * day)
+		s.tick()
+		s.expectExisting([]MessageID{id}, true)
+	}
+	for _, name := range []string{"message_retention_days", "message_content_edit_limit_seconds",
+		"message_content_delete_limit_seconds", "move_messages_within_stream_limit_seconds",
+		"move_messages_between_streams_limit_seconds"} {
+		for _, n := range []int64{MaxPeriod + 1, math.MaxInt64} {
+			refused(s, s.owner, ChangeOrganization{Values: []SettingValue{{Name: name, Value: n}}},
+				fmt.Sprintf("Bad value for '%s': %d", name, n))
+		}
+		do(s, s.owner, ChangeOrganization{Values: []SettingValue{{Name: name, Value: int64(MaxPeriod)}}})
+	}
+	refused(s, s.owner, ChangeOrganization{Values: []SettingValue{{Name: "waiting_period_threshold",
+		Value: int64(MaxPeriod + 1)}}}, "waiting_period_threshold is too large")
 }

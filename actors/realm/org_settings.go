@@ -1,6 +1,7 @@
 package realm
 
 import (
+	"math"
 	"strings"
 )
 
@@ -135,21 +136,28 @@ func ErrPasswordLogin() error {
 	return Refuse(Unauthenticated, "PASSWORD_AUTH_DISABLED", "Password authentication is disabled in this organization")
 }
 
+// MaxPeriod is the largest period of a setting, in days or seconds: the largest number that Zulip stores, and far below
+// the numbers of days that have no number of seconds.
+const MaxPeriod = math.MaxInt32
+
 // checkOrgSetting refuses values that the setting's type allows but the protocol does not.
 func (t *Turn) checkOrgSetting(v SettingValue) error {
 	switch v.Name {
 	case "message_content_edit_limit_seconds", "message_content_delete_limit_seconds",
 		"move_messages_within_stream_limit_seconds", "move_messages_between_streams_limit_seconds":
-		if n, ok := v.Value.(int64); ok && n <= 0 {
+		if n, ok := v.Value.(int64); ok && (n <= 0 || n > MaxPeriod) {
 			return errBadSetting(v)
 		}
 	case "message_retention_days":
-		if n := v.Value.(int64); n < 1 && n != -1 {
+		if n := v.Value.(int64); n < 1 && n != -1 || n > MaxPeriod {
 			return errBadSetting(v)
 		}
 	case "waiting_period_threshold":
-		if v.Value.(int64) < 0 {
+		switch n := v.Value.(int64); {
+		case n < 0:
 			return BadRequest("waiting_period_threshold is too small")
+		case n > MaxPeriod:
+			return BadRequest("waiting_period_threshold is too large")
 		}
 	case "new_stream_announcements_stream_id", "signup_announcements_stream_id", "zulip_update_announcements_stream_id":
 		if n := v.Value.(int64); n != -1 {

@@ -1,6 +1,7 @@
 package realm
 
 import (
+	"maps"
 	"slices"
 
 	"parley/actors/realm/ids"
@@ -84,9 +85,6 @@ func (t *Turn) followOnParticipation(me *User, c ChannelID, topic string) {
 // in the old topic. empty says that the new topic had no messages before: policies for it are left over from deleted or
 // moved messages, and are replaced. Users who may not see the new channel lose their policy.
 func (t *Turn) moveTopicPolicies(from ChannelID, old string, to ChannelID, topic string, empty bool) {
-	if from == to && fold(old) == fold(topic) {
-		return
-	}
 	before := t.index.topicPreferences[topicKey{from, fold(old)}]
 	existing := t.index.topicPreferences[topicKey{to, fold(topic)}]
 	if before == nil {
@@ -125,6 +123,34 @@ func (t *Turn) moveTopicPolicies(from ChannelID, old string, to ChannelID, topic
 	for policy, users := range changed {
 		if len(users) > 0 {
 			t.Record(&TopicPoliciesSet{Users: users, Channel: to, Topic: topic, Policy: policy, At: t.Now})
+		}
+	}
+}
+
+// respellTopicPolicies gives the policies for a topic the topic's new spelling: clients show the lists of muted and
+// followed topics with it. Users who may not see the channel keep the old one.
+func (t *Turn) respellTopicPolicies(c ChannelID, topic string) {
+	policies := t.index.topicPreferences[topicKey{c, fold(topic)}]
+	if policies == nil {
+		return
+	}
+	before := map[string][]UserID{} // by the spelling of their row
+	var respelled [TopicFollowed + 1][]UserID
+	for _, u := range ids.IDs[UserID](ids.Union(policies[:]...)) {
+		list := t.topicPolicies.find(u).List
+		i := slices.IndexFunc(list, func(p TopicPolicy) bool { return p.Channel == c && fold(p.Topic) == fold(topic) })
+		if list[i].Topic == topic || !t.hasContentAccess(t.users.must(u), t.channels.must(c)) {
+			continue
+		}
+		before[list[i].Topic] = append(before[list[i].Topic], u)
+		respelled[list[i].Policy] = append(respelled[list[i].Policy], u)
+	}
+	for _, old := range slices.Sorted(maps.Keys(before)) {
+		t.Record(&TopicPoliciesSet{Users: before[old], Channel: c, Topic: old, At: t.Now, Moved: true})
+	}
+	for policy, users := range respelled {
+		if len(users) > 0 {
+			t.Record(&TopicPoliciesSet{Users: users, Channel: c, Topic: topic, Policy: policy, At: t.Now})
 		}
 	}
 }

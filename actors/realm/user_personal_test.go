@@ -76,8 +76,10 @@ func TestStatusWithPresenceOff(t *testing.T) {
 	s := New(t)
 	olive, ann, bo := s.Join("Olive", realm.Owner), s.Join("Ann"), s.Join("Bo")
 	presence := func(on, asStatus bool) {
-		Do(s, ann, realm.ChangeSettings{Values: []realm.SettingValue{{Name: "presence_enabled", Value: on}},
-			AsStatus: asStatus})
+		Do(s, ann, realm.ChangeSettings{Values: []realm.SettingValue{{Name: "presence_enabled", Value: on}}})
+		if away := !on; asStatus {
+			Do(s, ann, realm.SetStatus{Away: &away})
+		}
 	}
 	presence(false, false)
 	if got := ListEventsOf[*realm.StatusChanged](s, bo); len(got) != 0 || !s.Realm.StatusOf(ann).Away {

@@ -30,7 +30,6 @@ type ChangeSettings struct {
 	Timezone *string
 	Password *string // the new one, as Argon2id in PHC form; the old one was already checked
 	KeepKeys bool    // a new password does not revoke the API keys
-	AsStatus bool    // presence_enabled is changed as the status "away"
 
 	// Confirm returns the email that asks the new address for confirmation. If it is nil, the address changes at once.
 	Confirm func(c EmailChange, org string) Email
@@ -61,7 +60,6 @@ func (c ChangeSettings) Decide(t *Turn) (a ChangeSettingsResult, err error) {
 			continue
 		}
 		f := t.planSettingChange(me, v)
-		f.AsStatus = c.AsStatus
 		facts = append(facts, f)
 		if v.Name == "presence_enabled" {
 			a.PresenceOff, a.PresenceOn = v.Value == false, v.Value == true
@@ -223,7 +221,7 @@ type UserSettingChanged struct {
 	Value             any
 	See, Blind        []UserID // users who may now, or may no longer, see the email address
 	WasPublic, Public bool     // whether everyone could, and can, see the email address
-	AsStatus          bool     // older clients get the change of presence_enabled as a status
+	AsStatus          bool     // in older facts: the change of presence_enabled is also an event user_status
 }
 
 func (f *UserSettingChanged) apply(r *Realm) {

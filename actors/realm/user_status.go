@@ -40,6 +40,9 @@ type SetStatus struct {
 	User  UserID // 0: the caller; only administrators may set others
 	Text  *string
 	Emoji *Reaction // name, code and type; an empty name clears it
+	// Away is the change of presence_enabled that was made before, for the event only: older clients know it as a part
+	// of the status.
+	Away *bool
 }
 
 func (c SetStatus) Decide(t *Turn) (Done, error) {
@@ -58,10 +61,10 @@ func (c SetStatus) Decide(t *Turn) (Done, error) {
 			return Done{}, errNoUser()
 		}
 	}
-	if c.Text == nil && c.Emoji == nil {
+	if c.Text == nil && c.Emoji == nil && c.Away == nil {
 		return Done{}, BadRequest("Client did not pass any new values.")
 	}
-	f := &StatusChanged{User: user}
+	f := &StatusChanged{User: user, Away: c.Away}
 	if c.Text != nil {
 		text := strings.TrimSpace(*c.Text)
 		if runeCount(text) > maxStatusText {

@@ -62,8 +62,13 @@ func newImportArchiveCommand(format string) *cobra.Command {
 		}
 		for _, r := range reports {
 			fmt.Fprintf(c.OutOrStdout(),
-				"%q: %d users, %d channels, %d messages (%d direct), %d reactions, %d attachments\n", r.Organization,
-				r.Users, r.Channels, r.Messages, r.DirectMessages, r.Reactions, r.Attachments)
+				"%q: %d users, %d channels, %d active subscriptions, %d messages (%d direct), %d reactions, "+
+					"%d attachments\n",
+				r.Organization, r.Users, r.Channels, r.Subscribed, r.Messages, r.DirectMessages, r.Reactions,
+				r.Attachments)
+			for _, rule := range r.Retention {
+				fmt.Fprintln(c.OutOrStdout(), "  "+retentionText(rule))
+			}
 			for _, d := range r.Dropped {
 				fmt.Fprintf(c.OutOrStdout(), "  left out: %d %s: %s%s\n", d.Count, d.Kind, d.Reason, placesText(d))
 			}
@@ -71,6 +76,16 @@ func newImportArchiveCommand(format string) *cobra.Command {
 		return nil
 	}
 	return c
+}
+
+// retentionText describes a rule that deletes messages.
+func retentionText(r migration.Retention) string {
+	place := "direct messages"
+	if r.Channel != "" {
+		place = fmt.Sprintf("messages of channel %q", r.Channel)
+	}
+	return fmt.Sprintf("retention: %s are deleted after %d days; %d of %d are older and are deleted at the first start",
+		place, r.Days, r.Due, r.Messages)
 }
 
 // minImportMemory is the smallest memory limit of an import in MiB.

@@ -90,7 +90,7 @@ func (s *Server) writeStream(ctx *fasthttp.RequestCtx, b *wire.AnswerStream) {
 	setCommonHeaders(ctx)
 	ctx.SetContentType("application/json")
 	body := &streamedBody{server: s, ctx: ctx, stream: b}
-	if !ctx.Request.Header.HasAcceptEncoding("gzip") {
+	if !acceptsGzip(ctx) {
 		ctx.SetBodyStream(body, -1)
 		return
 	}

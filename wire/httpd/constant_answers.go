@@ -1,6 +1,9 @@
 package httpd
 
 import (
+	"fmt"
+	"hash/fnv"
+
 	"github.com/valyala/fasthttp"
 
 	"parley/wire"
@@ -10,26 +13,47 @@ import (
 // anyone can ask for it without a login.
 type constantAnswer struct {
 	plain, compressed []byte // compressed is nil for content that is compressed already
+	version           string // a hash of the content
 }
 
 func newConstantAnswer(body []byte) constantAnswer {
-	return constantAnswer{body, fasthttp.AppendGzipBytesLevel(nil, body, fasthttp.CompressBestCompression)}
+	a := incompressibleAnswer(body)
+	a.compressed = fasthttp.AppendGzipBytesLevel(nil, body, fasthttp.CompressBestCompression)
+	return a
 }
 
-// writeConstant answers with a constant document. The request counts against the rate limit of the client's network.
-func (s *Server) writeConstant(ctx *fasthttp.RequestCtx, a constantAnswer) {
+// incompressibleAnswer is newConstantAnswer for content that is compressed already.
+func incompressibleAnswer(body []byte) constantAnswer {
+	hash := fnv.New64a()
+	hash.Write(body)
+	return constantAnswer{plain: body, version: fmt.Sprintf("%x", hash.Sum64())}
+}
+
+// writeConstant answers with a constant document, or with 304 to a client that has it. The request counts against the
+// rate limit of the client's network: writeConstant reports false if it has refused the request.
+func (s *Server) writeConstant(ctx *fasthttp.RequestCtx, a constantAnswer) bool {
 	if err := limitRequest(ctx, s.visitors, s.remote(ctx)); err != nil {
 		s.writeRefusal(ctx, err)
-		return
+		return false
 	}
 	setCommonHeaders(ctx)
 	ctx.SetContentType("application/json")
-	if a.compressed != nil && ctx.Request.Header.HasAcceptEncoding("gzip") {
-		ctx.Response.Header.Set("Content-Encoding", "gzip")
-		ctx.Response.SetBodyRaw(a.compressed)
-		return
+	body, tag := a.plain, `"`+a.version+`"`
+	gzip := a.compressed != nil && acceptsGzip(ctx)
+	if gzip {
+		body, tag = a.compressed, `"`+a.version+`-gzip"`
 	}
-	ctx.Response.SetBodyRaw(a.plain)
+	ctx.Response.Header.Set("ETag", tag)
+	if notModified(ctx, tag) {
+		ctx.SetStatusCode(fasthttp.StatusNotModified)
+		ctx.Response.SkipBody = true
+		return true
+	}
+	if gzip {
+		ctx.Response.Header.Set("Content-Encoding", "gzip")
+	}
+	ctx.Response.SetBodyRaw(body)
+	return true
 }
 
 // writeRefusal answers a request outside of the endpoints with an error of the protocol.

@@ -37,6 +37,9 @@ func (f *fastPath) handleCommand(q *park.FastRequest) bool {
 	if len(kind) > 0 && !bytes.HasPrefix(kind, []byte("application/x-www-form-urlencoded")) {
 		return false
 	}
+	if decode, err := formDecoder(kind); decode != nil || err != nil {
+		return false
+	}
 	c, ok := f.call(q, form.Body, q.Body)
 	if !ok || f.server.hasOtherOwner(&c) {
 		return false

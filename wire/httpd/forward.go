@@ -324,7 +324,7 @@ func (s *Server) answerFromOwner(ctx *fasthttp.RequestCtx, c *wire.Call, repeat 
 		}
 		return err
 	}
-	limits, skipBody := rateLimitHeaders(ctx), ctx.Response.SkipBody
+	limits, skipBody := rateLimitHeaders(ctx), ctx.IsHead()
 	a, err := s.sendToOwner(s.forwardedRequest(ctx, c), repeat)
 	if err == nil {
 		ctx.Response.SkipBody = false
@@ -366,7 +366,7 @@ func (s *Server) forwardedRequest(ctx *fasthttp.RequestCtx, c *wire.Call) Forwar
 	}
 	return ForwardedRequest{ID: s.options.Cluster.NewRequest(), Realm: c.Realm, User: c.Caller.User,
 		Remote: s.remote(ctx), HTTP: append(bytes.Clone(head.Header()), body...),
-		poll: head.IsGet() && bytes.HasSuffix(ctx.Path(), []byte("/events"))}
+		poll: isPoll(ctx)}
 }
 
 // sendToOwner sends a request until the owner has answered. Without repeat it stops when the request may have been

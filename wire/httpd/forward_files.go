@@ -62,7 +62,7 @@ func newOwnerClient(dial func() (net.Conn, error)) *fasthttp.HostClient {
 
 // streamToOwner lets the owner answer a request, and streams both bodies.
 func (s *Server) streamToOwner(ctx *fasthttp.RequestCtx, id realm.ID) error {
-	limits, skipBody := rateLimitHeaders(ctx), ctx.Response.SkipBody
+	limits, skipBody := rateLimitHeaders(ctx), ctx.IsHead()
 	request := fasthttp.AcquireRequest()
 	defer fasthttp.ReleaseRequest(request)
 	ctx.Request.Header.CopyTo(&request.Header)

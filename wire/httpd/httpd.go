@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net"
 	"slices"
-	"sort"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -98,8 +97,6 @@ type route struct {
 	endpoints   []*wire.Endpoint
 	pathNames   [][]string // names of each endpoint's path parameters
 	headerNames [][]string // request headers that each endpoint reads
-	allow       string
-	methods     []string
 	resumable   bool
 	head        bool   // HEAD is an endpoint of its own
 	web         bool   // below /json, for browser sessions
@@ -146,7 +143,7 @@ func New(o Options) *Server {
 			prefix = webPrefix
 		}
 		for _, r := range routes(o.Tools.Dev, forSessions) {
-			s.router.ANY(prefix+r.shape, func(ctx *fasthttp.RequestCtx) {
+			serve := func(ctx *fasthttp.RequestCtx) {
 				s.serveRoute(ctx, r)
 				if r.resumable {
 					setHeaders(ctx, wire.TusHeaders)
@@ -154,13 +151,21 @@ func New(o Options) *Server {
 				if r.corsMethods != "" {
 					ctx.Response.Header.Set(allowMethodsHeader, r.corsMethods)
 				}
-			})
+			}
+			s.router.ANY(prefix+r.shape, serve)
+			if r.shape == compatibilityPath && !forSessions {
+				s.router.ANY(compatibilityPath, serve)
+			}
 		}
 	}
 	s.router.ANY(healthPath, s.serveHealth)
 	// The OpenAPI description is the same for every organization.
-	s.router.GET("/api/openapi.json", func(ctx *fasthttp.RequestCtx) { s.writeConstant(ctx, description()) })
-	s.router.ANY(wire.EmojiTablePath, s.serveEmojiNames)
+	s.router.ANY("/api/openapi.json", s.readOnly(func(ctx *fasthttp.RequestCtx) {
+		if s.writeConstant(ctx, description()) {
+			ctx.Response.Header.Set("Cache-Control", "no-cache")
+		}
+	}))
+	s.router.ANY(wire.EmojiTablePath, s.readOnly(s.serveEmojiNames))
 	s.addFileRoutes()
 	s.addPageRoutes()
 	s.addWebAppRoutes()
@@ -169,6 +174,10 @@ func New(o Options) *Server {
 	}
 	cfg := o.Park
 	cfg.Handler, cfg.StreamsBody = s.Handle, streamsBody
+	if limit := o.Park.BodyLimit; limit != nil {
+		cfg.BodyLimit = func(method, target []byte) int { return limit(method, []byte(requestPath(string(target)))) }
+		s.options.Park.BodyLimit = cfg.BodyLimit
+	}
 	cfg.NewFastPath, cfg.FastPathTargets = func() park.FastPath { return &fastPath{server: s} }, fastPathTargets
 	cfg.Log = s.options.Log
 	cfg.AnswerHeader = []byte(strings.Join(commonHeaderLines(corsMethods), "\r\n") + "\r\n")
@@ -189,7 +198,16 @@ func New(o Options) *Server {
 // with a full disk, without its files or with damaged texts is degraded. The status stays 200: reads and polls succeed,
 // so load balancers must continue to send them. A node that cannot follow its cluster answers 503: it refuses all
 // requests, which other nodes may serve.
+//
+// Programs that balance load also ask with OPTIONS, and decide by the status. So OPTIONS gets the status of GET.
 func (s *Server) serveHealth(ctx *fasthttp.RequestCtx) {
+	switch {
+	case ctx.IsOptions():
+		ctx.Response.Header.Set("Allow", strings.Join(fileMethods, ", "))
+	case !ctx.IsGet() && !ctx.IsHead():
+		s.writeMethodNotAllowed(ctx, fileMethods)
+		return
+	}
 	ctx.Response.SkipBody = ctx.IsHead()
 	if s.options.ClusterState != nil {
 		if why := s.options.ClusterState(); why != "" {
@@ -230,6 +248,9 @@ func (s *Server) diskDetail() string {
 }
 
 const healthPath = "/health"
+
+// compatibilityPath is the path of the endpoint that old clients ask without a prefix, too (protocol).
+const compatibilityPath = "/compatibility"
 
 // The prefixes of the protocol's paths. Below webPrefix, browser sessions are accepted.
 const (
@@ -273,16 +294,8 @@ func routes(dev, web bool) (all []*route) {
 			append(r.headerNames, headersOf(&e))
 		r.resumable = r.resumable || e.Resumable()
 		r.head = r.head || e.Method == "HEAD"
-		if !slices.Contains(r.methods, e.Method) {
-			r.methods = append(r.methods, e.Method)
-			if e.Method == "GET" && !e.Resumable() {
-				r.methods = append(r.methods, "HEAD")
-			}
-		}
 	}
 	for _, r := range all {
-		sort.Strings(r.methods)
-		r.allow = strings.Join(r.methods, ", ")
 		if r.shape == "/events" {
 			r.corsMethods = eventMethods
 		}
@@ -438,14 +451,14 @@ const (
 
 // Handle routes one request. Doubled slashes and a slash at the end of the path do not matter.
 func (s *Server) Handle(ctx *fasthttp.RequestCtx) {
-	path := string(ctx.Request.URI().PathOriginal())
-	for strings.Contains(path, "//") {
-		path = strings.ReplaceAll(path, "//", "/")
-	}
-	if len(path) > 1 {
-		path = strings.TrimSuffix(path, "/")
-	}
+	path := requestPath(string(ctx.Request.URI().PathOriginal()))
 	h, _ := s.router.Lookup(string(ctx.Method()), path, ctx)
+	switch {
+	case string(ctx.Request.Header.RequestURI()) == "*":
+		h = serveAnyPath
+	case h == nil: // the router does not look for methods that it does not know, such as PROPFIND
+		h, _ = s.router.Lookup(router.MethodWild, path, ctx)
+	}
 	if s.options.ForwardAll && path != healthPath {
 		s.pause.enter()
 		if isPoll(ctx) { // it may wait at the owner for long
@@ -461,9 +474,19 @@ func (s *Server) Handle(ctx *fasthttp.RequestCtx) {
 		h(ctx)
 	}
 	forbidOtherOrigins(ctx, path)
+	if choosesEncoding(ctx) || strings.HasPrefix(path, webapp.StaticPath) {
+		addVary(ctx, fasthttp.HeaderAcceptEncoding)
+	}
 	if s.hsts {
 		ctx.Response.Header.Set(hstsHeader, hstsValue)
 	}
+}
+
+// serveAnyPath answers OPTIONS for the whole server, with every method that some path has (RFC 9110, 9.3.7).
+func serveAnyPath(ctx *fasthttp.RequestCtx) {
+	ctx.Response.Header.Set("Allow", "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT")
+	setCommonHeaders(ctx)
+	ctx.SetStatusCode(fasthttp.StatusNoContent)
 }
 
 func (s *Server) writeError(ctx *fasthttp.RequestCtx, status int, msg string) {
@@ -477,7 +500,7 @@ func (s *Server) writeJSON(ctx *fasthttp.RequestCtx, status int, body []byte) {
 	setCommonHeaders(ctx)
 	ctx.SetStatusCode(status)
 	ctx.SetContentType("application/json")
-	if len(body) >= minCompressBytes && ctx.Request.Header.HasAcceptEncoding("gzip") {
+	if len(body) >= minCompressBytes && acceptsGzip(ctx) {
 		ctx.Response.Header.Set("Content-Encoding", "gzip")
 		ctx.Response.SetBodyRaw(fasthttp.AppendGzipBytesLevel(nil, body, fasthttp.CompressBestSpeed))
 		return
@@ -491,7 +514,7 @@ func (s *Server) writeParts(ctx *fasthttp.RequestCtx, p wire.Fragments) {
 	ctx.SetContentType("application/json")
 	s.reserveParts(ctx, p)
 	body := partsBodies.Get().(*partsBody)
-	if p.Len() >= minCompressBytes && ctx.Request.Header.HasAcceptEncoding("gzip") {
+	if p.Len() >= minCompressBytes && acceptsGzip(ctx) {
 		ctx.Response.Header.Set("Content-Encoding", "gzip")
 		body.parts = sharedPieces.gzipped(p, body.parts)
 	} else {

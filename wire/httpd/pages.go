@@ -73,7 +73,7 @@ func (s *Server) addPageRoutes() {
 	s.addPageFile(web.IconPath, "image/svg+xml", newConstantAnswer(web.Icon()))
 	s.addPageFile(web.ServerScriptPath, "text/javascript; charset=utf-8", newConstantAnswer(web.ServerScript()))
 	for _, f := range web.ClientFiles() {
-		answer := constantAnswer{plain: f.Content}
+		answer := incompressibleAnswer(f.Content)
 		if !f.Compressed {
 			answer = newConstantAnswer(f.Content)
 		}
@@ -93,8 +93,7 @@ func (s *Server) addPageRoutes() {
 // addPageFile adds the route of a file whose path changes with its content, so that browsers can cache it for ever.
 func (s *Server) addPageFile(path, contentType string, answer constantAnswer) {
 	s.router.ANY(path, s.readOnly(func(ctx *fasthttp.RequestCtx) {
-		s.writeConstant(ctx, answer)
-		if ctx.Response.StatusCode() != fasthttp.StatusOK {
+		if !s.writeConstant(ctx, answer) {
 			return
 		}
 		ctx.SetContentType(contentType)
@@ -103,8 +102,26 @@ func (s *Server) addPageFile(path, contentType string, answer constantAnswer) {
 	}))
 }
 
+// methods returns the methods of a page, sorted.
+func (r *pageRoute) methods() []string {
+	if r.posts {
+		return []string{"GET", "HEAD", "OPTIONS", "POST"}
+	}
+	return fileMethods
+}
+
 // servePage handles a request for a page. The order of the checks: method, organization, session, token of the form.
 func (s *Server) servePage(ctx *fasthttp.RequestCtx, r *pageRoute) {
+	switch allowed := slices.Contains(r.methods(), string(ctx.Method())); {
+	case ctx.IsOptions():
+		ctx.Response.Header.Set("Allow", strings.Join(r.methods(), ", "))
+		setCommonHeaders(ctx)
+		ctx.SetStatusCode(fasthttp.StatusNoContent)
+		return
+	case !allowed && !fromBrowser(ctx):
+		s.writeMethodNotAllowed(ctx, r.methods())
+		return
+	}
 	p := s.pageRequest(ctx)
 	defer func() {
 		if x := recover(); x != nil {
@@ -184,8 +201,8 @@ func officialPage(path string) string {
 // openPage makes the checks that all pages share. It returns the page to show if one fails.
 func (s *Server) openPage(p *pageRequest, r *pageRoute) (web.View, error) {
 	ctx, c := p.ctx, p.call
-	if !ctx.IsGet() && !ctx.IsHead() && !(r.posts && ctx.IsPost()) {
-		ctx.Response.Header.Set("Allow", "GET, HEAD, POST")
+	if !slices.Contains(r.methods(), string(ctx.Method())) {
+		ctx.Response.Header.Set("Allow", strings.Join(r.methods(), ", "))
 		return web.Failure("Not allowed", "This page cannot be used in this way."), errPageMethod
 	}
 	if err := s.limitCall(ctx, c); err != nil {

@@ -25,8 +25,7 @@ func (s *Server) addInstallRoutes() {
 		s.router.ANY(manifestRoute.path, func(ctx *fasthttp.RequestCtx) { s.servePage(ctx, &manifestRoute) })
 	}
 	s.router.ANY(web.WorkerPath, s.readOnly(func(ctx *fasthttp.RequestCtx) {
-		s.writeConstant(ctx, worker)
-		if ctx.Response.StatusCode() != fasthttp.StatusOK {
+		if !s.writeConstant(ctx, worker) {
 			return
 		}
 		ctx.SetContentType("text/javascript; charset=utf-8")

@@ -127,9 +127,8 @@ func (s *Server) writeWebApp(ctx *fasthttp.RequestCtx, body []byte, page *webapp
 	h.Set("Content-Language", page.Language)
 	ctx.SetContentType("text/html; charset=utf-8")
 	ctx.Response.SkipBody = ctx.IsHead()
-	if !ctx.IsHead() && ctx.Request.Header.HasAcceptEncoding("gzip") {
+	if acceptsGzip(ctx) && !ctx.IsHead() {
 		h.Set("Content-Encoding", "gzip")
-		h.Set("Vary", "Accept-Encoding, Accept-Language, Cookie")
 		body = fasthttp.AppendGzipBytesLevel(nil, body, fasthttp.CompressBestSpeed)
 	}
 	ctx.Response.SetBodyRaw(body)
@@ -182,7 +181,7 @@ func (s *Server) serveWebAppFile(ctx *fasthttp.RequestCtx, name string) bool {
 	if s.options.WebApp == nil {
 		return false
 	}
-	f, err := s.options.WebApp.Open(name, ctx.Request.Header.HasAcceptEncoding("gzip"))
+	f, err := s.options.WebApp.Open(name, acceptsGzip(ctx))
 	if err != nil {
 		return false
 	}
@@ -197,9 +196,6 @@ func (s *Server) serveWebAppFile(ctx *fasthttp.RequestCtx, name string) bool {
 		h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; sandbox")
 	}
 	version := strconv.FormatInt(f.Info.Size(), 16) + "-" + strconv.FormatInt(f.Info.ModTime().UnixNano(), 16)
-	if f.Alternatives {
-		h.Set("Vary", "Accept-Encoding")
-	}
 	if f.Compressed {
 		h.Set("Content-Encoding", "gzip")
 		version += "-gzip"

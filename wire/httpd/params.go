@@ -2,9 +2,13 @@ package httpd
 
 import (
 	"bytes"
+	"mime"
 	"net/url"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/valyala/fasthttp"
+	"golang.org/x/text/encoding/charmap"
 
 	"parley/actors/realm"
 	"parley/wire"
@@ -67,11 +71,48 @@ func readParams(ctx *fasthttp.RequestCtx, v *form.Values) error {
 		if tooManyParams(ctx.PostBody()) {
 			return errTooManyParams
 		}
+		decode, err := formDecoder(kind)
+		if err != nil {
+			return err
+		}
 		var args fasthttp.Args
 		args.ParseBytes(ctx.PostBody())
-		addArgs(v, form.Body, &args)
+		if decode == nil {
+			addArgs(v, form.Body, &args)
+			return nil
+		}
+		for name, value := range args.All() {
+			v.Add(form.Body, decode(name), decode(value))
+		}
 	}
 	return nil
+}
+
+var errFormCharset = realm.Refuse(realm.Invalid, "BAD_REQUEST",
+	"HTTP requests with the 'application/x-www-form-urlencoded' content type must be UTF-8 encoded.")
+
+// formDecoder returns a function that decodes the text of a form by the charset of its content type; nil for UTF-8.
+// Some libraries name Latin-1 for every form, also for one in UTF-8. So text that is valid UTF-8 remains as it is.
+func formDecoder(contentType []byte) (func([]byte) string, error) {
+	_, given, found := bytes.Cut(contentType, []byte(";"))
+	if !found || bytes.EqualFold(bytes.TrimSpace(given), []byte("charset=utf-8")) { // nearly all forms
+		return nil, nil
+	}
+	// parameters that cannot be read name no charset
+	_, params, _ := mime.ParseMediaType(string(contentType))
+	switch strings.ToLower(params["charset"]) {
+	case "", "utf-8", "utf8", "us-ascii", "ascii":
+		return nil, nil
+	case "iso-8859-1", "latin1", "windows-1252", "cp1252":
+		return func(b []byte) string {
+			if utf8.Valid(b) {
+				return string(b)
+			}
+			text, _ := charmap.Windows1252.NewDecoder().Bytes(b) // it has a character for every byte
+			return string(text)
+		}, nil
+	}
+	return nil, errFormCharset
 }
 
 // addArgs adds url-encoded parameters to v. The ordinary path and the fast path both use it.

@@ -1,6 +1,7 @@
 package httpd
 
 import (
+	"bytes"
 	"context"
 	"sync"
 
@@ -98,8 +99,7 @@ func (s *Server) Pause(ctx context.Context) (resume func()) {
 
 // isPoll reports whether a request is a poll of an event queue.
 func isPoll(ctx *fasthttp.RequestCtx) bool {
-	path := ctx.Path()
-	return ctx.IsGet() && len(path) >= len(eventsPath) && string(path[len(path)-len(eventsPath):]) == eventsPath
+	return ctx.IsGet() && bytes.HasSuffix(bytes.TrimRight(ctx.Path(), "/"), []byte(eventsPath))
 }
 
 // eventsPath ends the path of polls.

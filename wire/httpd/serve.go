@@ -3,6 +3,7 @@ package httpd
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -16,7 +17,12 @@ import (
 // endpoint, authentication, rate limit, body.
 func (s *Server) serveRoute(ctx *fasthttp.RequestCtx, r *route) {
 	if ctx.IsOptions() {
-		ctx.Response.Header.Set("Allow", r.allow)
+		allowed := r.allowed(ctx)
+		if len(allowed) == 0 {
+			s.writeNotFound(ctx)
+			return
+		}
+		ctx.Response.Header.Set("Allow", strings.Join(allowed, ", "))
 		if !r.resumable {
 			setCommonHeaders(ctx)
 			ctx.SetStatusCode(204)
@@ -84,22 +90,21 @@ func (r *route) method(ctx *fasthttp.RequestCtx, params *form.Values) string {
 	if m := ctx.Request.Header.Peek("X-HTTP-Method-Override"); r.resumable && method == "POST" && len(m) > 0 {
 		method = string(m)
 	}
-	if method == "HEAD" {
-		ctx.Response.SkipBody = true
-		if !r.head {
-			return "GET"
-		}
+	ctx.Response.SkipBody = ctx.IsHead() // a client that has sent POST reads a body, whatever the field says
+	if method == "HEAD" && !r.head {
+		return "GET"
 	}
 	return method
 }
 
 // writeNoEndpoint answers 404 if no endpoint of the route fits the path, else 405.
 func (s *Server) writeNoEndpoint(ctx *fasthttp.RequestCtx, r *route) {
-	if !r.fitsAny(ctx) {
+	allowed := r.allowed(ctx)
+	if len(allowed) == 0 {
 		s.writeNotFound(ctx)
 		return
 	}
-	s.writeMethodNotAllowed(ctx, r.methods)
+	s.writeMethodNotAllowed(ctx, allowed)
 }
 
 // writeMethodNotAllowed answers 405 with the methods of the path.
@@ -260,13 +265,19 @@ func (r *route) pick(ctx *fasthttp.RequestCtx, method string, params *form.Value
 	return nil
 }
 
-func (r *route) fitsAny(ctx *fasthttp.RequestCtx) bool {
-	for i := range r.endpoints {
-		if r.fits(ctx, i) {
-			return true
+// allowed returns the methods of the endpoints that fit the path of a request, sorted; none if the path does not exist.
+func (r *route) allowed(ctx *fasthttp.RequestCtx) (methods []string) {
+	for i, e := range r.endpoints {
+		if !r.fits(ctx, i) {
+			continue
+		}
+		methods = append(methods, e.Method)
+		if e.Method == "GET" && !e.Resumable() {
+			methods = append(methods, "HEAD")
 		}
 	}
-	return false
+	slices.Sort(methods)
+	return slices.Compact(methods)
 }
 
 func (r *route) fits(ctx *fasthttp.RequestCtx, i int) bool {

@@ -18,11 +18,11 @@ import (
 // takes about 150 kB, however large the body is: buffers of fasthttp (28 kB) and of the multipart reader (4 kB), the
 // copy to disk (64 kB) and its stack.
 func streamsBody(method, target []byte) bool {
-	path, _, _ := bytes.Cut(target, []byte("?"))
-	for _, prefix := range []string{"/api/v1", "/json"} {
-		if rest, ok := strings.CutPrefix(string(path), prefix); ok {
+	path := requestPath(string(target))
+	for _, prefix := range []string{apiPrefix, webPrefix} {
+		if rest, ok := strings.CutPrefix(path, prefix); ok {
 			post := string(method) == "POST"
-			return post && strings.TrimSuffix(rest, "/") == "/user_uploads" || post && rest == "/tus" ||
+			return post && rest == "/user_uploads" || post && rest == "/tus" ||
 				(post || string(method) == "PATCH") && strings.HasPrefix(rest, "/tus/")
 		}
 	}

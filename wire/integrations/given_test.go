@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -212,5 +213,40 @@ func TestGivenCases(t *testing.T) {
 	t.Logf("%d of %d cases are exactly equal", equal, total)
 	if equal*100 < total*95 {
 		t.Errorf("%d of %d cases are exactly equal; at least 95 of 100 must be", equal, total)
+	}
+}
+
+// TestByteOrderMark begins the body of each recorded request with a byte order mark, as programs on Windows do. The
+// message is the same, also where a template shows the fields of a map in the order of the payload.
+func TestByteOrderMark(t *testing.T) {
+	given := givenCases(t)
+	if len(given) == 0 {
+		t.Skip("there are no recorded requests beside the project")
+	}
+	set, err := Included()
+	if err != nil {
+		t.Fatal(err)
+	}
+	marked := 0
+	for name, cases := range given {
+		s := set.Find(name)
+		for _, c := range cases {
+			r := c.request(t)
+			if !bytes.HasPrefix(bytes.TrimSpace(r.Body), []byte("{")) {
+				continue
+			}
+			plain, err := s.Handle(r, c.filter(t))
+			if err != nil {
+				continue
+			}
+			marked++
+			r.Body = append([]byte("\uFEFF"), r.Body...)
+			if got, err := s.Handle(r, c.filter(t)); err != nil || !reflect.DeepEqual(got.Messages, plain.Messages) {
+				t.Errorf("%s: %v\n%v\nwithout the mark\n%v", name, err, got.Messages, plain.Messages)
+			}
+		}
+	}
+	if marked < 100 {
+		t.Errorf("only %d requests", marked)
 	}
 }

@@ -20,7 +20,7 @@ func (e *execution) entries(v any) ([]any, error) {
 	}
 	if e.orders == nil {
 		e.orders = orders{}
-		d := json.NewDecoder(bytes.NewReader(e.request.Body))
+		d := json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(e.request.Body, byteOrderMark)))
 		d.UseNumber()
 		e.orders.read(d, e.root)
 		if err := e.spend(1 + len(e.request.Body)/16); err != nil {

@@ -29,7 +29,37 @@ const maxLinkParens = 7
 const longWord = 200
 
 // afterLink are the characters between a bare link and the next space that do not belong to the link.
-const afterLink = `!:;?),.'">`
+const afterLink = `!:;?),.'">”’»›…`
+
+// cjkPunctuation is the punctuation of Chinese, Japanese and Korean, in all its widths. These scripts have no space
+// between a link and the text around it, so a bare link ends before it and can begin after it. Characters that also
+// occur inside names, such as the middle dot and the wave dash, are not in it.
+var cjkPunctuation = &unicode.RangeTable{R16: []unicode.Range16{
+	{Lo: 0x3001, Hi: 0x3003, Stride: 1}, // 、。〃
+	{Lo: 0x3008, Hi: 0x3011, Stride: 1}, // 〈〉《》「」『』【】
+	{Lo: 0x3014, Hi: 0x301b, Stride: 1}, // 〔〕〖〗〘〙〚〛
+	{Lo: 0x301d, Hi: 0x301f, Stride: 1}, // 〝〞〟
+	{Lo: 0xfe10, Hi: 0xfe18, Stride: 1}, // the same for vertical text
+	{Lo: 0xfe35, Hi: 0xfe44, Stride: 1}, // brackets for vertical text
+	{Lo: 0xfe47, Hi: 0xfe48, Stride: 1}, // as above
+	{Lo: 0xfe50, Hi: 0xfe52, Stride: 1}, // ﹐﹑﹒
+	{Lo: 0xfe54, Hi: 0xfe57, Stride: 1}, // ﹔﹕﹖﹗
+	{Lo: 0xfe59, Hi: 0xfe5e, Stride: 1}, // ﹙﹚﹛﹜﹝﹞
+	{Lo: 0xff01, Hi: 0xff02, Stride: 1}, // ！＂
+	{Lo: 0xff07, Hi: 0xff09, Stride: 1}, // ＇（）
+	{Lo: 0xff0c, Hi: 0xff0e, Stride: 2}, // ，．
+	{Lo: 0xff1a, Hi: 0xff1b, Stride: 1}, // ：；
+	{Lo: 0xff1c, Hi: 0xff1e, Stride: 2}, // ＜＞
+	{Lo: 0xff1f, Hi: 0xff1f, Stride: 1}, // ？
+	{Lo: 0xff3b, Hi: 0xff3d, Stride: 2}, // ［］
+	{Lo: 0xff5b, Hi: 0xff5d, Stride: 2}, // ｛｝
+	{Lo: 0xff5f, Hi: 0xff64, Stride: 1}, // ｟｠｡｢｣､
+}}
+
+// endsWord reports whether a bare link ends before c.
+func endsWord(c rune) bool {
+	return unicode.IsSpace(c) || c > unicode.MaxLatin1 && unicode.Is(cjkPunctuation, c)
+}
 
 // bareLinks replaces addresses in the text by links.
 func (r *renderer) bareLinks(text string) string {
@@ -86,7 +116,7 @@ func mayLink(text string) bool {
 // linkScanner finds bare links. It keeps its findings about the current word for later starts in the same word.
 type linkScanner struct {
 	text string
-	// About the word (the text between two spaces) around the last start:
+	// About the word (the text between two characters that end a word) around the last start:
 	wordEnd int
 	tail    int                 // from here to wordEnd there are only characters of afterLink
 	parens  []int               // in a long word: the positions of its parentheses and double quotes, and its end
@@ -97,7 +127,7 @@ type linkScanner struct {
 func (s *linkScanner) next(i int) (start, end int) {
 	text := s.text
 	for i < len(text) {
-		if opensLink(text, i) {
+		if opensLink(text, i) || opensAfterCJK(text, i) {
 			if end := s.link(i); end > 0 {
 				return i, end
 			}
@@ -106,12 +136,18 @@ func (s *linkScanner) next(i int) (start, end int) {
 		for i++; i < len(text); i++ {
 			if c := text[i-1]; c < '=' && (c <= ' ' || c == '\'' || c == '"' || c == '(' || c == ',' || c == ':' ||
 				c == '<') ||
-				c >= 0x80 && opensLink(text, i) {
+				c >= 0x80 && (opensLink(text, i) || opensAfterCJK(text, i)) {
 				break
 			}
 		}
 	}
 	return -1, -1
+}
+
+// opensAfterCJK reports whether a character of cjkPunctuation is before i.
+func opensAfterCJK(text string, i int) bool {
+	c, _ := utf8.DecodeLastRuneInString(text[:i])
+	return c > unicode.MaxLatin1 && unicode.Is(cjkPunctuation, c)
 }
 
 // link returns the end of the link that starts at i, or 0.
@@ -138,12 +174,13 @@ func (s *linkScanner) link(i int) int {
 	return s.host(i)
 }
 
-// measure finds the end of the word around i, and the start of its trailing afterLink characters.
+// measure finds the end of the word around i, and the start of its trailing afterLink characters. Typographic quotes
+// that close are among these.
 func (s *linkScanner) measure(i int) {
 	if i < s.wordEnd {
 		return
 	}
-	end := strings.IndexFunc(s.text[i:], unicode.IsSpace)
+	end := strings.IndexFunc(s.text[i:], endsWord)
 	if end < 0 {
 		end = len(s.text) - i
 	}
@@ -158,8 +195,12 @@ func (s *linkScanner) measure(i int) {
 		s.parens = append(s.parens, s.wordEnd)
 	}
 	s.tail = s.wordEnd
-	for s.tail > i && strings.IndexByte(afterLink, s.text[s.tail-1]) >= 0 {
-		s.tail--
+	for s.tail > i {
+		c, size := utf8.DecodeLastRuneInString(s.text[i:s.tail])
+		if !strings.ContainsRune(afterLink, c) || c == utf8.RuneError {
+			break
+		}
+		s.tail -= size
 	}
 }
 

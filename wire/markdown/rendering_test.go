@@ -360,7 +360,7 @@ func TestTimes(t *testing.T) {
 		got := mustRender(t, "<time:"+source+">", &Options{Now: now}).HTML
 		expect := `<p><time datetime="` + want + `">` + source + "</time></p>"
 		if want == "" {
-			expect = `<p><span class="timestamp-error">Invalid time format: ` + source + "</span></p>"
+			expect = "<p>&lt;time:" + source + "&gt;</p>"
 		}
 		if got != expect {
 			t.Errorf("%q\n got: %s\nwant: %s", source, got, expect)
@@ -578,4 +578,54 @@ func TestScan(t *testing.T) {
 	if !Scan("Nothing here, at 10 o'clock (really).").Empty() {
 		t.Error("an empty text has references")
 	}
+}
+
+// TestLinksBesideCJK has links in texts without spaces. A bare link ends before the punctuation of these scripts and
+// may begin after it, with a path or without, and so do bare hosts and email addresses.
+func TestLinksBesideCJK(t *testing.T) {
+	link := func(href, text string) string { return `<a href="` + href + `">` + text + `</a>` }
+	const address = "https://example.org/a"
+	a := link(address, address)
+	for _, c := range "、。〃〈〉《》「」『』【】〔〕〖〗〘〙〚〛〝〞〟！＂＇（），．：；＜＞？［］｛｝｟｠｡｢｣､﹐﹑﹒﹔﹕﹖﹗︐︒︵︶﹁﹂" {
+		mark := string(c)
+		check(t, &Options{}, [][2]string{
+			{address + mark, "<p>" + a + mark + "</p>"},
+			{address + mark + "続き", "<p>" + a + mark + "続き</p>"},
+			{"続き" + mark + address + mark + "続き", "<p>続き" + mark + a + mark + "続き</p>"},
+			{address + ")." + mark + "x", "<p>" + a + ")." + mark + "x</p>"},
+			{"https://example.org" + mark + "続き",
+				"<p>" + link("https://example.org", "https://example.org") + mark + "続き</p>"},
+			{"example.org/a" + mark + "続き",
+				"<p>" + link("http://example.org/a", "example.org/a") + mark + "続き</p>"},
+			{"example.org" + mark + "続き", "<p>" + link("http://example.org", "example.org") + mark + "続き</p>"},
+			{"ann@example.org" + mark, "<p>" + link("mailto:ann@example.org", "ann@example.org") + mark + "</p>"},
+		})
+	}
+	check(t, &Options{}, [][2]string{
+		{"「" + address + "」と（" + address + "）。", "<p>「" + a + "」と（" + a + "）。</p>"},
+		{"“" + address + "” x", "<p>“" + address + "” x</p>"}, // as before: no link begins after it
+		{`"` + address + "” x", `<p>"` + a + "” x</p>"},
+		{address + "’ " + address + "»", "<p>" + a + "’ " + a + "»</p>"},
+		{address + "’s", "<p>" + link(address+"’s", address+"’s") + "</p>"},
+		// letters and marks inside names remain
+		{address + "/日本語・あ〜ん/が",
+			"<p>" + link(address+"/日本語・あ〜ん/が", address+"/日本語・あ〜ん/が") + "</p>"},
+	})
+}
+
+// TestNoTime has texts in the form of a time that are none. They remain as they are written: escaped, and without
+// formatting. The text around them is rendered as always.
+func TestNoTime(t *testing.T) {
+	valid := `<time datetime="2031-05-06T00:00:00Z">2031-05-06</time>`
+	check(t, &Options{}, [][2]string{
+		{"<time:nonsense> <time:2021-02-30>", "<p>&lt;time:nonsense&gt; &lt;time:2021-02-30&gt;</p>"},
+		{"**a** <time:x & y> *b*", "<p><strong>a</strong> &lt;time:x &amp; y&gt; <em>b</em></p>"},
+		{"<time:>", "<p>&lt;time:&gt;</p>"},
+		{"<time:<script>alert(1)</script>>", "<p>&lt;time:&lt;script&gt;alert(1)&lt;/script&gt;&gt;</p>"},
+		{"<time:oops <time:2031-05-06>", "<p>&lt;time:oops &lt;time:2031-05-06&gt;</p>"},
+		{"<time:**a** :smile: https://example.org>", "<p>&lt;time:**a** :smile: https://example.org&gt;</p>"},
+		{"<time:oops> <time:2031-05-06>", "<p>&lt;time:oops&gt; " + valid + "</p>"},
+		{"<time:a\nb>", "<p>&lt;time:a\nb&gt;</p>"},
+		{"`<time:oops>`", "<p><code>&lt;time:oops&gt;</code></p>"},
+	})
 }

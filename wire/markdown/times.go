@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// times replaces <time:…>.
+// times replaces <time:…>. What is no time remains plain text (protocol, since level 451).
 func (r *renderer) times(text string) string {
 	e := rewriter{src: text}
 	for i := 0; ; {
@@ -22,11 +22,9 @@ func (r *renderer) times(text string) string {
 		}
 		end += i
 		source := r.unmark(text[i+len("<time:") : end])
-		n := (*node)(nil)
+		n := r.textNode(kindText, "<time:"+source+">")
 		if t, ok := parseTime(source, r.options.Now); ok {
 			n = r.atom(tagTime, source, attr{"datetime", isoTime(t)})
-		} else {
-			n = r.atom(tagSpan, "Invalid time format: "+source, attr{"class", "timestamp-error"})
 		}
 		e.replace(i, end+1, r.placeholder(n))
 		i = end + 1

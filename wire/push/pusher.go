@@ -91,6 +91,7 @@ func (p *Pusher) openFCM() error {
 	if err != nil {
 		return err
 	}
+	text = bytes.TrimPrefix(text, []byte("\uFEFF")) // editors of Windows add a byte order mark
 	var account struct {
 		Project string `json:"project_id"`
 	}

@@ -103,6 +103,7 @@ func TestFCMTestNotification(t *testing.T) {
 		"private_key":  string(pkcs8(t, key)),
 		"token_uri":    s.URL + "/token",
 	})
+	account = append([]byte("\uFEFF"), account...) // as editors of Windows save it
 	p := newPusher(t, Config{FCMAccount: writeFile(t, "account.json", account), FCMServer: s.URL})
 	if err := p.Test(note, realm.PushToken{Kind: realm.PushFCM, Token: "here"}); err != nil {
 		t.Error(err)

@@ -1,6 +1,7 @@
 package webhooks
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/url"
 	"strconv"
@@ -61,6 +62,7 @@ func triggerName(e *realm.ServiceTriggered) string {
 // parseAnswer returns the message, and the widget if any, that a service's answer makes its bot send. An empty text
 // means that the bot sends nothing. ok is false if the answer is not JSON.
 func parseAnswer(e *realm.ServiceTriggered, answer []byte) (text, widget string, ok bool) {
+	answer = bytes.TrimPrefix(answer, []byte("\uFEFF"))               // a byte order mark, as some frameworks send it
 	if s := strings.TrimSpace(string(answer)); s == "" || s == `""` { // older bot servers answer "" to send nothing
 		return "", "", true
 	}

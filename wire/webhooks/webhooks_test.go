@@ -248,7 +248,13 @@ func TestLegacyAnswers(t *testing.T) {
 	if x := s.nextBotMessage(); x != "Robo: other" {
 		t.Errorf("sent %q", x)
 	}
-	for _, nothing := range []string{`""`, "\n", "{}", "null", `{"response_not_required": true, "content": "x"}`} {
+	for _, answer := range []string{`{"content": "hi"}`, `{"response_string": "hi"}`} { // with a byte order mark
+		if text, _, ok := parseAnswer(&realm.ServiceTriggered{}, []byte("\uFEFF"+answer)); text != "hi" || !ok {
+			t.Errorf("%s makes the bot send %q, ok: %v", answer, text, ok)
+		}
+	}
+	for _, nothing := range []string{`""`, "\uFEFF", "\uFEFF\"\"", "\n", "{}", "null",
+		`{"response_not_required": true, "content": "x"}`} {
 		if text, _, ok := parseAnswer(&realm.ServiceTriggered{}, []byte(nothing)); text != "" || !ok {
 			t.Errorf("%q makes the bot send %q, ok: %v", nothing, text, ok)
 		}

@@ -654,6 +654,9 @@ func (x *importer) addSubscriptions() error {
 		}
 		seen[p] = true
 		x.report.Subscriptions++
+		if in.Active {
+			x.report.Subscribed++
+		}
 		x.build.Subscribe(p.user, realm.Subscription{Channel: p.channel, Active: in.Active, Color: color(in.Color),
 			Muted: in.Muted, Pinned: in.Pinned, Desktop: in.Desktop, Audible: in.Audible, Push: in.Push,
 			Email:    in.Email,

@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"parley/actors/realm"
@@ -69,6 +71,7 @@ type importer struct {
 	unflushed  int
 	nextID     realm.MessageID
 	pins       []string
+	retention  map[realm.ChannelID]*Retention // of channels with messages; 0: of direct messages
 	lastShown  time.Time
 	writes     func() // called before each write, by tests
 }
@@ -251,5 +254,8 @@ func (x *importer) finishReport() {
 	r.Users, r.Groups, r.Channels = len(x.users), len(x.groups), len(x.channels)
 	r.Dropped, r.Changed = countList(x.counts.dropped), countList(x.counts.changed)
 	r.Rendering = countList(x.counts.rendering)
+	for _, c := range slices.Sorted(maps.Keys(x.retention)) {
+		r.Retention = append(r.Retention, *x.retention[c])
+	}
 	r.Seconds = x.o.Now().Sub(x.began).Seconds()
 }

@@ -3,7 +3,9 @@ package migration
 import (
 	"errors"
 	"fmt"
+	"html"
 	"path"
+	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -380,7 +382,7 @@ func (x *importer) render(j *job) {
 	v := x.viewOf(j.out.Sender)
 	t := wire.ImportedText{Author: j.out.Sender, Newest: func(c realm.ChannelID, topic string) realm.MessageID {
 		return j.newest[topicKey{c, strings.ToLower(topic)}]
-	}}
+	}, Mentions: x.mentionsOf(&j.in)}
 	render := func(text string) (realm.Body, realm.ContentInfo) {
 		t.Text = text
 		body, content, err := x.renderer.RenderImported(t, v, x.site)
@@ -405,6 +407,32 @@ func (x *importer) render(j *job) {
 	if x.o.DryRun {
 		j.versions = nil
 	}
+}
+
+// mentionSpan is a mention of a user in exported HTML.
+var mentionSpan = regexp.MustCompile(`<span class="user-mention(?: silent)?" data-user-id="([0-9]+)">@?([^<]+)</span>`)
+
+// mentionsOf returns the users whom the exported HTML of a message and of its earlier versions mentions. Their rows can
+// have other names now: a deleted user is called "Deleted user", and others change their names.
+func (x *importer) mentionsOf(in *imports.Message) (list []wire.ImportedMention) {
+	texts := []string{in.HTML}
+	for i := range in.History {
+		texts = append(texts, in.History[i].HTML)
+	}
+	for _, text := range texts {
+		if !strings.Contains(text, `class="user-mention`) {
+			continue
+		}
+		for _, found := range mentionSpan.FindAllStringSubmatch(text, -1) {
+			id, err := strconv.ParseInt(found[1], 10, 64)
+			user, known := x.userIDs[found[1]]
+			m := wire.ImportedMention{User: user, Name: html.UnescapeString(found[2]), ID: id}
+			if err == nil && known && !slices.Contains(list, m) {
+				list = append(list, m)
+			}
+		}
+	}
+	return list
 }
 
 // viewOf returns the view of the author of a text. The server's own bots can see everything.
@@ -499,7 +527,34 @@ func (x *importer) count(j *job) {
 	if j.differs != "" {
 		x.counts.add(x.counts.rendering, j.differs, "the HTML differs from the exported one", "", 1)
 	}
+	x.countRetention(j)
 }
+
+// countRetention counts a message for which a retention rule exists. The rules run as soon as a server has the
+// organization.
+func (x *importer) countRetention(j *job) {
+	days := x.build.View(0).RetentionDays(j.out.Channel)
+	if days < 0 {
+		return
+	}
+	if x.retention == nil {
+		x.retention = map[realm.ChannelID]*Retention{}
+	}
+	rule := x.retention[j.out.Channel]
+	if rule == nil {
+		rule = &Retention{Days: days}
+		if j.out.Channel != 0 {
+			rule.Channel = x.channelName(j.out.Channel)
+		}
+		x.retention[j.out.Channel] = rule
+	}
+	rule.Messages++
+	if j.in.At+days*secondsPerDay <= x.began.Unix() {
+		rule.Due++
+	}
+}
+
+const secondsPerDay = 24 * 3600
 
 func (x *importer) channelName(id realm.ChannelID) string {
 	return x.build.View(0).FindChannel(id).Name

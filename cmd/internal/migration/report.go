@@ -13,7 +13,8 @@ type Report struct {
 	Users          int    `json:"users"`
 	Groups         int    `json:"groups"`
 	Channels       int    `json:"channels"`
-	Subscriptions  int    `json:"subscriptions"`
+	Subscriptions  int    `json:"subscriptions"` // all of them, those that users have left included
+	Subscribed     int    `json:"active_subscriptions"`
 	Messages       int    `json:"messages"` // all of them, direct ones included
 	DirectMessages int    `json:"direct_messages"`
 	Reactions      int    `json:"reactions"`
@@ -25,6 +26,9 @@ type Report struct {
 
 	Dropped []Count `json:"dropped"`
 	Changed []Count `json:"changed"`
+
+	// Retention are the rules that delete messages from the first start of a server with the organization on.
+	Retention []Retention `json:"retention,omitempty"`
 
 	// Rendering counts the messages whose HTML differs from the exported one, by the first different element.
 	Rendering []Count `json:"rendering_differences"`
@@ -39,6 +43,14 @@ type Report struct {
 	DryRun  bool    `json:"dry_run,omitempty"`
 	Seconds float64 `json:"seconds"`
 	Resumed bool    `json:"resumed,omitempty"`
+}
+
+// Retention is the rule by which the messages of a channel, or all direct messages, are deleted after some days.
+type Retention struct {
+	Channel  string `json:"channel"` // its name; "": direct messages
+	Days     int64  `json:"days"`
+	Messages int    `json:"messages"`
+	Due      int    `json:"due"` // messages that are older already: the first start deletes them
 }
 
 // Count is a number of records of one kind that were left out or changed for one reason.

@@ -319,9 +319,14 @@ func (e *zulipExport) addOrganization(o *realm.Organization) {
 
 func (e *zulipExport) addUser(u *realm.User) {
 	dummy := u.ImportedStub || u.Deleted
+	table := "zerver_userprofile"
+	if dummy {
+		table = "zerver_userprofile_mirrordummy"
+	}
 	row := object{"id": u.ID, "delivery_email": u.Email, "email": u.Email, "realm": 1, "recipient": userRecipient(u.ID),
-		"full_name": u.Name, "date_joined": float64(u.Joined), "is_active": u.Active, "is_mirror_dummy": dummy,
-		"is_bot": u.IsBot(), "bot_type": nil, "bot_owner": optionalID(u.BotOwner), "role": int(u.Role),
+		"full_name": u.Name, "date_joined": float64(u.Joined), "is_active": u.Active && !dummy,
+		"is_mirror_dummy": dummy,
+		"is_bot":          u.IsBot(), "bot_type": nil, "bot_owner": optionalID(u.BotOwner), "role": int(u.Role),
 		"timezone": u.Timezone, "avatar_source": avatarSource(u), "avatar_version": u.AvatarVersion, "avatar_hash": nil,
 		"tos_version": "-1", "is_superuser": false, "is_staff": false, "last_login": nil, "long_term_idle": false,
 		"last_active_message_id": nil, "last_reminder": nil, "rate_limits": "", "default_all_public_streams": false,
@@ -332,7 +337,7 @@ func (e *zulipExport) addUser(u *realm.User) {
 		row["bot_type"] = int(u.Bot)
 	}
 	settings(row, realm.UserSettings, u.Settings)
-	e.add("zerver_userprofile", row)
+	e.add(table, row)
 	e.userRows[u.ID] = row
 	e.add("zerver_recipient", object{"id": userRecipient(u.ID), "type": 1, "type_id": u.ID})
 	e.add("zerver_subscription", subscription(u, userRecipient(u.ID)))

@@ -119,7 +119,12 @@ func (e *zulipExport) message(m *realm.ExportedMessage) (object, error) {
 		}
 		row["recipient"] = e.recipient(m.Sender.ID, people, m.Talk)
 	}
-	if edited := max(m.Edited, m.Moved); edited != 0 {
+	// also of moves that clients do not count, such as marking a topic as resolved
+	edited := max(m.Edited, m.Moved)
+	if n := len(m.History); n > 0 {
+		edited = max(edited, m.History[n-1].At)
+	}
+	if edited != 0 {
 		row["last_edit_time"] = float64(edited)
 	}
 	if len(m.History) > 0 {

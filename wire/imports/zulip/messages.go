@@ -329,6 +329,12 @@ func (m *messageReader) putMessage(row *messageRow, marks []imports.Mark) error 
 
 // history reads the edit history, newest edit first.
 func (m *messageReader) history(row *messageRow, out *imports.Message) {
+	defer func() { // the history can be lost, or switched off
+		out.Moved = max(out.Moved, int64(row.LastMoved))
+		if len(out.History) == 0 && row.LastMoved == 0 {
+			out.Edited = max(out.Edited, int64(row.LastEdit))
+		}
+	}()
 	if row.EditHistory == nil || *row.EditHistory == "" {
 		return
 	}

@@ -553,7 +553,7 @@ func (r *reader) putUsers() error {
 		known[u.ID] = true
 		v := &imports.User{Key: key(u.ID), ID: u.ID, Email: cmp.Or(u.DeliveryEmail, u.Email), Name: u.FullName,
 			Role: u.Role, Active: u.IsActive && !u.IsMirrorDummy, Stub: u.IsImportedStub,
-			Deleted:  u.IsDeleted || u.IsMirrorDummy && strings.HasPrefix(u.FullName, "Deleted user "),
+			Deleted:  u.IsDeleted || u.IsMirrorDummy && strings.HasPrefix(u.FullName+" ", "Deleted user "),
 			BotOwner: key(u.BotOwner), Joined: int64(u.DateJoined), Timezone: u.Timezone,
 			Settings: r.settings(u.settings),
 			Gravatar: u.AvatarSource == "G", AvatarVersion: u.AvatarVersion, Profile: profile[u.ID],
