@@ -113,7 +113,6 @@ type EdgeCounters struct {
 // Greeted is the answer of a core to the greeting of an edge.
 type Greeted struct {
 	Settings                          map[string]string
-	Secret                            []byte
 	Generation                        int64
 	Pushes, Bouncer, DevelopmentLogin bool
 
@@ -262,7 +261,7 @@ func (e *Edge) applyGreeting(g *Greeted) {
 func (e *Edge) dialCore(ctx context.Context, address string) (*Greeted, error) {
 	began := e.Clock()
 	hello := greeting{Version: peer.Version, Boot: e.boot, Program: e.Program, Clock: began.UnixMilli(),
-		Level: realm.Level}
+		Level: realm.Level, NoSecret: true}
 	hello.Realms = e.openRealms()
 	link, err := e.id.Open(e.ctx, address, codec.EncodeRow(&hello))
 	if err != nil {
@@ -284,9 +283,9 @@ func (e *Edge) dialCore(ctx context.Context, address string) (*Greeted, error) {
 	}
 	now := e.Clock()
 	middle := began.Add(now.Sub(began) / 2)
-	return &Greeted{Settings: w.Settings, Secret: w.Secret, Generation: w.Generation, Pushes: w.Pushes,
-		Bouncer: w.Bouncer, DevelopmentLogin: w.DevelopmentLogin, link: link, program: w.Program, seqs: w.Seqs,
-		address: address, node: w.Node, cores: w.Cores, ahead: time.UnixMilli(w.Clock).Sub(middle)}, nil
+	return &Greeted{Settings: w.Settings, Generation: w.Generation, Pushes: w.Pushes, Bouncer: w.Bouncer,
+		DevelopmentLogin: w.DevelopmentLogin, link: link, program: w.Program, seqs: w.Seqs, address: address,
+		node: w.Node, cores: w.Cores, ahead: time.UnixMilli(w.Clock).Sub(middle)}, nil
 }
 
 // Now returns the time by the clock of the core.
