@@ -84,8 +84,11 @@ type Edge struct {
 	names     map[string]realm.ID
 	opening   map[realm.ID]*opening
 	open      map[realm.ID]*openReplica
-	newest    seqQuestions
-	absent    map[string]time.Time // subdomains without an organization, and until when this is assumed
+	newest    questions[realm.ID, realm.Seq] // see NewestSeq
+	unknown   questions[string, realm.ID]    // see findRealm
+	asking    atomic.Int64                   // callers of findRealm that wait for an answer
+
+	refusedNames atomic.Int64 // beyond MaxUnknownNames
 
 	newLeader chan struct{} // has room for one: leader has changed
 
