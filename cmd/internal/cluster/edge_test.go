@@ -252,8 +252,8 @@ func TestEdgeFollows(t *testing.T) {
 	}
 }
 
-// An organization is served at an edge as soon as it is created, also if its subdomain was asked for before. Requests for
-// many subdomains without an organization are bounded.
+// An organization is served at an edge as soon as it is created, also if its subdomain was asked for before. Requests
+// for many subdomains without an organization are bounded.
 func TestNewOrganizationAtEdge(t *testing.T) {
 	c := startTestCore(t, "")
 	edge := startTestEdge(c, "b", nil)

@@ -9,8 +9,8 @@ import (
 	"parley/wire/peer"
 )
 
-// questions are the questions of a node to the owner, each about a K with an answer A. At most one about each K is on its
-// way, and one more waits for its end.
+// questions are the questions of a node to the owner, each about a K with an answer A. At most one about each K is on
+// its way, and one more waits for its end.
 type questions[K comparable, A any] struct {
 	mu  sync.Mutex
 	all map[K]*questionRounds[A]

@@ -282,8 +282,9 @@ func TestStolenEdgeForgesNothing(t *testing.T) {
 	}
 }
 
-// An edge refuses a browser's request whose token is not that of its cookie. If an attacker has planted a cookie with the
-// same token, the core refuses the request. Reports of presence, which no core sees, need a token that matches as well.
+// An edge refuses a browser's request whose token is not that of its cookie. If an attacker has planted a cookie with
+// the same token, the core refuses the request. Reports of presence, which no core sees, need a token that matches as
+// well.
 func TestFormsOfOtherSitesAtEdge(t *testing.T) {
 	c := startCoreAndEdge(t)
 	defer c.edge.Close()
@@ -336,7 +337,7 @@ func TestToolsOfEdge(t *testing.T) {
 // minStolenKey is the length below which a text is no key, in bytes.
 const minStolenKey = 8
 
-// edgeMaterial returns the texts that an edge has: its files, whole and by their parts, and the answer of the core to its
+// edgeMaterial returns the texts that an edge has, whole and in parts: its files, and the answer of the core to its
 // greeting. The values say where they are from.
 func edgeMaterial(t *testing.T, data string) map[string]string {
 	t.Helper()
@@ -414,6 +415,9 @@ func collectTexts(v reflect.Value, where string, all map[string]string, seen map
 	}
 }
 
+// keyedTools are the fields of wire.Tools that need a key of the server.
+var keyedTools = []string{"Sign", "VerifySignature", "LinkToken", "JWTKeys"}
+
 // All functions that make or check tokens with a key of the server belong to a kind that TestStolenEdgeForgesNothing
 // forges.
 func TestKindsOfTokens(t *testing.T) {
@@ -444,7 +448,7 @@ func TestKindsOfTokens(t *testing.T) {
 				}
 				ast.Inspect(f, func(n ast.Node) bool {
 					s, ok := n.(*ast.SelectorExpr)
-					keyed := ok && slices.Contains([]string{"Sign", "VerifySignature", "LinkToken", "JWTKeys"}, s.Sel.Name)
+					keyed := ok && slices.Contains(keyedTools, s.Sel.Name)
 					if x, isName := selected(s); keyed && isName && x != "jwt" && f.Name.Name != "csrfToken" &&
 						f.Name.Name != "checkCSRF" { // these only ask whether the node has the secret
 						found[f.Name.Name] = true
