@@ -32,8 +32,8 @@ func (c *alternating) at(node int, method, path string, form url.Values) map[str
 	return a
 }
 
-// A client without cookies that changes between a core and an edge after each write finds what it wrote: messages, their
-// reactions and edits, channels, and its new key.
+// A client without cookies that changes between a core and an edge after each write finds what it wrote: messages,
+// their reactions and edits, channels, and its new key.
 func TestOwnWritesAtCoreAndEdge(t *testing.T) {
 	all := startEdgesOf(t, 1, "--rate-limit", "0")
 	c := &alternating{demoAccount(t, all.core.url(), "ann@example.org"), t,

@@ -26,8 +26,8 @@ const (
 	// DefaultMaxReplicas is the default of EdgeOptions.MaxReplicas.
 	DefaultMaxReplicas = 1000
 	// MaxUnknownNames limits the requests at an edge that wait for the answer whether there is an organization with
-	// their subdomain: each takes a goroutine and its request, about 50 kB. Requests for one subdomain share a question.
-	// An edge does not remember that there is none: the organization may have been created since.
+	// their subdomain: each takes a goroutine and its request, about 50 kB. Requests for one subdomain share a
+	// question. An edge does not remember that there is none: the organization may have been created since.
 	MaxUnknownNames = 1000
 )
 
