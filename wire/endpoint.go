@@ -22,6 +22,9 @@ type Endpoint struct {
 	Open         bool       // needs no credentials
 	Visitors     bool       // logged-out visitors are accepted where the organization allows them
 	Dev          bool       // exists only on development servers
+	// AtOwner is a read that only the owner of the organization can answer, because edges do not have what it needs:
+	// the server's secret, or a service of the cores.
+	AtOwner bool
 
 	APIKeyInQuery    bool // the API key is a parameter, for services that cannot send a login
 	AllowWebhookBots bool // incoming-webhook bots are accepted
@@ -49,6 +52,9 @@ func (e Endpoint) withoutLogin() Endpoint { e.Open = true; return e }
 
 // developmentOnly is withoutLogin for endpoints that exist only on development servers.
 func (e Endpoint) developmentOnly() Endpoint { e.Open, e.Dev = true, true; return e }
+
+// atOwner declares a read that edges forward to the owner; see Endpoint.AtOwner.
+func (e Endpoint) atOwner() Endpoint { e.AtOwner = true; return e }
 
 // allowWebhookBots accepts incoming-webhook bots, which other endpoints refuse.
 func (e Endpoint) allowWebhookBots() Endpoint { e.AllowWebhookBots = true; return e }

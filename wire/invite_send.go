@@ -6,7 +6,7 @@ import (
 )
 
 var inviteEndpoints = []Endpoint{
-	Custom("GET", "/invites", getInvites).Returns("{invites: [Invite]}"),
+	Custom("GET", "/invites", getInvites).Returns("{invites: [Invite]}").atOwner(),
 	Custom("POST", "/invites", inviteByMail),
 	Custom("POST", "/invites/multiuse", makeInviteLink).Returns("{invite_link: str}"),
 	CommandFromForm("DELETE", "/invites/multiuse/{invite_id}", func(f inviteIDForm) realm.RevokeInvite {

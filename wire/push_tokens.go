@@ -18,7 +18,7 @@ var pushEndpoints = []Endpoint{
 		return realm.AddPushToken{Kind: realm.PushFCM, Token: f.Token}, checkToken(realm.PushFCM, f.Token)
 	}, emptyAnswer),
 	CommandFromCall("DELETE", "/users/me/android_gcm_reg_id", removeToken(realm.PushFCM), emptyAnswer),
-	Get("/users/me/web_push", getWebPush).Returns("{application_server_key: str}"),
+	Get("/users/me/web_push", getWebPush).Returns("{application_server_key: str}").atOwner(),
 	CommandFromCall("POST", "/users/me/web_push", addWebPush, emptyAnswer),
 	CommandFromCall("DELETE", "/users/me/web_push", func(_ *Call, f webPushAddressForm) (realm.RemovePushToken, error) {
 		return realm.RemovePushToken{Kind: realm.PushWeb, Token: f.Endpoint}, nil
@@ -34,7 +34,7 @@ var pushEndpoints = []Endpoint{
 	Custom("POST", "/mobile_push/e2ee/test_notification", testEncryptedNotification),
 	Custom("POST", "/remotes/push/e2ee/register", registerRemote).withoutLogin().AlwaysFails(),
 	Custom("GET", "/zulip-services/verify/{access_token}", proveHostname).withoutLogin().
-		Returns("{verification_secret: str}"),
+		Returns("{verification_secret: str}").atOwner(),
 }
 
 var pushEvents = []EventKind{

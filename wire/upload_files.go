@@ -16,7 +16,8 @@ import (
 
 var uploadEndpoints = []Endpoint{
 	Custom("POST", "/user_uploads", upload).Returns(uploadAnswerFields).TakesFile(fileField{"*/*", MaxUploadBytes}),
-	Custom("GET", "/user_uploads/{realm_id_str}/{filename:*}", temporaryURL).Returns("{url: str}").AllowVisitors(),
+	Custom("GET", "/user_uploads/{realm_id_str}/{filename:*}", temporaryURL).Returns("{url: str}").AllowVisitors().
+		atOwner(),
 	Get("/thumbnail/status/{realm_id_str}/{filename:*}", thumbnailStatus).Returns("{has_thumbnail: bool}"),
 	Custom("GET", "/attachments", attachments).Returns("{attachments: [Attachment], upload_space_used: int}"),
 	Custom("DELETE", "/attachments/{attachment_id}", deleteAttachment),

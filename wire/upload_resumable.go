@@ -38,7 +38,7 @@ var resumableEndpoints = []Endpoint{
 		tusSuccess{200, "The offset of the upload.", []string{"Upload-Offset", "Upload-Length", "Upload-Expires"}, ""}),
 	resumableEndpoint("GET", "/tus/{upload}", getUploadResult,
 		tusSuccess{200, "The repeated answer of a finished upload.", []string{"Upload-Offset", "Upload-Expires"},
-			uploadAnswerFields}),
+			uploadAnswerFields}).atOwner(),
 	resumableEndpoint("PATCH", "/tus/{upload}", appendToUpload,
 		tusSuccess{204, "The piece is stored; the file is not complete.", []string{"Upload-Offset", "Upload-Expires"},
 			""},

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -62,6 +63,58 @@ func TestClusterFullDisk(t *testing.T) {
 		t.Errorf("the core was behind for %v", took)
 	}
 	d.check("with space again")
+}
+
+// fullLimit is a limit for free space, in MiB, that no disk of a test has: with it, a disk counts as full.
+const fullLimit = "1000000000"
+
+// The health check of a core that does not lead says what the core does without space on its disk: it refuses neither
+// messages nor files, because the leader stores them. TestFullDisk has the texts of a server that stores them itself.
+func TestHealthOfFullCores(t *testing.T) {
+	list := newCores(t, t.TempDir(), []string{"a", "b", "c"})
+	a, full, low := list[0], list[1], list[2]
+	full.args = append(full.args, "--disk-read-only", fullLimit)
+	low.args = append(low.args, "--disk-min-free", fullLimit)
+	all := startCluster(t, list...)
+	if leader := all.leader(a); leader != a {
+		t.Fatalf("%s leads", leader.name)
+	}
+	health := func(at *runningCore) string {
+		t.Helper()
+		r, body := getText(t, "http://"+at.listen+"/health")
+		if r.StatusCode != 200 {
+			t.Errorf("health of %s: status %d", at.name, r.StatusCode)
+		}
+		return strings.TrimSpace(body)
+	}
+	upload := func(at *runningCore) int {
+		t.Helper()
+		ann := demoAccount(t, "http://"+at.listen, "ann@example.org")
+		status, _, err := ann.upload(map[string]io.Reader{"x.txt": strings.NewReader("x")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ann.send("x"); err != nil {
+			t.Errorf("a message at %s: %v", at.name, err)
+		}
+		return status
+	}
+	const degraded = `{"result":"success","msg":"","health":"degraded","disk":"`
+	for _, x := range []struct {
+		at   *runningCore
+		want string
+	}{
+		{a, `{"result":"success","msg":""}`},
+		{full, degraded + `full: this core stores no change; the leader does"}`},
+		{low, degraded + `almost full: this core stores no file; the leader does"}`},
+	} {
+		if got := health(x.at); got != x.want {
+			t.Errorf("the health of %s is %s, want %s", x.at.name, got, x.want)
+		}
+		if status := upload(x.at); status != 200 {
+			t.Errorf("a file at %s: status %d", x.at.name, status)
+		}
+	}
 }
 
 // followerHasNoSpace takes all space of a core that does not lead.

@@ -28,10 +28,16 @@ type edgesOfCore struct {
 // startEdges starts a core with a demo organization, and edges.
 func startEdges(t *testing.T, edges int) *edgesOfCore {
 	t.Helper()
+	return startEdgesOf(t, edges)
+}
+
+// startEdgesOf is startEdges with flags of the core.
+func startEdgesOf(t *testing.T, edges int, flags ...string) *edgesOfCore {
+	t.Helper()
 	c := &edgesOfCore{t: t, dir: t.TempDir()}
 	c.core = &edgeProcess{id: "a", data: filepath.Join(c.dir, "a"), listen: freeAddress(t)}
 	mustRun(t, "cluster", "init", "--data", c.core.data, "--node", "a", "--peer-listen", freeAddress(t))
-	c.start(c.core)
+	c.start(c.core, flags...)
 	for i := range edges {
 		c.addEdge(string(rune('b' + i)))
 	}

@@ -274,6 +274,9 @@ func (s *Server) mustWaitForOwner() bool {
 // forwarded. Edges run reads, too. Cores forward them, so that a read at any core has everything that was acknowledged
 // before it.
 func (s *Server) runsHere(c *wire.Call, e *wire.Endpoint) bool {
+	if e.AtOwner {
+		return false
+	}
 	read, report := e.Method == "GET", e.Path == registerPath || e.Path == presencePath
 	if s.options.ForwardAll {
 		poll := read && e.Path == eventsPath

@@ -259,7 +259,7 @@ const deactivatedPath = "/accounts/deactivated/"
 // csrfOf returns the token for the forms of a page. A browser without a session gets a cookie with a token of its own.
 func (s *Server) csrfOf(p *pageRequest) string {
 	if p.call.Session != nil {
-		return masked(s.csrfToken(p.call))
+		return masked(s.csrfToken(p.call, &p.browser))
 	}
 	cookie := p.browser.cookieNamed(csrfCookie)
 	if !wellFormedToken(cookie) {

@@ -148,8 +148,8 @@ func (s *Server) checkCSRF(c *wire.Call, b *browserHeaders, field string) error 
 		return csrfError("CSRF token missing.")
 	}
 	ok := equalInConstantTime(unmasked(token), string(cookie))
-	if c.Session != nil {
-		ok = ok && equalInConstantTime(string(cookie), s.csrfToken(c))
+	if c.Session != nil && s.options.Tools.Sign != nil { // an edge cannot compute it; see csrfToken
+		ok = ok && equalInConstantTime(string(cookie), s.csrfToken(c, b))
 	}
 	if !ok {
 		return csrfError("CSRF token from " + where + " incorrect.")
@@ -161,8 +161,17 @@ func equalInConstantTime(a, b string) bool {
 	return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1
 }
 
-// csrfToken returns the token of the call's session.
-func (s *Server) csrfToken(c *wire.Call) string {
+// csrfToken returns the token of the call's session. An edge cannot compute it without the server's secret: it returns
+// the token of the browser's cookie, or "" if there is none. The owner checks it for every change and registration. For
+// reports of presence, the only other requests, the edge checks that cookie, token and origin match.
+func (s *Server) csrfToken(c *wire.Call, b *browserHeaders) string {
+	if s.options.Tools.Sign == nil {
+		cookie := b.cookieNamed(csrfCookie)
+		if !wellFormedToken(cookie) {
+			return ""
+		}
+		return string(cookie)
+	}
 	return wire.CSRFToken(c.Tools, c.Realm, c.Caller.User, c.Session.ID)
 }
 
@@ -264,7 +273,10 @@ func setCookie(ctx *fasthttp.RequestCtx, site wire.Site, name, value string, age
 // setSessionCookies gives the browser the secret of its session and the session's CSRF token.
 func (s *Server) setSessionCookies(ctx *fasthttp.RequestCtx, c *wire.Call, secret string) {
 	setCookie(ctx, c.Site, sessionCookie, secret, sessionCookieAge)
-	setCookie(ctx, c.Site, csrfCookie, s.csrfToken(c), csrfCookieAge)
+	browser := headersOfBrowser(ctx, c.Site)
+	if token := s.csrfToken(c, &browser); token != "" {
+		setCookie(ctx, c.Site, csrfCookie, token, csrfCookieAge)
+	}
 	s.setWritesCookie(ctx, c)
 }
 

@@ -33,9 +33,10 @@ type CoreOptions struct {
 
 	Files string // bucket of the uploaded files; "": they are in the data directory
 
+	Secret []byte // of the server, for cores that join
+
 	// Settings of the core that edges adopt.
 	Settings                          map[string]string
-	Secret                            []byte
 	Generation                        int64
 	Pushes, Bouncer, DevelopmentLogin bool
 
@@ -187,6 +188,10 @@ func (c *Core) Connect(p *peer.Peer, data []byte) ([]byte, error) {
 	if err := checkLevel(p.Node, g.Level, c.Node.Level()); err != nil {
 		return nil, err
 	}
+	if err := checkKeepsNoSecret(p, &g); err != nil {
+		c.Log.Warn("link refused", "node", p.Node, "program", g.Program, "err", err)
+		return nil, err
+	}
 	// The last check: an edge that is upgraded takes this error as the sign that a core would accept it otherwise.
 	if err := c.rejectDuplicate(p, g.Boot); err != nil {
 		return nil, err
@@ -197,7 +202,7 @@ func (c *Core) Connect(p *peer.Peer, data []byte) ([]byte, error) {
 	p.Link = e
 	e.edge = c.Orgs.ConnectEdge(p.Node, e)
 	w := welcome{
-		Node: c.Directory.Node, Program: c.Program, Clock: now.UnixMilli(), Settings: c.Settings, Secret: c.Secret,
+		Node: c.Directory.Node, Program: c.Program, Clock: now.UnixMilli(), Settings: c.Settings,
 		Generation: c.Generation, Pushes: c.Pushes, Bouncer: c.Bouncer, DevelopmentLogin: c.DevelopmentLogin,
 		Seqs: map[realm.ID]realm.Seq{}, Cores: c.Directory.CoreAddresses(),
 	}
@@ -205,6 +210,17 @@ func (c *Core) Connect(p *peer.Peer, data []byte) ([]byte, error) {
 		w.Seqs[id] = c.Orgs.DurableSeq(id)
 	}
 	return codec.EncodeRow(&w), nil
+}
+
+// checkKeepsNoSecret returns an error for an edge of a release that signs with the server's secret. No edge gets it,
+// also not one that says that it needs it: with the secret and a stolen edge, others can make invitations, logins and
+// keys.
+func checkKeepsNoSecret(p *peer.Peer, g *greeting) error {
+	if p.Role != peer.Edge || g.NoSecret {
+		return nil
+	}
+	return fmt.Errorf("edge %s runs release %s, whose edges need the server's secret, and this core gives it to no "+
+		"edge: install the release of the core at the edge (parley upgrade)", p.Node, g.Program)
 }
 
 // duplicateTimeout is how long a new link waits until the previous link of the same node ends. The connection of a

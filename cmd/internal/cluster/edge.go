@@ -84,8 +84,11 @@ type Edge struct {
 	names     map[string]realm.ID
 	opening   map[realm.ID]*opening
 	open      map[realm.ID]*openReplica
-	newest    seqQuestions
-	absent    map[string]time.Time // subdomains without an organization, and until when this is assumed
+	newest    questions[realm.ID, realm.Seq] // see NewestSeq
+	unknown   questions[string, realm.ID]    // see findRealm
+	asking    atomic.Int64                   // callers of findRealm that wait for an answer
+
+	refusedNames atomic.Int64 // beyond MaxUnknownNames
 
 	newLeader chan struct{} // has room for one: leader has changed
 
@@ -113,7 +116,6 @@ type EdgeCounters struct {
 // Greeted is the answer of a core to the greeting of an edge.
 type Greeted struct {
 	Settings                          map[string]string
-	Secret                            []byte
 	Generation                        int64
 	Pushes, Bouncer, DevelopmentLogin bool
 
@@ -262,7 +264,7 @@ func (e *Edge) applyGreeting(g *Greeted) {
 func (e *Edge) dialCore(ctx context.Context, address string) (*Greeted, error) {
 	began := e.Clock()
 	hello := greeting{Version: peer.Version, Boot: e.boot, Program: e.Program, Clock: began.UnixMilli(),
-		Level: realm.Level}
+		Level: realm.Level, NoSecret: true}
 	hello.Realms = e.openRealms()
 	link, err := e.id.Open(e.ctx, address, codec.EncodeRow(&hello))
 	if err != nil {
@@ -284,9 +286,9 @@ func (e *Edge) dialCore(ctx context.Context, address string) (*Greeted, error) {
 	}
 	now := e.Clock()
 	middle := began.Add(now.Sub(began) / 2)
-	return &Greeted{Settings: w.Settings, Secret: w.Secret, Generation: w.Generation, Pushes: w.Pushes,
-		Bouncer: w.Bouncer, DevelopmentLogin: w.DevelopmentLogin, link: link, program: w.Program, seqs: w.Seqs,
-		address: address, node: w.Node, cores: w.Cores, ahead: time.UnixMilli(w.Clock).Sub(middle)}, nil
+	return &Greeted{Settings: w.Settings, Generation: w.Generation, Pushes: w.Pushes, Bouncer: w.Bouncer,
+		DevelopmentLogin: w.DevelopmentLogin, link: link, program: w.Program, seqs: w.Seqs, address: address,
+		node: w.Node, cores: w.Cores, ahead: time.UnixMilli(w.Clock).Sub(middle)}, nil
 }
 
 // Now returns the time by the clock of the core.

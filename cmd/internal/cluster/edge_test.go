@@ -151,6 +151,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 // greet opens a link with a greeting of a node, and returns the error.
 func (c *testCore) greet(d *Directory, g greeting) error {
 	c.t.Helper()
+	g.NoSecret = true
 	id, err := d.Identity()
 	if err != nil {
 		c.t.Fatal(err)
@@ -251,8 +252,44 @@ func TestEdgeFollows(t *testing.T) {
 	}
 }
 
+// An organization is served at an edge as soon as it is created, also if its subdomain was asked for before. Requests
+// for many subdomains without an organization are bounded.
+func TestNewOrganizationAtEdge(t *testing.T) {
+	c := startTestCore(t, "")
+	edge := startTestEdge(c, "b", nil)
+	for i := range 5 {
+		name := fmt.Sprint("new-", i)
+		for range 2 {
+			if err := edge.Prepare(name); err != nil {
+				t.Fatal(err)
+			}
+		}
+		id, err := c.orgs.CreateRealm(name, "New")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := edge.Prepare(name); err != nil {
+			t.Fatal(err)
+		}
+		if got, _, _ := edge.orgs.RealmByName(name); got != id {
+			t.Errorf("right after its creation, %s is organization %d at the edge, not %d", name, got, id)
+		}
+	}
+	edge.asking.Store(MaxUnknownNames)
+	if err := edge.Prepare("other"); err != errNoLink {
+		t.Errorf("a subdomain too many: %v", err)
+	}
+	if waiting, refused := edge.UnknownNames(); waiting != MaxUnknownNames || refused != 1 {
+		t.Errorf("%d requests wait, %d were refused", waiting, refused)
+	}
+	edge.asking.Store(0)
+	if err := edge.Prepare("other"); err != nil {
+		t.Errorf("a subdomain without an organization: %v", err)
+	}
+}
+
 // An edge unloads organizations without clients, loads them again when they are asked for, and refuses further ones
-// when it has no room. It does not ask the core twice for a subdomain without an organization.
+// when it has no room.
 func TestReplicasAreBounded(t *testing.T) {
 	c := startTestCore(t, "", "one", "two")
 	edge := startTestEdge(c, "b", func(o *EdgeOptions) { o.MaxReplicas = 2 })

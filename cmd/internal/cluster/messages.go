@@ -19,6 +19,8 @@ type (
 		Clock   int64      // Unix milliseconds
 		Realms  []realm.ID // organizations that the edge has replicas of
 		Level   uint16     // newest rule level that the program knows; 0: realm.FirstLevel
+		// NoSecret says that the node does not expect the server's secret in the answer. Edges of older releases do.
+		NoSecret bool
 	}
 	welcome struct {
 		Cores []string // addresses
@@ -28,7 +30,7 @@ type (
 		Clock   int64  // Unix milliseconds
 		// Settings are the settings of the core that must be the same at all nodes of a cluster, by name.
 		Settings         map[string]string
-		Secret           []byte
+		Secret           []byte // of the server, from cores of older releases; not read
 		Generation       int64
 		Pushes, Bouncer  bool
 		DevelopmentLogin bool

@@ -9,24 +9,34 @@ import (
 	"parley/wire/peer"
 )
 
-// seqQuestions are the questions of a node for the newest fact of each organization. At most one per organization is on
+// questions are the questions of a node to the owner, each about a K with an answer A. At most one about each K is on
 // its way, and one more waits for its end.
-type seqQuestions struct {
+type questions[K comparable, A any] struct {
 	mu  sync.Mutex
-	all map[realm.ID]*seqRounds
+	all map[K]*questionRounds[A]
 }
 
-// seqRounds are the questions about one organization. A caller cannot share the question that is on its way: the owner
-// may have answered it before the caller's own write.
-type seqRounds struct {
-	next *seqQuestion // nil: nobody waits for the next question
+// questionRounds are the questions about one K. A caller cannot share the question that is on its way: the owner may
+// have answered it before the caller's own write.
+type questionRounds[A any] struct {
+	next *question[A] // nil: nobody waits for the next question
 }
 
-// seqQuestion is one question, which all its callers share.
-type seqQuestion struct {
-	done chan struct{} // closed when there is an answer
-	seq  realm.Seq
-	err  error
+// question is one question, which all its callers share.
+type question[A any] struct {
+	done   chan struct{} // closed when there is an answer
+	answer A
+	err    error
+}
+
+// wait returns the answer.
+func (q *question[A]) wait(ctx context.Context) (a A, err error) {
+	select {
+	case <-q.done:
+		return q.answer, q.err
+	case <-ctx.Done():
+		return a, ctx.Err()
+	}
 }
 
 // NewestSeq asks the owner for its newest fact of an organization. See httpd.Cluster.
@@ -40,48 +50,43 @@ func (e *Edge) NewestSeq(ctx context.Context, id realm.ID) (realm.Seq, error) {
 		}
 		return askSeq(ctx, link, id)
 	})
-	select {
-	case <-q.done:
-		return q.seq, q.err
-	case <-ctx.Done():
-		return 0, ctx.Err()
-	}
+	return q.wait(ctx)
 }
 
-// join returns the next question about an organization. ask asks it, without a question on its way.
-func (s *seqQuestions) join(id realm.ID, ask func() (realm.Seq, error)) *seqQuestion {
+// join returns the next question about a key. ask asks it, without a question about the key on its way.
+func (s *questions[K, A]) join(key K, ask func() (A, error)) *question[A] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	rounds, running := s.all[id]
+	rounds, running := s.all[key]
 	if !running {
-		rounds = &seqRounds{}
+		rounds = &questionRounds[A]{}
 		if s.all == nil {
-			s.all = map[realm.ID]*seqRounds{}
+			s.all = map[K]*questionRounds[A]{}
 		}
-		s.all[id] = rounds
+		s.all[key] = rounds
 	}
 	if rounds.next == nil {
-		rounds.next = &seqQuestion{done: make(chan struct{})}
+		rounds.next = &question[A]{done: make(chan struct{})}
 	}
 	q := rounds.next
 	if !running {
-		go s.run(id, rounds, ask)
+		go s.run(key, rounds, ask)
 	}
 	return q
 }
 
 // run asks questions until no caller waits.
-func (s *seqQuestions) run(id realm.ID, rounds *seqRounds, ask func() (realm.Seq, error)) {
+func (s *questions[K, A]) run(key K, rounds *questionRounds[A], ask func() (A, error)) {
 	for {
 		s.mu.Lock()
 		q := rounds.next
 		if rounds.next = nil; q == nil {
-			delete(s.all, id)
+			delete(s.all, key)
 			s.mu.Unlock()
 			return
 		}
 		s.mu.Unlock()
-		q.seq, q.err = ask()
+		q.answer, q.err = ask()
 		close(q.done)
 	}
 }

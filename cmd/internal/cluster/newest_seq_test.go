@@ -11,7 +11,7 @@ import (
 // Callers do not share a question that is on its way, because the owner may have answered it before their write. All
 // callers that wait for its end share the next one.
 func TestQuestionsAreShared(t *testing.T) {
-	var s seqQuestions
+	var s questions[realm.ID, realm.Seq]
 	var asked atomic.Int64
 	begun, release := make(chan struct{}, 10), make(chan struct{})
 	ask := func() (realm.Seq, error) {
@@ -26,14 +26,14 @@ func TestQuestionsAreShared(t *testing.T) {
 	for range 100 {
 		q := s.join(1, ask)
 		all.Go(func() {
-			if <-q.done; q.seq != 2 {
-				t.Errorf("a caller got the answer to question %d, not that to the next one", q.seq)
+			if <-q.done; q.answer != 2 {
+				t.Errorf("a caller got the answer to question %d, not that to the next one", q.answer)
 			}
 		})
 	}
 	close(release)
-	if <-first.done; first.seq != 1 {
-		t.Errorf("the first caller got the answer to question %d", first.seq)
+	if <-first.done; first.answer != 1 {
+		t.Errorf("the first caller got the answer to question %d", first.answer)
 	}
 	all.Wait()
 	if n := asked.Load(); n != 2 {

@@ -25,11 +25,10 @@ const (
 	unloadInterval = 15 * time.Second
 	// DefaultMaxReplicas is the default of EdgeOptions.MaxReplicas.
 	DefaultMaxReplicas = 1000
-	// MaxAbsentNames limits the cache of subdomains without an organization. Without the cache each request to such a
-	// subdomain would cause a request to the core. An entry is valid for absentTime; when the cache is full, it is
-	// cleared.
-	MaxAbsentNames = 1000
-	absentTime     = 2 * time.Second
+	// MaxUnknownNames limits the requests at an edge that wait for the answer whether there is an organization with
+	// their subdomain: each takes a goroutine and its request, about 50 kB. Requests for one subdomain share a
+	// question. An edge does not remember that there is none: the organization may have been created since.
+	MaxUnknownNames = 1000
 )
 
 // openReplica is a replica that answers requests.
@@ -101,11 +100,10 @@ func (e *Edge) Prepare(host string) error {
 	}
 	ctx, cancel := context.WithTimeout(e.ctx, MaxLinkWait)
 	defer cancel()
-	link, err := e.waitForLink(ctx, true)
-	if err != nil {
+	if _, err := e.waitForLink(ctx, true); err != nil {
 		return errNoLink
 	}
-	id, err := e.findRealm(ctx, link, name)
+	id, err := e.findRealm(ctx, name)
 	if err != nil {
 		return errNoLink
 	}
@@ -123,33 +121,42 @@ func (e *Edge) Prepare(host string) error {
 }
 
 // findRealm returns the organization with a subdomain, from the cache or the core. 0: there is none.
-func (e *Edge) findRealm(ctx context.Context, link *peer.Link, name string) (id realm.ID, err error) {
+func (e *Edge) findRealm(ctx context.Context, name string) (realm.ID, error) {
 	e.mu.Lock()
-	id = e.names[name]
-	absent := time.Now().Before(e.absent[name])
+	id := e.names[name]
 	e.mu.Unlock()
-	if id != 0 || absent {
-		return id, nil
-	}
-	answer, err := link.CallOnce(ctx, encode(callRealm, name))
-	if err == nil {
-		err = decode(answer, &id)
-	}
-	if err != nil {
-		return 0, err
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
 	if id != 0 {
-		e.names[name] = id
 		return id, nil
 	}
-	if e.absent == nil || len(e.absent) >= MaxAbsentNames {
-		e.absent = map[string]time.Time{}
+	defer e.asking.Add(-1)
+	if e.asking.Add(1) > MaxUnknownNames {
+		e.refusedNames.Add(1)
+		return 0, errNoLink
 	}
-	e.absent[name] = time.Now().Add(absentTime)
-	return 0, nil
+	q := e.unknown.join(name, func() (id realm.ID, err error) {
+		ctx, cancel := context.WithTimeout(e.ctx, MaxLinkWait)
+		defer cancel()
+		link, err := e.waitForLink(ctx, true)
+		if err != nil {
+			return 0, err
+		}
+		answer, err := link.CallOnce(ctx, encode(callRealm, name))
+		if err == nil {
+			err = decode(answer, &id)
+		}
+		if err == nil && id != 0 {
+			e.mu.Lock()
+			e.names[name] = id
+			e.mu.Unlock()
+		}
+		return id, err
+	})
+	return q.wait(ctx)
 }
+
+// UnknownNames returns how many requests wait for the answer whether there is an organization with their subdomain, and
+// how many were refused because there were too many.
+func (e *Edge) UnknownNames() (waiting, refused int64) { return e.asking.Load(), e.refusedNames.Load() }
 
 // openReplica returns when a replica is open. It loads it unless another request does.
 func (e *Edge) openReplica(ctx context.Context, id realm.ID) error {

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -113,9 +114,14 @@ type rawLink struct {
 	kinds chan byte // of the messages that it has received
 }
 
+// testGreeting returns the greeting of a node of this release.
+func testGreeting() greeting {
+	return greeting{Version: peer.Version, Clock: time.Now().UnixMilli(), Level: realm.Level, NoSecret: true}
+}
+
 func (c *testCore) rawLink(id *peer.Identity) *rawLink {
 	c.t.Helper()
-	hello := greeting{Version: peer.Version, Clock: time.Now().UnixMilli(), Level: realm.Level}
+	hello := testGreeting()
 	link, err := id.Open(c.t.Context(), c.Addr(), codec.EncodeRow(&hello))
 	if err != nil {
 		c.t.Fatal(err)
@@ -191,6 +197,34 @@ func TestEveryCallAsEverySender(t *testing.T) {
 	}
 }
 
+// No node gets the server's secret in the answer to its greeting. An edge of an older release, which needs it, is
+// refused and learns why. A core of an older release has it in a file, and is not refused.
+func TestGreetingHasNoSecret(t *testing.T) {
+	c := startTestCore(t, "")
+	c.Secret = []byte("the server's secret of 32 bytes")
+	for kind, refused := range map[string]bool{"edge": true, "core": false, "starting": false} {
+		for _, noSecret := range []bool{true, false} {
+			id, _ := c.node(kind, fmt.Sprintf("%s-%v", kind, noSecret))
+			hello := testGreeting()
+			hello.NoSecret, hello.Program = noSecret, "v1"
+			link, err := id.Open(t.Context(), c.Addr(), codec.EncodeRow(&hello))
+			if err == nil {
+				if bytes.Contains(link.Answer(), c.Secret) {
+					t.Errorf("a node that is %s gets the secret", kind)
+				}
+				link.Close(nil)
+			}
+			if wrong := refused && !noSecret; wrong != (err != nil) {
+				t.Errorf("a node that is %s, without secret %v: %v", kind, noSecret, err)
+			}
+			if err != nil && (!errors.Is(err, peer.ErrRefused) || IsDuplicate(err) ||
+				!strings.Contains(err.Error(), "install the release of the core at the edge")) {
+				t.Errorf("the refusal of an older edge: %v", err)
+			}
+		}
+	}
+}
+
 // Each protocol is for the nodes that need it.
 func TestEveryProtocolAsEverySender(t *testing.T) {
 	c := startTestCore(t, "")
@@ -214,7 +248,7 @@ func TestEveryProtocolAsEverySender(t *testing.T) {
 	}
 	try := map[string]func(*peer.Identity) (bool, error){
 		peer.LinkProtocol: func(id *peer.Identity) (bool, error) {
-			hello := greeting{Version: peer.Version, Clock: time.Now().UnixMilli(), Level: realm.Level}
+			hello := testGreeting()
 			l, err := id.Open(t.Context(), c.Addr(), codec.EncodeRow(&hello))
 			if err == nil {
 				l.Close(nil)

@@ -283,12 +283,18 @@ func (s *Server) hasVote() bool {
 }
 
 // diskState returns the state of the disk for the health check; "" is normal. A core that does not lead refuses no
-// change because of its own disk: the leader stores it.
+// change and no file because of its own disk: the leader stores them.
 func (s *Server) diskState() string {
-	if s.core != nil && !s.core.IsLeader() && s.space.isReadOnly() {
-		return "full: this core stores no change; the leader does"
+	if s.core == nil || s.core.IsLeader() {
+		return s.space.state()
 	}
-	return s.space.state()
+	switch {
+	case s.space.isReadOnly():
+		return "full: this core stores no change; the leader does"
+	case s.space.isLow():
+		return "almost full: this core stores no file; the leader does"
+	}
+	return ""
 }
 
 // clusterState returns a function with the reason why this core cannot serve clients: it neither leads nor has a link

@@ -184,6 +184,9 @@ func newFollower(t *testing.T, core *matrixServer, isCore bool) (*matrixServer, 
 	}
 	tools := *core.tools
 	tools.Renderer = renderer
+	if !isCore {
+		tools = toolsOfEdge(tools)
+	}
 	edge := &matrixServer{T: t, orgs: orgs, tools: &tools, coverage: core.coverage, login: core.login}
 	edge.now.Store(core.now.Load())
 	options := core.options
@@ -192,6 +195,15 @@ func newFollower(t *testing.T, core *matrixServer, isCore bool) (*matrixServer, 
 	edge.server = httpd.New(options)
 	t.Cleanup(func() { withShutdownTimeout(orgs.Close) })
 	return edge, cluster
+}
+
+// toolsOfEdge returns the tools that an edge has: what it answers itself needs no others.
+func toolsOfEdge(t wire.Tools) wire.Tools {
+	t.Sign, t.LinkToken, t.JWTKeys, t.WebPushKey = nil, nil, nil, ""
+	t.VerifySignature = func(string, string) bool { return false }
+	t.Files, t.Thumbnails, t.StartExport, t.Organizations = nil, nil, nil, nil
+	t.CheckSpace, t.SubdomainTaken, t.HostnameProof = nil, nil, nil
+	return t
 }
 
 // stageWithEdge returns a small organization, an edge of it, and the connection between them.

@@ -245,11 +245,13 @@ var clusterBounds = []Bound{
 		used:     ofLink(func(e *cluster.Edge) int64 { return e.Replicas().Bytes }),
 	},
 	{
-		Name:     "absent_names",
-		Of:       "subdomains without an organization that an edge remembers, for 2 seconds",
-		Overflow: "all are forgotten",
-		Reason:   "requests to such subdomains must not each cause a request to the core",
-		limit:    constant(cluster.MaxAbsentNames),
+		Name:     "unknown_names",
+		Of:       "requests at an edge that wait for the answer whether there is an organization with their subdomain",
+		Overflow: "503 with Retry-After",
+		Reason:   "each takes about 50 kB; requests for one subdomain share a question to the leader",
+		limit:    constant(cluster.MaxUnknownNames),
+		used:     ofLink(func(e *cluster.Edge) int64 { n, _ := e.UnknownNames(); return n }),
+		hits:     ofLink(func(e *cluster.Edge) int64 { _, n := e.UnknownNames(); return n }),
 	},
 	{
 		Name:     "forwarded_polls",

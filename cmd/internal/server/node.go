@@ -25,12 +25,16 @@ import (
 const joinTimeout = time.Minute
 
 // sharedSettings are the settings that an edge gets from its core, unless an operator has set them at the edge. Clients
-// must not notice which node they use.
+// must not notice which node they use. None is a secret: an edge that is stolen must not be able to make logins.
 var sharedSettings = []string{
-	"url", "rate-limit", "anonymous-rate-limit", "login-limit", "max-body", "upload-quota", "jwt-keys",
+	"url", "rate-limit", "anonymous-rate-limit", "login-limit", "max-body", "upload-quota",
 	"open-organizations", "archive-days", "mail-domain", "max-channels", "daily-channels", "request-channels",
 	"request-subscriptions", "max-groups", "daily-groups", "max-bots", "registration-size", "daily-invites",
 }
+
+// jwtKeysMark is the name under which cores compare jwt-keys. Its value is a signature with the server's secret, so
+// edges and logs do not have the keys.
+const jwtKeysMark = "jwt-keys (signature)"
 
 // filesSetting is the name of the setting for the place of files. Edges have no files and ignore it.
 const filesSetting = "files"
@@ -206,8 +210,7 @@ func (s *Server) greetAfterPredecessor() error {
 	}
 	s.Settings = c.Settings
 	s.limits.User, s.limits.Visitor, s.limits.Login = c.RateLimit, c.AnonymousRateLimit, c.LoginLimit
-	s.jwtKeys, err = c.parseJWTKeys()
-	return err
+	return nil
 }
 
 // connectEdge connects an edge to its core and applies its settings.
@@ -232,13 +235,15 @@ func connectEdge(c *Config, d *cluster.Directory) (*edgeNode, error) {
 // openEdge opens an edge: everything is in memory, and organizations are loaded at their first request.
 func (s *Server) openEdge() (err error) {
 	g := s.edge.greeted
-	s.sites, s.secret = newSiteTable(s.URL), g.Secret
+	if s.JWTKeys != "" {
+		s.log.Warn("an edge does not use jwt-keys: remove the setting here, because its keys can make logins")
+	}
+	s.sites = newSiteTable(s.URL)
 	s.turnLatency = newTurnLatency()
 	s.encodings = wire.NewEventEncodings()
 	s.orgs, err = actors.Open(actors.NoDisk{}, actors.Options{
 		Protocol:     wire.SessionProtocol{Encodings: s.encodings},
 		Renderer:     &s.renderer,
-		Secret:       s.secret,
 		Log:          s.log,
 		Fatal:        s.fatal,
 		Site:         s.sites.site,
@@ -265,20 +270,18 @@ func (noOutbox) AddJobs(realm.ID, realm.Site, *realm.OutboxJobsAdded) {}
 // edgePush says that the core sends push notifications. It is never called.
 type edgePush struct{ wire.Pusher }
 
-// buildEdgeTools makes the tools of the endpoints that an edge runs: reads, polls and registrations.
+// buildEdgeTools makes the tools of the endpoints that an edge runs: reads, polls and registrations. An edge has no
+// secret of the server, and no key of a setting: all that needs one is answered by the owner.
 func (s *Server) buildEdgeTools() error {
 	g := s.edge.greeted
 	s.passwords = httpd.NewPasswords()
 	s.tools = &wire.Tools{
-		Sign:               newSigner(s.secret),
-		VerifySignature:    newSignatureChecker(s.secret),
+		VerifySignature:    func(string, string) bool { return false },
 		UploadQuota:        int64(s.UploadQuota) << 20,
 		HashPassword:       s.passwords.Hash,
 		CheckPassword:      s.passwords.Check,
 		HashKey:            actors.HashKey,
 		Token:              actors.Token,
-		LinkToken:          s.orgs.LinkToken,
-		JWTKeys:            s.jwtKeys,
 		Version:            wire.Version,
 		Generation:         g.Generation,
 		Renderer:           &s.renderer,
@@ -343,7 +346,7 @@ func (s *Server) startCore(o *operator) (err error) {
 	if s.bucket != nil {
 		place = s.bucket.Place().String()
 	}
-	settings[filesSetting] = place
+	settings[filesSetting], settings[jwtKeysMark] = place, newSigner(s.secret)("jwt-keys "+s.JWTKeys)
 	s.core, err = cluster.StartCore(cluster.CoreOptions{
 		Directory: s.node, Node: s.coreNode, Orgs: s.orgs, Disk: s.coreNode.Disk, HTTP: s.http, Log: s.log,
 		Now: s.config.now, Program: s.config.Program, Files: place, Settings: settings, Secret: s.secret,
