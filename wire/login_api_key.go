@@ -170,8 +170,8 @@ type devFetchKeyForm struct {
 	Username string `form:"username,required,strip"`
 }
 
-// devFetchKey returns the API key of an account without a password. It also logs a human in, in the browser that sent the
-// request (protocol).
+// devFetchKey returns the API key of an account without a password. It also logs a human in, in the browser that sent
+// the request (protocol).
 func devFetchKey(c *Call, f devFetchKeyForm) (Answer, error) {
 	if c.Realm == 0 {
 		return nil, realm.Refuse(realm.NotFound, "NONEXISTENT_SUBDOMAIN", "Invalid subdomain")

@@ -27,7 +27,7 @@ const joinTimeout = time.Minute
 // sharedSettings are the settings that an edge gets from its core, unless an operator has set them at the edge. Clients
 // must not notice which node they use.
 var sharedSettings = []string{
-	"url", "rate-limit", "anonymous-rate-limit", "login-limit", "max-body", "upload-quota", "jwt-keys",
+	"url", "allowed-hosts", "rate-limit", "anonymous-rate-limit", "login-limit", "max-body", "upload-quota", "jwt-keys",
 	"open-organizations", "archive-days", "mail-domain", "max-channels", "daily-channels", "request-channels",
 	"request-subscriptions", "max-groups", "daily-groups", "max-bots", "registration-size", "daily-invites",
 }
@@ -232,7 +232,7 @@ func connectEdge(c *Config, d *cluster.Directory) (*edgeNode, error) {
 // openEdge opens an edge: everything is in memory, and organizations are loaded at their first request.
 func (s *Server) openEdge() (err error) {
 	g := s.edge.greeted
-	s.sites, s.secret = newSiteTable(s.URL), g.Secret
+	s.sites, s.secret = s.newSites(), g.Secret
 	s.turnLatency = newTurnLatency()
 	s.encodings = wire.NewEventEncodings()
 	s.orgs, err = actors.Open(actors.NoDisk{}, actors.Options{
