@@ -170,6 +170,8 @@ type devFetchKeyForm struct {
 	Username string `form:"username,required,strip"`
 }
 
+// devFetchKey returns the API key of an account without a password. It also logs a human in, in the browser that sent
+// the request (protocol).
 func devFetchKey(c *Call, f devFetchKeyForm) (Answer, error) {
 	if c.Realm == 0 {
 		return nil, realm.Refuse(realm.NotFound, "NONEXISTENT_SUBDOMAIN", "Invalid subdomain")
@@ -181,7 +183,16 @@ func devFetchKey(c *Call, f devFetchKeyForm) (Answer, error) {
 	if !ok {
 		return nil, errAuthFailed()
 	}
-	return issueKey(c, a, "", nil) // without an email: development tools log in often
+	answer, err := issueKey(c, a, "", nil) // without an email: development tools log in often
+	if err == nil && a.Bot == realm.Human {
+		var opened realm.OpenedBrowserSession
+		opened, err = openSession(c, realm.LogIn{User: a.User}, nil)
+		c.Opened = &opened
+	}
+	if err != nil {
+		return nil, err
+	}
+	return answer, nil
 }
 
 func devListUsers(c *Call, _ noParameters) (Answer, error) {

@@ -63,6 +63,8 @@ func CheckNewOrganization(c *Call, subdomain, name string) error {
 		return realm.Missing("This server is not open for new organizations.")
 	case subdomain == "" || c.Tools.Organizations.CheckSubdomain(subdomain) != nil:
 		return realm.BadRequest("Enter an address of lower-case letters, digits and dashes.")
+	case ReservedSubdomain(subdomain):
+		return realm.BadRequest("This address is reserved. Choose another one.")
 	}
 	if id, _ := c.Tools.Organizations.Find(subdomain); id != 0 {
 		return realm.BadRequest("This address is already in use.")

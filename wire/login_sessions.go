@@ -111,7 +111,13 @@ func DevelopmentLogins(c *Call, v realm.View) (emails []string) {
 
 // OpenSession opens a browser session for a user whose credentials were checked.
 func OpenSession(c *Call, login realm.LogIn) (realm.OpenedBrowserSession, error) {
-	cmd := realm.OpenBrowserSession{LogIn: login, Agent: c.Agent, Address: c.Address, Compose: c.loginEmail()}
+	return openSession(c, login, c.loginEmail())
+}
+
+func openSession(
+	c *Call, login realm.LogIn, compose func(realm.LoginEmail) realm.Email,
+) (realm.OpenedBrowserSession, error) {
+	cmd := realm.OpenBrowserSession{LogIn: login, Agent: c.Agent, Address: c.Address, Compose: compose}
 	return Execute(c.asServer(), cmd)
 }
 

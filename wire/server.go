@@ -207,6 +207,8 @@ type Call struct {
 	// secret, it stores it in NewSecret.
 	Session   *realm.BrowserSession
 	NewSecret string
+	// Opened is the browser session that an endpoint of the API has opened: the answer sets its cookies.
+	Opened *realm.OpenedBrowserSession
 	// Header returns a header of the request, "" if it is absent.
 	Header func(name string) string
 	// Body returns the unparsed request body.

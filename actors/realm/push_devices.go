@@ -116,9 +116,18 @@ func (*DeviceRemoved) EventType() string           { return "device" }
 func (*DeviceRemoved) keepsMarkdownConfig()        {}
 
 // removeAllDevices ends every registration of an account for notifications, encrypted or not.
-func (t *Turn) removeAllDevices(u UserID) {
-	if len(t.PushTokensOf(u)) > 0 {
-		t.Record(&PushTokensChanged{User: u})
+func (t *Turn) removeAllDevices(u UserID) { t.removeDevices(u, nil) }
+
+// removePhones is removeAllDevices, but without browsers: their subscriptions end with their sessions.
+func (t *Turn) removePhones(u UserID) {
+	t.removeDevices(u, slices.DeleteFunc(slices.Clone(t.PushTokensOf(u)), func(x PushToken) bool {
+		return x.Kind != PushWeb || x.Session == 0
+	}))
+}
+
+func (t *Turn) removeDevices(u UserID, remaining []PushToken) {
+	if len(t.PushTokensOf(u)) > len(remaining) {
+		t.Record(&PushTokensChanged{User: u, List: remaining})
 		t.registerDevices(u, DeviceRegistration{Gone: true})
 	}
 	for _, d := range t.DevicesOf(u) {

@@ -4,7 +4,12 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
+	"net/netip"
+	"net/url"
 	"slices"
+	"strings"
+
+	"golang.org/x/net/publicsuffix"
 )
 
 // PushKind is a service that delivers push notifications. The numbers come from the protocol.
@@ -41,7 +46,8 @@ type PushToken struct {
 	Token string // of a browser: the address of its subscription
 	App   string // app id; only for APNs
 	Since int64
-	// Of a browser: the keys that encrypt its notifications, and the session that it is logged in with; 0: an API key.
+	// Of a browser: the keys that encrypt its notifications, and the session that made the subscription. Old rows can
+	// have 0, which is no session: such a browser is not notified.
 	Keys    WebPushKeys
 	Session int64
 }
@@ -53,12 +59,51 @@ type WebPushKeys struct{ Public, Secret string }
 // PushTokens is the row of one user's tokens, oldest first.
 type PushTokens struct{ List []PushToken }
 
-// Limits of push tokens. The length, in bytes, comes from the protocol. Above the number, the oldest tokens are
-// removed.
+// Limits of push tokens. The length, in bytes, comes from the protocol. Above a number, the oldest tokens are removed.
+// Users choose the addresses of browsers, and each notification connects to all of them: so there are few, and very few
+// of one push host. A user has about as many browsers, and at most two of one maker.
 const (
-	MaxPushToken  = 4096
-	maxPushTokens = 64
+	MaxPushToken     = 4096
+	maxPushTokens    = 64 // of one user, of all kinds
+	MaxWebPush       = 10 // browsers of one user
+	MaxWebPushOfHost = 2  // browsers of one user with the same PushHost
 )
+
+// PushHost returns the part of a subscription's address that one owner controls: the domain that was registered,
+// without its subdomains and the port, or the IP address. It is "" if the address has none.
+func PushHost(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
+	if ip, err := netip.ParseAddr(host); err == nil {
+		return ip.Unmap().WithZone("").String()
+	}
+	if domain, err := publicsuffix.EffectiveTLDPlusOne(host); err == nil {
+		return domain
+	}
+	return host
+}
+
+// limitWebPush returns a list of tokens, oldest first, without the oldest ones of browsers above the limits.
+func limitWebPush(list []PushToken) []PushToken {
+	browsers, ofHost := 0, map[string]int{}
+	kept := make([]PushToken, 0, len(list))
+	for _, x := range slices.Backward(list) {
+		if x.Kind == PushWeb {
+			host := PushHost(x.Token)
+			if browsers >= MaxWebPush || ofHost[host] >= MaxWebPushOfHost {
+				continue
+			}
+			browsers++
+			ofHost[host]++
+		}
+		kept = append(kept, x)
+	}
+	slices.Reverse(kept)
+	return kept
+}
 
 // PushTokensOf returns a user's tokens, oldest first.
 func (r *Realm) PushTokensOf(u UserID) []PushToken {
@@ -68,17 +113,18 @@ func (r *Realm) PushTokensOf(u UserID) []PushToken {
 	return nil
 }
 
-// NotifiedPushTokens returns a user's tokens, oldest first, without those of browsers whose session has expired.
+// NotifiedPushTokens returns a user's tokens, oldest first, without those of browsers that have no valid session, and
+// at most as many of browsers as a user can have: older rows may have more.
 func (v View) NotifiedPushTokens(u UserID) []PushToken {
-	return slices.DeleteFunc(v.PushTokensOf(u), func(x PushToken) bool {
-		return x.Session != 0 && !slices.ContainsFunc(v.StoredBrowserSessions(u), func(s BrowserSession) bool {
+	return limitWebPush(slices.DeleteFunc(v.PushTokensOf(u), func(x PushToken) bool {
+		return x.Kind == PushWeb && !slices.ContainsFunc(v.StoredBrowserSessions(u), func(s BrowserSession) bool {
 			return s.ID == x.Session && v.Now < s.Expires()
 		})
-	})
+	}))
 }
 
 // AddPushToken asks to notify a device. A known token is not changed, but it is sent to the push bouncer again, which
-// may have lost it.
+// may have lost it. A browser is bound to the session of the request; a request without a session is refused.
 type AddPushToken struct {
 	Kind       PushKind
 	Token, App string
@@ -95,7 +141,11 @@ func (c AddPushToken) Decide(t *Turn) (Done, error) {
 	}
 	list := t.PushTokensOf(me.ID)
 	x := PushToken{Kind: c.Kind, Token: c.Token, App: c.App, Since: t.Now, Keys: c.Keys}
-	if s := t.OwnBrowserSession(); s != nil && c.Kind == PushWeb {
+	if c.Kind == PushWeb {
+		s := t.OwnBrowserSession()
+		if s == nil {
+			return Done{}, BadRequest("Notifications of browsers need a browser session.")
+		}
 		x.Session = s.ID
 	}
 	known := func(old PushToken) bool {
@@ -107,7 +157,7 @@ func (c AddPushToken) Decide(t *Turn) (Done, error) {
 		return Done{}, nil
 	}
 	list = slices.DeleteFunc(list, func(x PushToken) bool { return x.Kind == c.Kind && x.Token == c.Token })
-	list = append(list, x)
+	list = limitWebPush(append(list, x))
 	drop := max(0, len(list)-maxPushTokens)
 	t.Record(&PushTokensChanged{me.ID, list[drop:]})
 	var changes []DeviceRegistration

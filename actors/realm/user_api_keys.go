@@ -46,7 +46,7 @@ func (t *Turn) issueKey(u *User, renew bool) string {
 	if renew {
 		epoch++
 		// Notifications must not reach holders of the old key.
-		t.removeAllDevices(u.ID)
+		t.removePhones(u.ID)
 	}
 	key := t.env.APIKey(u.ID, epoch)
 	if hash := t.Hash(key); renew || !slices.Contains(u.Keys, hash) {

@@ -219,12 +219,15 @@ func TestOrganizationPages(t *testing.T) {
 	_, at, data := browserDemo(t, "--open-organizations")
 	b := newBrowser(t, at)
 	form := url.Values{"email": {"boss@example.net"}, "realm_name": {"Garden Club"}, "realm_subdomain": {"garden"}}
-	for name, bad := range map[string]string{"email": "x", "realm_name": " ", "realm_subdomain": "-x"} {
-		wrong := url.Values{"email": form["email"], "realm_name": form["realm_name"],
-			"realm_subdomain": form["realm_subdomain"]}
-		wrong.Set(name, bad)
-		if a := b.submit("/new/", "/new/", wrong); a.status != 400 {
-			t.Errorf("%s %q: %d", name, bad, a.status)
+	for name, list := range map[string][]string{"email": {"x"}, "realm_name": {" "}, "realm_subdomain": {"-x", "",
+		"www", "admin", "API", " mails ", "xn--80ak6aa92e", "XN--garden", "a.b"}} {
+		for _, bad := range list {
+			wrong := url.Values{"email": form["email"], "realm_name": form["realm_name"],
+				"realm_subdomain": form["realm_subdomain"]}
+			wrong.Set(name, bad)
+			if a := b.submit("/new/", "/new/", wrong); a.status != 400 {
+				t.Errorf("%s %q: %d", name, bad, a.status)
+			}
 		}
 	}
 	if a := b.submit("/new/", "/new/", form); a.status != 200 {

@@ -75,6 +75,7 @@ var libraryHomes = map[string][]string{
 	"github.com/minio/minio-go":           {"snapshot/files/s3"},
 	"golang.org/x/crypto/acme":            {"cmd/internal/server"},
 	"github.com/golang-jwt/jwt/v5":        {"wire"},
+	"golang.org/x/net/publicsuffix":       {"actors/realm"},
 	"golang.org/x/text":                   {"wire/web", "wire/imports/slack", "wire/mail", "wire/httpd"},
 	"github.com/trustelem/zxcvbn":         {"wire/httpd"},
 	"github.com/klauspost/compress":       {"wire/httpd"},

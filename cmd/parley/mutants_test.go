@@ -63,6 +63,10 @@ var mutants = []struct {
 		"	deleteNodeHeaders(&request.Header)\n", "", "./wire/httpd", "TestClientSendsNoNodeHeaders"},
 	{"session expiry ignored", "actors/accounts.go", "if s == nil || srv.now().Unix() >= s.Expires() {",
 		"if s == nil {", "./actors", "TestExpiredSessionIsNobodys"},
+	{"Web Push without the address guard", "cmd/internal/server/server.go",
+		"Client:  webhooks.NewHTTPClient(s.webhookNetworks),",
+		`Client: webhooks.NewHTTPClient([]netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")}),`,
+		"./cmd/internal/server", "TestWebPushGuardsPrivateAddresses"},
 }
 
 // TestMutants builds each fault in and requires that its test fails. Without MUTANTS=1 it only checks that the places

@@ -55,6 +55,8 @@ var operatorCommands = []operatorCommand{
 	}},
 	{Group: "realm", Name: "create", Meaning: "Create an organization with two channels", Flags: []operatorFlag{
 		{Name: "name", Meaning: "name of the organization"},
+		{Name: "allow-reserved", Switch: true,
+			Meaning: "allow a subdomain where users expect a service of the server, such as mail or support"},
 	}},
 	{Group: "realm", Name: "list", Meaning: "List the organizations"},
 	{Group: "realm", Name: "digest", Meaning: "Print digests of the whole state, to compare servers"},

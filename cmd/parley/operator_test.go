@@ -44,6 +44,8 @@ func TestOperatorCommands(t *testing.T) {
 	fails("There is a root organization already", "", "realm create --name Other")
 	fails("Organization 'two' exists already", "", "realm create --name Other --realm two")
 	fails("is not a subdomain", "", "realm create --name Other", "--realm", "Bad Name")
+	fails("must not begin with xn--", "", "realm create --name Other --realm xn--80ak6aa92e --allow-reserved")
+	fails("reserved", "", "realm create --name Other --realm mail")
 	prints("api_key: [A-Za-z0-9]{32}\nemail: olive@example.org\n", "a long password\n",
 		"user create --email olive@example.org --name Olive --role owner --password -")
 	prints("api_key: ", "", "user create --email olive@example.org --name Olive --realm two")
@@ -89,6 +91,7 @@ func TestOperatorCommands(t *testing.T) {
 	prints("", "", "realm reopen --realm two")
 	prints("closed=false .* subdomain=two", "", "realm list")
 	prints("state=realm 1 at .*\nstate=realm 2 at ", "", "realm digest")
+	prints("id: 3\n", "", "realm create --name Mail --realm mail --allow-reserved")
 
 	for line, want := range map[string]string{"realm rename": `unknown command "rename"`,
 		"user": "usage: parley user "} {

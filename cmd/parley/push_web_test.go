@@ -64,15 +64,18 @@ func TestWebPush(t *testing.T) {
 	}
 	p := start()
 	at := p.serving()
+	setDemoPasswords(t, data, "ann@example.org")
 	ann, bo := demoAccount(t, at, "ann@example.org"), demoAccount(t, at, "bo@example.org")
-	subscribe := func(path string) map[string]any {
-		a, err := ann.call("POST", "users/me/web_push", pairs("endpoint", service.URL+path, "p256dh",
+	page := newBrowser(t, at).logIn("ann@example.org", browserPassword)
+	subscription := func(path string) url.Values {
+		return pairs("endpoint", service.URL+path, "p256dh",
 			"BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4", "auth",
-			"BTBZMqHH6r4Tts7J_aSIgg"))
-		if err != nil {
-			t.Fatal(path, err)
-		}
-		return a
+			"BTBZMqHH6r4Tts7J_aSIgg")
+	}
+	subscribe := func(path string) { page.must("POST", "users/me/web_push", subscription(path)) }
+	_, err := ann.call("POST", "users/me/web_push", subscription("/key"))
+	if err == nil || !strings.Contains(err.Error(), "need a browser session") {
+		t.Errorf("by an API key: %v", err)
 	}
 	me, err := ann.call("GET", "users/me", nil)
 	if err != nil {
@@ -97,7 +100,7 @@ func TestWebPush(t *testing.T) {
 	refuse.Store(false)
 	p = start()
 	at = p.serving()
-	ann.url, bo.url = at, at
+	ann.url, bo.url, page.at = at, at, at
 	if got := next(); got != "/ann" {
 		t.Errorf("after kill -9: %s", got)
 	}

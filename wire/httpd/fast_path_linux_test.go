@@ -155,6 +155,8 @@ func (oneRealm) ByHost(string) (realm.ID, wire.Site) {
 	return 1, wire.Site{URL: "http://example.com", Host: "example.com", Name: "scene"}
 }
 
+func (oneRealm) IsForeign(string) bool { return false }
+
 // serveFast starts an HTTP server in front of s and returns its address. now is its clock; nil: the system's.
 func serveFast(t testing.TB, s wire.Server, now func() time.Time) (*Server, string) {
 	t.Helper()

@@ -57,6 +57,9 @@ type Options struct {
 type Realms interface {
 	// ByHost returns 0 when the host belongs to no organization.
 	ByHost(host string) (realm.ID, wire.Site)
+	// IsForeign reports whether pages must not be shown to browsers that use a Host header: the server does not have
+	// that name.
+	IsForeign(host string) bool
 }
 
 // Server serves the protocol over HTTP. Create one with New. Its methods are safe for concurrent use.

@@ -131,6 +131,11 @@ func (s *Server) servePage(ctx *fasthttp.RequestCtx, r *pageRoute) {
 			ctx.SetConnectionClose()
 		}
 	}()
+	if s.options.Realms.IsForeign(strings.ToLower(string(ctx.Host()))) {
+		s.writePage(p, errNoOrganization(), web.Failure("Page not found", "This server does not have this address. "+
+			"Its operator can allow the address with the setting allowed-hosts."))
+		return
+	}
 	if s.hasOtherOwner(p.call) {
 		s.forwardPage(ctx, p)
 		return

@@ -176,6 +176,11 @@ func (s *Server) runEndpoint(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.End
 	if c.NewSecret != "" {
 		s.setSessionCookies(ctx, c, c.NewSecret)
 	}
+	if err == nil && c.Opened != nil {
+		b, logIn := headersOfBrowser(ctx, c.Site), *c
+		s.findSession(&logIn, &b) // which ends
+		s.logIn(ctx, &logIn, *c.Opened)
+	}
 	if _, waits := a.(wire.Parked); waits || parked {
 		return
 	}

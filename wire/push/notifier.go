@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"time"
 
 	"parley/actors/realm"
@@ -20,6 +21,9 @@ const (
 	maxAge = 24 * time.Hour
 	// recheckPause is the pause before the server looks again whether an active user's client has received the message.
 	recheckPause = 10 * time.Second
+	// maxWebRetries is the number of further attempts for browsers: further notifications of the user, also those for
+	// phones, wait meanwhile. Users choose the addresses, so some never answer.
+	maxWebRetries = 2
 )
 
 // defaultRetryPauses are the pauses before each further attempt: about an hour together. After the last one a
@@ -90,7 +94,11 @@ func (h *Notifier) Handle(_ context.Context, a *dispatch.Attempt) dispatch.Outco
 			return dispatch.Outcome{RetryAfter: recheckPause}
 		}
 	}
-	if !ok {
+	if ok {
+		if ok = h.dropRemoved(a, &n); !ok {
+			return dispatch.Outcome{NotificationShown: true}
+		}
+	} else {
 		var err error
 		if n, ok, err = h.compose(a); err != nil {
 			return dispatch.Outcome{RetryAfter: recheckPause}
@@ -115,6 +123,10 @@ func (h *Notifier) send(a *dispatch.Attempt, n notification) dispatch.Outcome {
 		return done
 	}
 	pauses := h.retryPauses()
+	if len(left.devices) == 0 && !errors.Is(err, errHostBusy) &&
+		!slices.ContainsFunc(left.tokens, func(d realm.PushToken) bool { return !isBrowser(d) }) {
+		pauses = pauses[:min(len(pauses), maxWebRetries)]
+	}
 	if a.Number > len(pauses) {
 		h.Log.Error("push notification given up",
 			"realm", a.Realm, "user", a.Job.User.String(), "attempts", a.Number, "err", err)
@@ -142,6 +154,24 @@ func (h *Notifier) compose(a *dispatch.Attempt) (n notification, ok bool, err er
 		return nil, nil
 	})
 	return n, ok, err
+}
+
+// dropRemoved removes the devices from a notification that were removed since the last attempt, such as a browser that
+// was logged out. It reports whether a device is left.
+func (h *Notifier) dropRemoved(a *dispatch.Attempt, n *notification) bool {
+	_, err := h.Server.View(a.Realm, realm.Caller{System: true}, func(v realm.View) (any, error) {
+		tokens := v.NotifiedPushTokens(a.Job.User)
+		n.tokens = slices.DeleteFunc(slices.Clone(n.tokens), func(d realm.PushToken) bool {
+			same := func(x realm.PushToken) bool { return x.Kind == d.Kind && x.Token == d.Token }
+			return !slices.ContainsFunc(tokens, same)
+		})
+		devices := v.DevicesOf(a.Job.User)
+		n.devices = slices.DeleteFunc(slices.Clone(n.devices), func(d realm.Device) bool {
+			return !slices.ContainsFunc(devices, func(x realm.Device) bool { return x.ID == d.ID })
+		})
+		return nil, nil
+	})
+	return err != nil || len(n.tokens)+len(n.devices) > 0
 }
 
 // wantsNotification reports whether the message is still unread (ok), and whether the user wants to be notified even

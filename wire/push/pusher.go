@@ -52,6 +52,7 @@ type Pusher struct {
 	fcm     *http.Client // authenticates its requests
 	project string
 	bouncer *Bouncer // nil: none
+	web     webHosts
 }
 
 // New makes a pusher, or nil if nothing is configured.

@@ -1,6 +1,7 @@
 package push
 
 import (
+	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
@@ -30,6 +31,8 @@ func (p *Pusher) notify(n notification) (left notification, answer wire.PushAnsw
 		sent = true
 		if e := p.sendWeb(n.web, d); errors.Is(e, wire.ErrDeviceUnknown) {
 			answer.Tokens = append(answer.Tokens, d)
+		} else if errors.Is(e, wire.ErrPushRefused) {
+			err = cmp.Or(err, e) // is not tried again, but others are
 		} else if e != nil {
 			left.tokens, err = append(left.tokens, d), e
 		}

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"time"
 
 	webpush "github.com/SherClockHolmes/webpush-go"
 
@@ -68,8 +69,22 @@ func webTest(n wire.PushOrigin) webMessage {
 	return webMessage{id: "test", Type: "test", Title: n.RealmName, Body: testText(n), Tag: "test", Realm: n.RealmURL}
 }
 
-// sendWeb sends one notification to one browser.
+// sendWeb sends one notification to one browser, unless its push host gets too many. The error is ErrDeviceUnknown also
+// for a subscription that has failed MaxWebFailures times.
 func (p *Pusher) sendWeb(m webMessage, d realm.PushToken) error {
+	if err := p.web.take(d.Token, time.Now()); err != nil {
+		return err
+	}
+	err := p.postWeb(m, d)
+	if p.web.record(d.Token, err != nil, time.Now()) {
+		p.log.Info("browser removed: its push service failed again and again", "err", err)
+		return wire.ErrDeviceUnknown
+	}
+	return err
+}
+
+// postWeb sends one notification to a browser's push service.
+func (p *Pusher) postWeb(m webMessage, d realm.PushToken) error {
 	text, err := json.Marshal(m)
 	if err != nil {
 		panic("BUG: a notification does not encode: " + err.Error())

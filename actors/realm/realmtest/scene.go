@@ -161,6 +161,11 @@ func DoAs[A any](s *Scene, c realm.Caller, cmd realm.Command[A]) A {
 	return a
 }
 
+// TryAs is Try for a caller with credentials.
+func TryAs[A any](s *Scene, c realm.Caller, cmd realm.Command[A]) (A, error) {
+	return runTurnAs(s, c, cmd.Decide)
+}
+
 func runTurnAs[A any](s *Scene, c realm.Caller, decide func(*realm.Turn) (A, error)) (A, error) {
 	s.Realm.SetClock(s.Now)
 	a, facts, publications, err := realm.RunTurn(s.Realm, c, s.turnEnv(), decide)

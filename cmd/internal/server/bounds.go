@@ -16,6 +16,7 @@ import (
 	"parley/wire/form"
 	"parley/wire/httpd"
 	"parley/wire/mail"
+	"parley/wire/push"
 	"parley/wire/thumbnails"
 )
 
@@ -384,6 +385,20 @@ var AllBounds = append([]Bound{
 		limit:    constant(realm.MaxBrowserSessions),
 	},
 	{
+		Name:     "notified_browsers_per_user",
+		Of:       "browsers of one user that get notifications while no page is open",
+		Overflow: "the subscription that was made first is removed",
+		Reason:   "users choose the addresses, and each notification connects to all of them",
+		limit:    constant(realm.MaxWebPush),
+	},
+	{
+		Name:     "notified_browsers_per_host",
+		Of:       "of these, browsers whose push services have addresses in one domain",
+		Overflow: "the subscription that was made first is removed",
+		Reason:   "a message must not become many requests to the server of someone else",
+		limit:    constant(realm.MaxWebPushOfHost),
+	},
+	{
 		Name:     "subscriptions_per_request",
 		Of:       "subscriptions that one request adds or removes: users times channels",
 		Overflow: "400",
@@ -646,6 +661,29 @@ var AllBounds = append([]Bound{
 		Reason:   "about a hundred bytes each",
 		limit:    constant(realm.MaxPushes),
 		used:     func(r *metricReading) int64 { return r.waiting(realm.OutboxPush) },
+	},
+	{
+		Name:     "browser_notifications_per_second",
+		Of:       "notifications of browsers a second to push services in one domain, by each node for itself",
+		Overflow: "tried again later",
+		Reason:   "users choose the addresses, so the server must not become a means to flood another one",
+		limit:    constant(push.WebPerSecond),
+	},
+	{
+		Name:     "counted_push_hosts",
+		Of:       "domains of push services whose notifications are counted",
+		Overflow: "those counted longest ago are forgotten",
+		Reason:   "about 100 bytes each",
+		limit:    constant(push.MaxWebHosts),
+		used:     func(r *metricReading) int64 { return r.server.push.pusher.CountedWebHosts() },
+	},
+	{
+		Name:     "failing_browsers",
+		Of:       "subscriptions of browsers whose failures are counted; they are removed after five in a row",
+		Overflow: "those counted longest ago are forgotten",
+		Reason:   "an address can have 4 kB",
+		limit:    constant(push.MaxWebFailing),
+		used:     func(r *metricReading) int64 { return r.server.push.pusher.FailingBrowsers() },
 	},
 	{
 		Name:     "push_registrations",

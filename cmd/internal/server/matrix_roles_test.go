@@ -29,6 +29,14 @@ func humans(p *matrixUser) string {
 	return ""
 }
 
+// browsers: humans with a browser session.
+func browsers(p *matrixUser) string {
+	if refusal := humans(p); refusal != "" || p.session != nil {
+		return refusal
+	}
+	return keySubscribesNoBrowser
+}
+
 func members(p *matrixUser) string {
 	if p.isGuest() {
 		return noGuests
@@ -298,7 +306,7 @@ func roleEndpoints() []roleEndpoint {
 		{"GET", "/bots/%v/api_key", botKeepers, nothing, bot},
 		{"POST", "/bots/%v/api_key/regenerate", botKeepers, nothing, bot},
 		{"GET", "/users/me/web_push", humans, nothing, nil},
-		{"POST", "/users/me/web_push", humans, with("endpoint", "https://push.example.com/#", "p256dh",
+		{"POST", "/users/me/web_push", browsers, with("endpoint", "https://push.example.com/#", "p256dh",
 			"BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4", "auth",
 			"BTBZMqHH6r4Tts7J_aSIgg"), nil},
 		{"DELETE", "/users/me/web_push", after(humans, always("Token does not exist")),

@@ -27,7 +27,7 @@ const joinTimeout = time.Minute
 // sharedSettings are the settings that an edge gets from its core, unless an operator has set them at the edge. Clients
 // must not notice which node they use. None is a secret: an edge that is stolen must not be able to make logins.
 var sharedSettings = []string{
-	"url", "rate-limit", "anonymous-rate-limit", "login-limit", "max-body", "upload-quota",
+	"url", "allowed-hosts", "rate-limit", "anonymous-rate-limit", "login-limit", "max-body", "upload-quota",
 	"open-organizations", "archive-days", "mail-domain", "max-channels", "daily-channels", "request-channels",
 	"request-subscriptions", "max-groups", "daily-groups", "max-bots", "registration-size", "daily-invites",
 }
@@ -238,7 +238,7 @@ func (s *Server) openEdge() (err error) {
 	if s.JWTKeys != "" {
 		s.log.Warn("an edge does not use jwt-keys: remove the setting here, because its keys can make logins")
 	}
-	s.sites = newSiteTable(s.URL)
+	s.sites = s.newSites()
 	s.turnLatency = newTurnLatency()
 	s.encodings = wire.NewEventEncodings()
 	s.orgs, err = actors.Open(actors.NoDisk{}, actors.Options{

@@ -76,6 +76,10 @@ func realmCreate(o *operator, args map[string]string) (any, error) {
 	if err := CheckSubdomain(args["realm"]); err != nil {
 		return nil, err
 	}
+	if wire.ReservedSubdomain(args["realm"]) && args["allow-reserved"] != "true" {
+		return nil, fmt.Errorf("%q is a reserved subdomain, where users expect a service of the server; choose "+
+			"another one, or add --allow-reserved", args["realm"])
+	}
 	id, err := o.orgs.CreateRealm(args["realm"], name)
 	if err != nil {
 		return nil, err
@@ -89,6 +93,9 @@ func realmCreate(o *operator, args map[string]string) (any, error) {
 // maxSubdomainBytes limits the length of an organization's subdomain.
 const maxSubdomainBytes = 40
 
+// punycodePrefix begins the names that programs show as other letters, which can look like another organization's.
+const punycodePrefix = "xn--"
+
 // CheckSubdomain returns an error if text cannot be the subdomain of an organization. The root organization has "".
 func CheckSubdomain(text string) error {
 	outside := strings.HasPrefix(text, "-") || strings.HasSuffix(text, "-")
@@ -96,6 +103,9 @@ func CheckSubdomain(text string) error {
 	if len(text) > maxSubdomainBytes || outside || !letters || text == "www" {
 		return fmt.Errorf("%q is not a subdomain: use lower-case letters, digits and dashes, at most %d characters",
 			text, maxSubdomainBytes)
+	}
+	if strings.HasPrefix(text, punycodePrefix) {
+		return fmt.Errorf("%q is not a subdomain: it must not begin with %s", text, punycodePrefix)
 	}
 	return nil
 }

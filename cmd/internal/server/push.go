@@ -247,7 +247,7 @@ func pushTest(o *operator, args map[string]string) (any, error) {
 		devices := slices.DeleteFunc(v.DevicesOf(u), func(d realm.Device) bool {
 			return d.TokenID == nil || d.KeyID == nil
 		})
-		return target{wire.PushOriginOf(v, u, o.sites.byID(id)), v.PushTokensOf(u), devices, v.Now}, nil
+		return target{wire.PushOriginOf(v, u, o.sites.byID(id)), v.NotifiedPushTokens(u), devices, v.Now}, nil
 	})
 	if err != nil {
 		return nil, err

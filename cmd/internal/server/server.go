@@ -288,7 +288,7 @@ func (s *Server) open(preloaded *actors.Preloaded) (err error) {
 	} else {
 		go s.watchCoreNode()
 	}
-	s.sites = newSiteTable(s.URL)
+	s.sites = s.newSites()
 	if s.secret, err = LoadSecret(s.Data); err != nil {
 		return err
 	}

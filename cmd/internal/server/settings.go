@@ -33,6 +33,7 @@ type Settings struct {
 
 	Listen         string
 	TrustedProxies string
+	AllowedHosts   string
 	DebugListen    string
 	MaxConnections int
 	MaxPerAddress  int
@@ -214,6 +215,13 @@ var AllSettings = []Setting{
 		Name: "trusted-proxies", Type: Text, Group: groupNetwork,
 		Meaning: "addresses or networks, comma-separated, whose X-Forwarded-For header is trusted",
 		field:   func(s *Settings) any { return &s.TrustedProxies },
+	},
+	{
+		Name: "allowed-hosts", Type: Text, Group: groupNetwork,
+		Meaning: "further host names, comma-separated, at which browsers get the pages of the root organization, " +
+			"such as an old name of the server; *: any. The hosts of url and tls-acme, IP addresses and names " +
+			"without a dot are always allowed",
+		field: func(s *Settings) any { return &s.AllowedHosts },
 	},
 	{
 		Name: "max-connections", Type: Number, Default: "0", Group: groupNetwork,
@@ -711,6 +719,13 @@ func (s *Settings) Check(given func(name string) bool) error {
 	}
 	s.URL = strings.TrimSuffix(s.URL, "/")
 	return nil
+}
+
+// newSites returns the table of the server's organizations and hosts.
+func (s *Settings) newSites() *siteTable {
+	t := newSiteTable(s.URL)
+	t.allowHosts(strings.Split(s.AllowedHosts+","+s.ACME, ","), s.TrustedProxies != "")
+	return t
 }
 
 // realmLimits returns the limits of the objects that users of an organization create.

@@ -2,6 +2,8 @@ package server
 
 import (
 	"net"
+	"net/netip"
+	"slices"
 	"strings"
 
 	"parley/actors"
@@ -15,6 +17,9 @@ type siteTable struct {
 	scheme, host string
 	suffix       string         // of the organizations' hosts: a dot and the server's own host, without a port
 	orgs         *actors.Server // set once the organizations are loaded
+
+	anyHost bool     // the server has no name of its own: pages are shown at any address
+	allowed []string // further host names at which pages are shown, in lower case
 }
 
 // newSiteTable returns the table of a server with an external URL.
@@ -24,8 +29,51 @@ func newSiteTable(url string) *siteTable {
 		scheme, host = "http", url
 	}
 	t := &siteTable{scheme: scheme, host: strings.TrimSuffix(host, "/")}
-	t.suffix = "." + t.site("").Host
+	t.suffix = "." + strings.ToLower(t.site("").Host)
+	own := t.site("").Host
+	t.anyHost = !isLocalHost(own) && (!strings.Contains(own, ".") || hostAddress(own).IsValid())
 	return t
+}
+
+// allowHosts shows pages also at further host names; * is any. A server whose URL is a loopback address has no name of
+// its own if there are proxies: they pass on the names that browsers use.
+func (t *siteTable) allowHosts(names []string, proxies bool) {
+	for _, name := range names {
+		if name = strings.ToLower(strings.TrimSpace(name)); name == "*" {
+			t.anyHost = true
+		} else if name != "" {
+			t.allowed = append(t.allowed, name)
+		}
+	}
+	t.anyHost = t.anyHost || proxies && isLocalHost(t.site("").Host)
+}
+
+// IsForeign reports whether a Host header, in lower case, is a name that the server does not have. Anybody can lead a
+// domain to the address of a server, and its pages must not look like those of that domain's owner. IP addresses, names
+// without a dot and a missing header are no such names: health checks, proxies and local networks use them.
+func (t *siteTable) IsForeign(host string) bool {
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	host = strings.TrimSuffix(host, ".")
+	switch {
+	case t.anyHost, !strings.Contains(host, "."), isLocalHost(host), hostAddress(host).IsValid():
+		return false
+	case host == t.suffix[1:], strings.HasSuffix(host, t.suffix):
+		return false
+	}
+	return !slices.Contains(t.allowed, host)
+}
+
+// hostAddress returns the IP address that a host is, or the zero value if it is a name.
+func hostAddress(host string) netip.Addr {
+	a, _ := netip.ParseAddr(strings.Trim(host, "[]"))
+	return a
+}
+
+// isLocalHost reports whether a host is a name or address of this machine for itself.
+func isLocalHost(host string) bool {
+	return host == "localhost" || strings.HasSuffix(host, ".localhost") || hostAddress(host).IsLoopback()
 }
 
 // site returns the site of the organization with a subdomain; the root organization has the subdomain "".
