@@ -24,7 +24,7 @@ import (
 	"parley/wire/mail"
 )
 
-// mirrorSeeds are seeds that once found a bug, and which.
+// mirrorSeeds are seeds that once found a bug, and which. Their runs draw everything from one random source.
 var mirrorSeeds = map[uint64]string{
 	9:      "a user who became a member was not shown as a full member",
 	21:     "an archived channel made private disappeared for clients that had lost access before",
@@ -154,6 +154,8 @@ type mirrorRun struct {
 	*mirrorCounts
 	t           *testing.T
 	seed        uint64
+	named       bool   // one of mirrorSeeds, which repeat their requests only with one random source
+	turn        uint64 // steps so far
 	random      *rand.Rand
 	contents    *diskContents
 	disk        *slowDisk
@@ -238,14 +240,12 @@ func playMirrors(t *testing.T, seed uint64, counts *mirrorCounts) {
 		contents:     newDiskContents(),
 		wallClock:    seededStart,
 	}
+	_, run.named = mirrorSeeds[seed]
 	run.runtime = &syncRuntime{simRuntime: simRuntime{random: run.random, mailboxes: map[string]*simMailbox{}}}
 	run.open()
 	run.createOrganization()
 	for range mirrorSteps {
 		run.step()
-		if run.asideRandom.IntN(6) == 0 {
-			run.runAside(func() { run.ask(func() crowd.Request { return run.askers.NextMinor(run.asideRandom) }) })
-		}
 		if t.Failed() {
 			return
 		}
@@ -356,8 +356,7 @@ func (run *mirrorRun) createOrganization() {
 		run.t.Fatal(err)
 	}
 	run.askers = crowd.NewRequestGenerator(run.seed, people, full)
-	_, named := mirrorSeeds[run.seed]
-	run.askers.WithReordering = !named
+	run.askers.OneSource = run.named
 }
 
 func caps(names []string, p params) params {
@@ -476,23 +475,65 @@ func (run *mirrorRun) invites(c *mirrorClient) any {
 	return fmt.Sprint(o["invites"])
 }
 
+// mirrorStepList are the kinds of steps of a run; the weights are percentages. Each draws from its own source, so that an
+// additional step leaves the others as they were; see crowd.Draw.
+var mirrorStepList = []crowd.Step[func(*mirrorRun, *rand.Rand)]{
+	{Name: "act", Weight: 78, Do: func(run *mirrorRun, _ *rand.Rand) { run.act() }},
+	{Name: "poll", Weight: 15, Do: func(run *mirrorRun, r *rand.Rand) { run.poll(run.drawClient(r)) }},
+	{Name: "advance", Weight: 3, Do: func(run *mirrorRun, r *rand.Rand) { run.advance(int64(1 + r.IntN(90))) }},
+	{Name: "advance far", Weight: 1, Do: func(run *mirrorRun, _ *rand.Rand) { run.advanceFar() }},
+	{Name: "crash", Weight: 1, Do: func(run *mirrorRun, _ *rand.Rand) { run.crash() }},
+	{Name: "compare", Weight: 2, Do: func(run *mirrorRun, r *rand.Rand) { run.compareClient(run.drawClient(r)) }},
+}
+
 func (run *mirrorRun) step() {
+	if run.named {
+		run.stepOfOneSource()
+		return
+	}
+	run.turn++
+	s := crowd.Draw(run.seed, run.turn, mirrorStepList)[0]
+	s.Do(run, s.Random)
+	if crowd.StepRandom(run.seed, run.turn, "minor").IntN(6) == 0 && !run.t.Failed() {
+		run.actMinor()
+	}
+}
+
+// stepOfOneSource draws a step of a named seed, see crowd.RequestGenerator.
+func (run *mirrorRun) stepOfOneSource() {
 	switch p := run.random.IntN(100); {
 	case p < 78:
 		run.act()
 	case p < 93:
-		run.poll(run.clients[run.random.IntN(len(run.clients))])
+		run.poll(run.drawClient(run.random))
 	case p < 96:
 		run.advance(int64(1 + run.random.IntN(90)))
-	case p < 97 && run.skipsDays():
-		run.advance(86400)
 	case p < 97:
-		run.advance(int64(snapshotAge/time.Second) + 10)
+		run.advanceFar()
 	case p < 98:
 		run.crash()
 	default:
-		run.compareClient(run.clients[run.random.IntN(len(run.clients))])
+		run.compareClient(run.drawClient(run.random))
 	}
+	if run.asideRandom.IntN(6) == 0 {
+		run.actMinor()
+	}
+}
+
+func (run *mirrorRun) drawClient(r *rand.Rand) *mirrorClient {
+	return run.clients[r.IntN(len(run.clients))]
+}
+
+func (run *mirrorRun) advanceFar() {
+	if run.skipsDays() {
+		run.advance(86400)
+	} else {
+		run.advance(int64(snapshotAge/time.Second) + 10)
+	}
+}
+
+func (run *mirrorRun) actMinor() {
+	run.runAside(func() { run.ask(func() crowd.Request { return run.askers.NextMinor(run.asideRandom) }) })
 }
 
 // skipsDays reports whether days pass in this run, so that new accounts become full members.
