@@ -178,13 +178,16 @@ type mirrorClient struct {
 	queue   string
 	at      int64
 	mirror  *twin.Mirror
-	invites any // invitations as last fetched
+	browser bool // registers as the client in the browser does
+	invites any  // invitations as last fetched
 	record  io.Writer
 }
 
-// write adds an answer to the record of the client. With RECORD=DIR, the runs write a file for each client of a browser
-// or a phone. It has the answer to the registration, the events, and the fresh answers with which the client was
-// compared. The store of the client in the browser (wire/web/client) is tested with these files.
+// write adds an answer to the record of the client. With RECORD=DIR, the runs write a file for each client of a browser.
+// It has the parameters of the registration, its answer, the events, and the fresh answers with which the client was
+// compared. The store of the client in the browser (wire/web/client) is tested with these files. A client with other
+// capabilities gets other events, which that store would not understand: without user_list_incomplete, a user that can
+// no longer be seen remains as a placeholder.
 func (c *mirrorClient) write(kind string, body []byte) {
 	if c.record == nil {
 		return
@@ -201,7 +204,7 @@ func (run *mirrorRun) recordClients(clients []*mirrorClient) {
 		return
 	}
 	for i, c := range clients {
-		if c.params["slim_presence"] != true || c.params["all_public_streams"] == true {
+		if !c.browser {
 			continue
 		}
 		f, err := os.Create(filepath.Join(dir, fmt.Sprintf("%d-%d.jsonl", run.seed, i)))
@@ -213,9 +216,10 @@ func (run *mirrorRun) recordClients(clients []*mirrorClient) {
 	}
 }
 
-// Capabilities of the web app and of the phone app.
+// Capabilities of the client in the browser, of a web app that is older, and of the phone app.
 var (
-	webCaps = []string{
+	browserCaps = append([]string{"individual_emoji_changes"}, webCaps...)
+	webCaps     = []string{
 		"notification_settings_null", "bulk_message_deletion", "user_avatar_url_field_optional",
 		"stream_typing_notifications", "user_settings_object", "include_deactivated_groups", "empty_topic_name",
 		"linkifier_url_template", "user_list_incomplete", "archived_channels", "simplified_presence_events",
@@ -344,6 +348,12 @@ func (run *mirrorRun) createOrganization() {
 		{user: 5, name: "phone guest", params: caps(phoneCaps, params{"include_subscribers": true})},
 		{user: 6, name: "bot", params: params{"apply_markdown": false, "include_subscribers": false}},
 	}
+	if !run.named {
+		for u, name := range []string{"owner", "administrator", "member", "second member", "guest", "second guest"} {
+			clients = append(clients, &mirrorClient{user: int64(u), name: "browser of " + name, browser: true,
+				params: caps(browserCaps, params{"include_subscribers": "partial"})})
+		}
+	}
 	run.recordClients(clients)
 	for _, c := range clients {
 		c.user = people[c.user]
@@ -453,6 +463,9 @@ func (run *mirrorRun) register(c *mirrorClient) {
 	}
 	if err != nil {
 		run.t.Fatalf("seed %d: register of %s: %v", run.seed, c.name, err)
+	}
+	if asked, err := json.Marshal(c.params); err == nil {
+		c.write("params", asked)
 	}
 	c.write("register", body)
 	c.queue, c.at = o["queue_id"].(string), -1
