@@ -183,7 +183,7 @@ type mirrorClient struct {
 	record  io.Writer
 }
 
-// write adds an answer to the record of the client. With RECORD=DIR, the runs write a file for each client of a browser.
+// write adds an answer to the record of the client. With RECORD=DIR, the runs write a file for each browser's client.
 // It has the parameters of the registration, its answer, the events, and the fresh answers with which the client was
 // compared. The store of the client in the browser (wire/web/client) is tested with these files. A client with other
 // capabilities gets other events, which that store would not understand: without user_list_incomplete, a user that can
@@ -488,8 +488,8 @@ func (run *mirrorRun) invites(c *mirrorClient) any {
 	return fmt.Sprint(o["invites"])
 }
 
-// mirrorStepList are the kinds of steps of a run; the weights are percentages. Each draws from its own source, so that an
-// additional step leaves the others as they were; see crowd.Draw.
+// mirrorStepList are the kinds of steps of a run; the weights are percentages. Each draws from its own source, so that
+// an additional step leaves the others as they were; see crowd.Draw.
 var mirrorStepList = []crowd.Step[func(*mirrorRun, *rand.Rand)]{
 	{Name: "act", Weight: 78, Do: func(run *mirrorRun, _ *rand.Rand) { run.act() }},
 	{Name: "poll", Weight: 15, Do: func(run *mirrorRun, r *rand.Rand) { run.poll(run.drawClient(r)) }},

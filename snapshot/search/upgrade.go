@@ -13,9 +13,9 @@ import (
 // upgradeBatches is how many batches of texts one step writes again. The writer rests after each step.
 const upgradeBatches = 4
 
-// Rewrite writes all texts of an organization's index again, and waits until that is done or ctx ends. Then the words of
-// deleted texts are in no file: the library drops a segment without messages, while one with some would keep the words
-// until it is merged. Searches go on meanwhile. Once begun, it goes on after ctx has ended, and after a restart.
+// Rewrite writes all texts of an organization's index again, and waits until that is done or ctx ends. Then no file has
+// the words of deleted texts: the library drops a segment without messages, while one with some would keep the words
+// until it is merged. Searches continue meanwhile. Once begun, it continues after ctx has ended, and after a restart.
 func (s *Service) Rewrite(ctx context.Context, id realm.ID) error {
 	s.mu.Lock()
 	r := s.realms[id]
