@@ -370,7 +370,8 @@ func TestEventsOfNoUserAreNotStored(t *testing.T) {
 			}
 			return rows
 		}
-		mustCall(t, srv, people[0], "POST /messages", params{"type": "private", "to": []any{people[2]}, "content": "hi"})
+		mustCall(t, srv, people[0], "POST /messages", params{"type": "private", "to": []any{people[2]},
+			"content": "hi"})
 		before := stored()
 		add("one")
 		if n := stored(); before == 0 || n != before {

@@ -233,7 +233,8 @@ func (run *edgeMirrors) step() {
 	}
 	run.prepare(u)
 	to := run.edge
-	if x.File != "" || run.draw("core").IntN(4) == 0 { // edges pass files on by another connection, which has its own tests
+	// Edges pass files on by another connection, which has its own tests.
+	if x.File != "" || run.draw("core").IntN(4) == 0 {
 		to = run.core
 	}
 	run.wait()

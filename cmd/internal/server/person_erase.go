@@ -146,14 +146,14 @@ func (o *operator) certificate(id realm.ID, u realm.UserID, e realm.Erasure) (*C
 		Kept: []RemainingData{
 			{"account", 1, "an empty account without name and address, which messages of others refer to"},
 			{"time of the last activity", 1, "nobody sees it"},
-			{"quotes", 0, "words and the name of the person in messages of others, also in notices of the server, belong " +
-				"to those messages"},
-			{"emails that were sent", 0, "without smtp-host they are files in the folder outbox; the operator deletes " +
-				"them"},
+			{"quotes", 0, "words and the name of the person in messages of others, also in notices of the server, " +
+				"belong to those messages"},
+			{"emails that were sent", 0, "without smtp-host they are files in the folder outbox; the operator " +
+				"deletes them"},
 			{"events on their way", 0, "until clients of others have fetched them or their queues end; then the same " +
 				"command with --id removes their bytes, too"},
-			{"words in files of the search index", 0, "no search finds them; the server writes these files again, in a " +
-				"large organization for some time after the erasure"},
+			{"words in files of the search index", 0, "no search finds them; the server writes these files again, " +
+				"in a large organization for some time after the erasure"},
 			{"exports and backups", 0, "those made before have everything; the operator deletes them"},
 		}}
 	if o.core != nil {
