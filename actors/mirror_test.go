@@ -24,7 +24,7 @@ import (
 	"parley/wire/mail"
 )
 
-// mirrorSeeds are seeds that once found a bug, and which.
+// mirrorSeeds are seeds that once found a bug, and which. Their runs draw everything from one random source.
 var mirrorSeeds = map[uint64]string{
 	9:      "a user who became a member was not shown as a full member",
 	21:     "an archived channel made private disappeared for clients that had lost access before",
@@ -154,6 +154,8 @@ type mirrorRun struct {
 	*mirrorCounts
 	t           *testing.T
 	seed        uint64
+	named       bool   // one of mirrorSeeds, which repeat their requests only with one random source
+	turn        uint64 // steps so far
 	random      *rand.Rand
 	contents    *diskContents
 	disk        *slowDisk
@@ -176,13 +178,16 @@ type mirrorClient struct {
 	queue   string
 	at      int64
 	mirror  *twin.Mirror
-	invites any // invitations as last fetched
+	browser bool // registers as the client in the browser does
+	invites any  // invitations as last fetched
 	record  io.Writer
 }
 
-// write adds an answer to the record of the client. With RECORD=DIR, the runs write a file for each client of a browser
-// or a phone. It has the answer to the registration, the events, and the fresh answers with which the client was
-// compared. The store of the client in the browser (wire/web/client) is tested with these files.
+// write adds an answer to the record of the client. With RECORD=DIR, the runs write a file for each browser's client.
+// It has the parameters of the registration, its answer, the events, and the fresh answers with which the client was
+// compared. The store of the client in the browser (wire/web/client) is tested with these files. A client with other
+// capabilities gets other events, which that store would not understand: without user_list_incomplete, a user that can
+// no longer be seen remains as a placeholder.
 func (c *mirrorClient) write(kind string, body []byte) {
 	if c.record == nil {
 		return
@@ -199,7 +204,7 @@ func (run *mirrorRun) recordClients(clients []*mirrorClient) {
 		return
 	}
 	for i, c := range clients {
-		if c.params["slim_presence"] != true || c.params["all_public_streams"] == true {
+		if !c.browser {
 			continue
 		}
 		f, err := os.Create(filepath.Join(dir, fmt.Sprintf("%d-%d.jsonl", run.seed, i)))
@@ -211,9 +216,10 @@ func (run *mirrorRun) recordClients(clients []*mirrorClient) {
 	}
 }
 
-// Capabilities of the web app and of the phone app.
+// Capabilities of the client in the browser, of a web app that is older, and of the phone app.
 var (
-	webCaps = []string{
+	browserCaps = append([]string{"individual_emoji_changes"}, webCaps...)
+	webCaps     = []string{
 		"notification_settings_null", "bulk_message_deletion", "user_avatar_url_field_optional",
 		"stream_typing_notifications", "user_settings_object", "include_deactivated_groups", "empty_topic_name",
 		"linkifier_url_template", "user_list_incomplete", "archived_channels", "simplified_presence_events",
@@ -238,14 +244,12 @@ func playMirrors(t *testing.T, seed uint64, counts *mirrorCounts) {
 		contents:     newDiskContents(),
 		wallClock:    seededStart,
 	}
+	_, run.named = mirrorSeeds[seed]
 	run.runtime = &syncRuntime{simRuntime: simRuntime{random: run.random, mailboxes: map[string]*simMailbox{}}}
 	run.open()
 	run.createOrganization()
 	for range mirrorSteps {
 		run.step()
-		if run.asideRandom.IntN(6) == 0 {
-			run.runAside(func() { run.ask(func() crowd.Request { return run.askers.NextMinor(run.asideRandom) }) })
-		}
 		if t.Failed() {
 			return
 		}
@@ -344,6 +348,12 @@ func (run *mirrorRun) createOrganization() {
 		{user: 5, name: "phone guest", params: caps(phoneCaps, params{"include_subscribers": true})},
 		{user: 6, name: "bot", params: params{"apply_markdown": false, "include_subscribers": false}},
 	}
+	if !run.named {
+		for u, name := range []string{"owner", "administrator", "member", "second member", "guest", "second guest"} {
+			clients = append(clients, &mirrorClient{user: int64(u), name: "browser of " + name, browser: true,
+				params: caps(browserCaps, params{"include_subscribers": "partial"})})
+		}
+	}
 	run.recordClients(clients)
 	for _, c := range clients {
 		c.user = people[c.user]
@@ -356,8 +366,7 @@ func (run *mirrorRun) createOrganization() {
 		run.t.Fatal(err)
 	}
 	run.askers = crowd.NewRequestGenerator(run.seed, people, full)
-	_, named := mirrorSeeds[run.seed]
-	run.askers.WithReordering = !named
+	run.askers.OneSource = run.named
 }
 
 func caps(names []string, p params) params {
@@ -455,6 +464,9 @@ func (run *mirrorRun) register(c *mirrorClient) {
 	if err != nil {
 		run.t.Fatalf("seed %d: register of %s: %v", run.seed, c.name, err)
 	}
+	if asked, err := json.Marshal(c.params); err == nil {
+		c.write("params", asked)
+	}
 	c.write("register", body)
 	c.queue, c.at = o["queue_id"].(string), -1
 	c.invites = run.invites(c)
@@ -476,23 +488,65 @@ func (run *mirrorRun) invites(c *mirrorClient) any {
 	return fmt.Sprint(o["invites"])
 }
 
+// mirrorStepList are the kinds of steps of a run; the weights are percentages. Each draws from its own source, so that
+// an additional step leaves the others as they were; see crowd.Draw.
+var mirrorStepList = []crowd.Step[func(*mirrorRun, *rand.Rand)]{
+	{Name: "act", Weight: 78, Do: func(run *mirrorRun, _ *rand.Rand) { run.act() }},
+	{Name: "poll", Weight: 15, Do: func(run *mirrorRun, r *rand.Rand) { run.poll(run.drawClient(r)) }},
+	{Name: "advance", Weight: 3, Do: func(run *mirrorRun, r *rand.Rand) { run.advance(int64(1 + r.IntN(90))) }},
+	{Name: "advance far", Weight: 1, Do: func(run *mirrorRun, _ *rand.Rand) { run.advanceFar() }},
+	{Name: "crash", Weight: 1, Do: func(run *mirrorRun, _ *rand.Rand) { run.crash() }},
+	{Name: "compare", Weight: 2, Do: func(run *mirrorRun, r *rand.Rand) { run.compareClient(run.drawClient(r)) }},
+}
+
 func (run *mirrorRun) step() {
+	if run.named {
+		run.stepOfOneSource()
+		return
+	}
+	run.turn++
+	s := crowd.Draw(run.seed, run.turn, mirrorStepList)[0]
+	s.Do(run, s.Random)
+	if crowd.StepRandom(run.seed, run.turn, "minor").IntN(6) == 0 && !run.t.Failed() {
+		run.actMinor()
+	}
+}
+
+// stepOfOneSource draws a step of a named seed, see crowd.RequestGenerator.
+func (run *mirrorRun) stepOfOneSource() {
 	switch p := run.random.IntN(100); {
 	case p < 78:
 		run.act()
 	case p < 93:
-		run.poll(run.clients[run.random.IntN(len(run.clients))])
+		run.poll(run.drawClient(run.random))
 	case p < 96:
 		run.advance(int64(1 + run.random.IntN(90)))
-	case p < 97 && run.skipsDays():
-		run.advance(86400)
 	case p < 97:
-		run.advance(int64(snapshotAge/time.Second) + 10)
+		run.advanceFar()
 	case p < 98:
 		run.crash()
 	default:
-		run.compareClient(run.clients[run.random.IntN(len(run.clients))])
+		run.compareClient(run.drawClient(run.random))
 	}
+	if run.asideRandom.IntN(6) == 0 {
+		run.actMinor()
+	}
+}
+
+func (run *mirrorRun) drawClient(r *rand.Rand) *mirrorClient {
+	return run.clients[r.IntN(len(run.clients))]
+}
+
+func (run *mirrorRun) advanceFar() {
+	if run.skipsDays() {
+		run.advance(86400)
+	} else {
+		run.advance(int64(snapshotAge/time.Second) + 10)
+	}
+}
+
+func (run *mirrorRun) actMinor() {
+	run.runAside(func() { run.ask(func() crowd.Request { return run.askers.NextMinor(run.asideRandom) }) })
 }
 
 // skipsDays reports whether days pass in this run, so that new accounts become full members.

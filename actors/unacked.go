@@ -175,11 +175,21 @@ func (a *realmActor) restoreUnacked(l *loadedRealm) {
 	for i, t := range l.publications {
 		switch {
 		case t.Seq <= low:
+		case len(t.Notices) == 0: // stored by an earlier program for no user
+			u.dropStored(t.Seq)
 		case i < l.fromRows:
 			u.add(t, &a.srv.Metrics)
 		default:
 			a.storeUnacked(t)
 		}
+	}
+}
+
+// dropStored makes the next snapshot delete the stored events of a fact, although older ones are needed.
+func (u *unackedEvents) dropStored(seq realm.Seq) {
+	if i, found := slices.BinarySearch(u.storedSeqs, seq); found {
+		u.storedSeqs = slices.Delete(u.storedSeqs, i, i+1)
+		u.toDelete = append(u.toDelete, seq)
 	}
 }
 

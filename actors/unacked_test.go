@@ -348,6 +348,52 @@ func TestSaveRemovesFetchedEvents(t *testing.T) {
 	})
 }
 
+// The text of an event that no queue can get is not stored while a queue of another user has older events. It would
+// outlive an erasure of its author, and be in exports. The rows that an earlier program stored go at the first Save.
+func TestEventsOfNoUserAreNotStored(t *testing.T) {
+	runSynctest(t, func(t *testing.T) {
+		d := &slowDisk{diskContents: newDiskContents()}
+		srv := openServer(t, d)
+		people := createOrganization(t, srv, "ann", "bo", "cy")
+		slow := follow(t, srv, people[2])
+		add := func(title string) {
+			mustCall(t, srv, people[0], "POST /saved_snippets", params{"title": title, "content": "private"})
+		}
+		stored := func() (rows int) {
+			if err := srv.Save(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			for _, row := range d.table {
+				if row.Table == realm.UnackedEventsTable {
+					rows++
+				}
+			}
+			return rows
+		}
+		mustCall(t, srv, people[0], "POST /messages", params{"type": "private", "to": []any{people[2]},
+			"content": "hi"})
+		before := stored()
+		add("one")
+		if n := stored(); before == 0 || n != before {
+			t.Errorf("%d facts have events in the rows, %d before a change that no queue gets", n, before)
+		}
+		old := d.EncodeUnacked(realm.Publication{Seq: d.last(), Notices: []realm.Notice{
+			{Event: &realm.StatusChanged{User: people[0]}}}})
+		closeServer(t, srv)
+		d.putRows([]realm.EncodedRow{old})
+		srv = openServer(t, d)
+		add("a new fact, so that Save has something to write")
+		if n := stored(); n != before {
+			t.Errorf("%d facts have events in the rows after a start with a row for no user, want %d", n, before)
+		}
+		slow.srv = srv
+		if slow.poll(t); slow.messages != 1 {
+			t.Errorf("the queue of another user has %d messages", slow.messages)
+		}
+		closeServer(t, srv)
+	})
+}
+
 // After a crash a long journal is not written as rows while all clients reconnect, but soon after. A journal that is
 // longer still, as of a server that is killed again and again, is written at once.
 func TestNoSnapshotWhileClientsReconnect(t *testing.T) {

@@ -108,6 +108,9 @@ func (x *Imported) addLine(l exportLine, text func(realm.BodyRef, *realm.Body) e
 	case l.Told != nil:
 		t := realm.Publication{Seq: realm.Seq(l.Told.Seq)}
 		for _, n := range l.Told.Notices {
+			if len(n.To) == 0 { // by an earlier program: no queue gets it
+				continue
+			}
 			e, err := realm.NewByNumber(n.Event)
 			if err == nil {
 				err = codec.FromJSON(n.Fields)(e)
@@ -118,7 +121,9 @@ func (x *Imported) addLine(l exportLine, text func(realm.BodyRef, *realm.Body) e
 			}
 			t.Notices = append(t.Notices, realm.Notice{To: n.To, PublicOnly: n.PublicOnly, Event: event})
 		}
-		x.Unacked = append(x.Unacked, t)
+		if len(t.Notices) > 0 {
+			x.Unacked = append(x.Unacked, t)
+		}
 		return nil
 	case l.Text != nil:
 		var b realm.Body

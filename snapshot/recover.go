@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"fmt"
+	"slices"
 
 	"parley/actors/presence"
 	"parley/actors/realm"
@@ -24,6 +25,7 @@ func Recover(d Disk, id realm.ID) (x Recovered, err error) {
 	if x.Unacked, err = d.Load(id, x.Realm, x.Presence); err != nil {
 		return x, fmt.Errorf("load realm %d: %w", id, err)
 	}
+	x.Unacked = slices.DeleteFunc(x.Unacked, func(t realm.Publication) bool { return len(t.Notices) == 0 })
 	x.Realm.SetSeq(rows, realm.RunSequentially)
 	err = d.Tail(id, rows, func(r realm.Record) error {
 		if t := clientEvents(x.Realm.ReplayAt(r.Fact, r.Now, r.Level)); len(t.Notices) > 0 {

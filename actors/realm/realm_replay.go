@@ -2,6 +2,7 @@ package realm
 
 import (
 	"fmt"
+	"slices"
 
 	"parley/actors/realm/ids"
 )
@@ -39,8 +40,18 @@ func (r *Realm) applyNext(f Fact) []Notice {
 	r.seq++
 	f.apply(r)
 	r.recordApplied(f)
-	notices := f.notices(r)
+	notices := deliverable(f.notices(r))
 	r.prior = nil
+	return notices
+}
+
+// deliverable returns the notices without events for clients whose audience is empty. No queue will ever get such an
+// event, and where it was stored until older events are acknowledged, its text would outlive an erasure.
+func deliverable(notices []Notice) []Notice {
+	noAudience := func(n Notice) bool { return len(n.To) == 0 && n.Event.EventType() != "" }
+	if slices.ContainsFunc(notices, noAudience) {
+		notices = slices.DeleteFunc(slices.Clone(notices), noAudience)
+	}
 	return notices
 }
 

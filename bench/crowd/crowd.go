@@ -86,7 +86,8 @@ type Crowd struct {
 	Users    int
 	Channels int
 
-	rng      *rand.Rand
+	rng      *rand.Rand // of the step that is being drawn
+	steps    []Step[actionStep]
 	no       int
 	members  [][]bool // by channel and user
 	messages []message
@@ -101,8 +102,7 @@ const (
 
 // New returns a crowd of users that are members of the given channels.
 func New(seed uint64, users int, members [][]int32) *Crowd {
-	c := &Crowd{Seed: seed, Users: users, Channels: len(members), rng: rand.New(rand.NewPCG(seed, 0x63726f7764)),
-		queues: make([]int, users)}
+	c := &Crowd{Seed: seed, Users: users, Channels: len(members), steps: actionSteps, queues: make([]int, users)}
 	for _, m := range members {
 		in := make([]bool, users)
 		for _, u := range m {
@@ -142,14 +142,19 @@ func (c *Crowd) Readers(a Action) []int {
 // Next returns the next action.
 func (c *Crowd) Next() Action {
 	c.no++
-	for try := 0; try < 50; try++ {
-		a := Action{No: c.no, User: c.rng.IntN(c.Users)}
-		if c.fill(&a, c.rng.IntN(100)) {
-			return a
+	for _, s := range Draw(c.Seed, uint64(c.no), c.steps) {
+		c.rng = s.Random
+		for range stepTries {
+			if a := (Action{No: c.no, Kind: Kind(s.Name), User: c.rng.IntN(c.Users)}); s.Do(c, &a) {
+				return a
+			}
 		}
 	}
-	return Action{No: c.no, Kind: Presence, User: c.rng.IntN(c.Users), Expect: MustSucceed}
+	panic("BUG: no action is possible, not even presence")
 }
+
+// stepTries is how often a step looks for objects with which it is possible, before another step has the turn.
+const stepTries = 3
 
 var topics = []string{"lunch", "release", "bugs", "Lunch", "ideas ✨", ""}
 var emoji = []string{"+1", "heart", "tada", "octopus"}
@@ -165,64 +170,73 @@ func (c *Crowd) text() string {
 	return strings.Join(out, " ")
 }
 
-// fill chooses an action by dice, a percentage. It returns false if the chosen action is impossible now.
-func (c *Crowd) fill(a *Action, dice int) bool {
-	switch {
-	case dice < 24:
-		a.Kind, a.Channel, a.Topic, a.Text = Send, c.rng.IntN(c.Channels), c.topic(), c.text()
-		if c.members[a.Channel][a.User] {
-			a.Expect = MustSucceed
-		}
-		return true
-	case dice < 33:
-		a.Kind, a.Text, a.Expect = DM, c.text(), MustSucceed
-		a.Others = c.others(a.User, 1+c.rng.IntN(3))
-		return len(a.Others) > 0
-	case dice < 40:
-		return c.aboutMessage(a, Edit)
-	case dice < 44:
-		return c.aboutMessage(a, Move)
-	case dice < 47:
-		return c.aboutMessage(a, Delete)
-	case dice < 57:
-		return c.aboutMessage(a, React)
-	case dice < 60:
-		return c.aboutMessage(a, Unreact)
-	case dice < 70:
-		return c.aboutMessage(a, Flag)
-	case dice < 74:
-		return c.aboutMessage(a, Unflag)
-	case dice < 78:
-		a.Kind, a.Channel, a.Expect = Subscribe, c.rng.IntN(c.Channels), MustSucceed
+// An actionStep chooses the details of an action, whose kind is the name of the step. It returns false if the chosen
+// action is impossible now.
+type actionStep func(c *Crowd, a *Action) bool
+
+// actionSteps are all kinds of action; the weights are percentages.
+var actionSteps = []Step[actionStep]{
+	{string(Send), 24, (*Crowd).send},
+	{string(DM), 9, (*Crowd).sendDirect},
+	{string(Edit), 7, (*Crowd).aboutMessage},
+	{string(Move), 4, (*Crowd).aboutMessage},
+	{string(Delete), 3, (*Crowd).aboutMessage},
+	{string(React), 10, (*Crowd).aboutMessage},
+	{string(Unreact), 3, (*Crowd).aboutMessage},
+	{string(Flag), 10, (*Crowd).aboutMessage},
+	{string(Unflag), 4, (*Crowd).aboutMessage},
+	{string(Subscribe), 4, func(c *Crowd, a *Action) bool {
+		a.Channel, a.Expect = c.rng.IntN(c.Channels), MustSucceed
 		return !c.members[a.Channel][a.User]
-	case dice < 81:
-		a.Kind, a.Channel, a.Expect = Unsubscribe, c.rng.IntN(c.Channels), MustSucceed
+	}},
+	{string(Unsubscribe), 3, func(c *Crowd, a *Action) bool {
+		a.Channel, a.Expect = c.rng.IntN(c.Channels), MustSucceed
 		return c.members[a.Channel][a.User] && len(c.Members(a.Channel)) > 2
-	case dice < 83:
-		a.Kind, a.Channel, a.Number, a.Expect = Property, c.rng.IntN(c.Channels), c.rng.IntN(4), MustSucceed
+	}},
+	{string(Property), 2, func(c *Crowd, a *Action) bool {
+		a.Channel, a.Number, a.Expect = c.rng.IntN(c.Channels), c.rng.IntN(4), MustSucceed
 		return c.members[a.Channel][a.User]
-	case dice < 86:
-		a.Kind, a.Channel, a.Topic, a.Number, a.Expect = Policy, c.rng.IntN(c.Channels), topics[c.rng.IntN(4)],
-			c.rng.IntN(4), MustSucceed
+	}},
+	{string(Policy), 3, func(c *Crowd, a *Action) bool {
+		a.Channel, a.Topic, a.Number, a.Expect = c.rng.IntN(c.Channels), topics[c.rng.IntN(4)], c.rng.IntN(4),
+			MustSucceed
 		return c.members[a.Channel][a.User]
-	case dice < 87:
-		a.Kind, a.Text = Rename, fmt.Sprintf("Renamed %d %d", a.User, c.no)
+	}},
+	{string(Rename), 1, func(c *Crowd, a *Action) bool {
+		a.Text = fmt.Sprintf("Renamed %d %d", a.User, c.no)
 		return true
-	case dice < 91:
-		a.Kind, a.Expect = Presence, MustSucceed
-		return true
-	case dice < 94:
-		a.Kind, a.Expect, a.Others = Typing, MustSucceed, c.others(a.User, 1)
+	}},
+	{string(Presence), 4, func(_ *Crowd, a *Action) bool { a.Expect = MustSucceed; return true }},
+	{string(Typing), 3, func(c *Crowd, a *Action) bool {
+		a.Expect, a.Others = MustSucceed, c.others(a.User, 1)
 		return len(a.Others) > 0
-	case dice < 96:
-		a.Kind, a.Expect = Register, MustSucceed
+	}},
+	{string(Register), 2, func(c *Crowd, a *Action) bool {
+		a.Expect = MustSucceed
 		return c.queues[a.User] < maxQueues
-	case dice < 97:
-		a.Kind, a.Expect = DropQueue, MustSucceed
+	}},
+	{string(DropQueue), 1, func(c *Crowd, a *Action) bool {
+		a.Expect = MustSucceed
 		return c.queues[a.User] > 0
+	}},
+	{string(Read), 3, func(c *Crowd, a *Action) bool {
+		a.Channel, a.Expect = c.rng.IntN(c.Channels), MustSucceed
+		return c.members[a.Channel][a.User]
+	}},
+}
+
+func (c *Crowd) send(a *Action) bool {
+	a.Channel, a.Topic, a.Text = c.rng.IntN(c.Channels), c.topic(), c.text()
+	if c.members[a.Channel][a.User] {
+		a.Expect = MustSucceed
 	}
-	a.Kind, a.Channel, a.Expect = Read, c.rng.IntN(c.Channels), MustSucceed
-	return c.members[a.Channel][a.User]
+	return true
+}
+
+func (c *Crowd) sendDirect(a *Action) bool {
+	a.Text, a.Expect = c.text(), MustSucceed
+	a.Others = c.others(a.User, 1+c.rng.IntN(3))
+	return len(a.Others) > 0
 }
 
 func (c *Crowd) topic() string { return topics[c.rng.IntN(len(topics))] }
@@ -244,18 +258,17 @@ func (c *Crowd) others(me, n int) []int {
 
 // aboutMessage picks a recent message and a user for an action on it: mostly a user with the permission, sometimes
 // not.
-func (c *Crowd) aboutMessage(a *Action, k Kind) bool {
+func (c *Crowd) aboutMessage(a *Action) bool {
 	if len(c.messages) == 0 {
 		return false
 	}
-	a.Kind = k
 	a.Message = len(c.messages) - 1 - c.rng.IntN(min(len(c.messages), maxMessages))
 	m := &c.messages[a.Message]
 	if m.deleted {
 		return false
 	}
 	sees := c.sees(a.User, m)
-	switch k {
+	switch a.Kind {
 	case Edit:
 		a.Text = c.text()
 		if c.rng.IntN(10) > 0 {

@@ -17,11 +17,11 @@ func ExampleCrowd() {
 		c.Done(action, action.Expect != crowd.MustFail)
 	}
 	// Output:
-	// #1 user 2: send channel 1 "release"
-	// #2 user 1: register
-	// #3 user 5: send channel 1 "bugs"
-	// #4 user 0: send channel 0 "Lunch"
-	// #5 user 3: send channel 0 ""
+	// #1 user 7: send channel 2 "bugs"
+	// #2 user 3: subscribe channel 1 ""
+	// #3 user 7: react message 0 octopus
+	// #4 user 7: unreact message 0 octopus
+	// #5 user 7: unflag message 0 read
 }
 
 // Channel sizes fall as 1/rank^Zipf; the channel of Hundred is the last.

@@ -176,7 +176,8 @@ func EncodeUnacked(t realm.Publication) []byte {
 	return marshal(nil, &k)
 }
 
-// DecodeUnacked decodes what EncodeUnacked encoded.
+// DecodeUnacked decodes what EncodeUnacked encoded. It leaves out the notices for no user, which earlier programs
+// stored.
 func DecodeUnacked(data []byte) (realm.Publication, error) {
 	var k UnackedEvents
 	if err := unmarshal(data, &k); err != nil {
@@ -184,6 +185,9 @@ func DecodeUnacked(data []byte) (realm.Publication, error) {
 	}
 	t := realm.Publication{Seq: realm.Seq(k.Seq)}
 	for _, n := range k.Notices {
+		if len(n.To) == 0 {
+			continue
+		}
 		x, err := DecodeEvent(n.Event)
 		if err != nil {
 			return t, fmt.Errorf("decode unacknowledged event: %w", err)

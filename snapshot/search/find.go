@@ -85,6 +85,19 @@ func (x *Index) read(fn func([]segmentView) error) error {
 	return nil
 }
 
+// EachStoredTerm calls fn with every term in the files, also those that only deleted messages have. A term can come
+// several times.
+func (x *Index) EachStoredTerm(fn func(term []byte)) error {
+	return x.read(func(parts []segmentView) error {
+		for _, p := range parts {
+			for i := range p.termOffsets {
+				fn(p.term(i))
+			}
+		}
+		return nil
+	})
+}
+
 // Warm prepares the segments for the next search.
 func (x *Index) Warm() error { return x.read(func([]segmentView) error { return nil }) }
 

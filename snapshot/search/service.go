@@ -113,6 +113,8 @@ type realmIndex struct {
 	indexed      realm.Seq // the number in the index itself
 	failed       error
 	advanced     chan struct{} // closed when searchable changes, or the index fails
+	rewriteAsked bool          // Rewrite was called, and the writer has not begun
+	rewritten    chan struct{} // closed when everything was written again; nil: Rewrite was not called
 	topics       topicNames
 }
 
@@ -157,8 +159,12 @@ func (s *Service) mayWrite(r *realmIndex) bool {
 	return !s.noWrites() && !(r.needsCompare && s.noBuilds())
 }
 
-func (s *Service) path(id realm.ID) string {
-	return filepath.Join(s.dir, strconv.FormatUint(uint64(id), 10))
+func (s *Service) path(id realm.ID) string { return IndexDir(s.dir, id) }
+
+// IndexDir returns the directory of an organization's index, given that of all indexes. A missing index is made again
+// at the next start.
+func IndexDir(dir string, id realm.ID) string {
+	return filepath.Join(dir, strconv.FormatUint(uint64(id), 10))
 }
 
 // Attach adds an organization whose journal ends at last and whose rows are at number rows; text reads its texts. Feed

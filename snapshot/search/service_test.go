@@ -362,3 +362,60 @@ func TestIndexIsUpgraded(t *testing.T) {
 		t.Errorf("compared with the texts %d times", d.scans)
 	}
 }
+
+// hasTerm reports whether any segment of the index has a term, also one of deleted messages only.
+func hasTerm(t *testing.T, x *Index, term string) (found bool) {
+	t.Helper()
+	err := x.read(func(parts []segmentView) error {
+		for _, p := range parts {
+			found = found || strings.Contains(string(p.terms), "\n"+term+"\n")
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// The words of deleted messages stay in the files of their segments, together with other messages. After Rewrite no
+// segment has them, the files from before are gone, and searches find the other messages. A service without the
+// organization has nothing to do.
+func TestRewriteForgetsDeletedWords(t *testing.T) {
+	d, dir := &fakeDisk{texts: map[realm.BodyRef]string{}}, t.TempDir()
+	l := openTestService(t, dir, d)
+	for id := realm.MessageID(1); id <= 20; id++ {
+		l.Feed(1, d.last()+1, d.send(id, fmt.Sprintf("common word%d", id)))
+	}
+	l.Feed(1, d.last()+1, d.send(21, "common zebra"))
+	expectHits(t, l, d.last(), "zebra", 21)
+	x := l.realms[1].index
+	l.Feed(1, d.last()+1, d.erase(21))
+	expectHits(t, l, d.last(), "zebra")
+	if !hasTerm(t, x, "zebra") {
+		t.Fatal("the deleted word is in no segment: this test would prove nothing")
+	}
+	if err := l.Rewrite(t.Context(), 2); err != nil {
+		t.Errorf("an organization that is not indexed: %v", err)
+	}
+	for range 2 { // it can be repeated
+		if err := l.Rewrite(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+		if hasTerm(t, x, "zebra") {
+			t.Error("a segment has the deleted word")
+		}
+	}
+	expectHits(t, l, d.last(), "word7", 7)
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	x, err := Open(l.path(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	if hasTerm(t, x, "zebra") || x.format != textFormat {
+		t.Errorf("after a restart a segment has the deleted word, or the format is %d", x.format)
+	}
+}

@@ -20,6 +20,7 @@ import (
 	"parley/snapshot"
 	"parley/snapshot/files"
 	"parley/snapshot/replicated"
+	"parley/snapshot/search"
 	"parley/wire"
 	"parley/wire/httpd"
 	"parley/wire/peer"
@@ -50,6 +51,7 @@ type operator struct {
 	// Nil on a stopped server.
 	handover   *handover
 	files      *files.Store
+	search     *search.Service
 	checkSpace func(bytes int64) error // see diskSpace
 
 	node       *cluster.Directory // nil: a single node

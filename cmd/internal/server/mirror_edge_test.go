@@ -20,7 +20,7 @@ import (
 type edgeMirrors struct {
 	t          *testing.T
 	seed       uint64
-	random     *rand.Rand
+	turn       uint64
 	core, edge *matrixServer
 	users      map[int64]*matrixUser
 	asking     *crowd.RequestGenerator
@@ -95,7 +95,7 @@ func mirrorsThrough(t *testing.T, newNode newNode, runs int, seed uint64) {
 
 // newEdgeMirrors makes an organization with users of every role, an edge, and clients of it.
 func newEdgeMirrors(t *testing.T, newNode newNode, seed uint64) *edgeMirrors {
-	run := &edgeMirrors{t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 21)), users: map[int64]*matrixUser{},
+	run := &edgeMirrors{t: t, seed: seed, users: map[int64]*matrixUser{},
 		core: newMatrixServer(t, newCoverage(byKey))}
 	if _, err := run.core.orgs.CreateRealm("", "Mirror"); err != nil {
 		t.Fatal(err)
@@ -120,7 +120,6 @@ func newEdgeMirrors(t *testing.T, newNode newNode, seed uint64) *edgeMirrors {
 	}
 	run.edge, _ = newNode(t, run.core)
 	run.asking = crowd.NewRequestGenerator(seed, people, run.edge.must(owner, "POST", "/register").body)
-	run.asking.WithReordering = true
 	for i, options := range []pairs{
 		{"include_subscribers", true, "client_capabilities", edgeMirrorCaps("archived_channels",
 			"simplified_presence_events", "user_list_incomplete"), "slim_presence", true},
@@ -206,16 +205,22 @@ func (run *edgeMirrors) send(to *matrixServer, u *matrixUser, name string, param
 	return to.send(u, method, path, rest...)
 }
 
+// draw returns the random source of a decision of this turn: a new decision leaves the others as they were.
+func (run *edgeMirrors) draw(decision string) *rand.Rand {
+	return crowd.StepRandom(run.seed, run.turn, decision)
+}
+
 // step sends a random request, or lets a client poll.
 func (run *edgeMirrors) step() {
-	if run.random.IntN(5) == 0 {
-		run.poll(run.clients[run.random.IntN(len(run.clients))])
+	run.turn++
+	if r := run.draw("poll"); r.IntN(5) == 0 {
+		run.poll(run.clients[r.IntN(len(run.clients))])
 		return
 	}
 	run.asking.Now = run.core.now.Load()
 	x := run.asking.Next()
-	if run.random.IntN(6) == 0 {
-		x = run.asking.NextMinor(run.random)
+	if run.draw("minor").IntN(6) == 0 {
+		x = run.asking.NextMinor(nil)
 	}
 	if x.Name == "" {
 		return
@@ -228,7 +233,8 @@ func (run *edgeMirrors) step() {
 	}
 	run.prepare(u)
 	to := run.edge
-	if x.File != "" || run.random.IntN(4) == 0 { // edges pass files on by another connection, which has its own tests
+	// Edges pass files on by another connection, which has its own tests.
+	if x.File != "" || run.draw("core").IntN(4) == 0 {
 		to = run.core
 	}
 	run.wait()

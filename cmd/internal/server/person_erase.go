@@ -7,11 +7,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"strconv"
 	"time"
 
 	"parley/actors/realm"
 	"parley/snapshot"
+	"parley/snapshot/search"
 )
 
 // erasureCallTime is how long one call of user-erase works. The client of the control socket waits a minute, and
@@ -107,6 +109,9 @@ func (o *operator) eraseBytes(id realm.ID, e realm.Erasure) error {
 	if err := t.eraseRow(id, row.(realm.ErasedTexts), true); err != nil {
 		return err
 	}
+	if err := o.eraseWords(id); err != nil {
+		return err
+	}
 	store := o.files
 	if store == nil { // of a stopped server
 		var end func()
@@ -120,15 +125,35 @@ func (o *operator) eraseBytes(id realm.ID, e realm.Erasure) error {
 	return err
 }
 
+// eraseWords removes the words of deleted texts from the files of the search index. If that takes longer than
+// erasureCallTime, the server completes it in the background.
+func (o *operator) eraseWords(id realm.ID) error {
+	if o.search == nil { // of a stopped server: its next start makes the index
+		return os.RemoveAll(search.IndexDir(SearchDir(o.data), id))
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), erasureCallTime)
+	defer cancel()
+	err := o.search.Rewrite(ctx, id)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return nil
+	}
+	return err
+}
+
 // certificate returns the certificate of a completed erasure.
 func (o *operator) certificate(id realm.ID, u realm.UserID, e realm.Erasure) (*Certificate, error) {
 	c := &Certificate{User: u, Began: showTime(e.At), Finished: showTime(e.Done), Removed: map[string]int{},
 		Kept: []RemainingData{
 			{"account", 1, "an empty account without name and address, which messages of others refer to"},
 			{"time of the last activity", 1, "nobody sees it"},
-			{"quotes", 0, "words of the person in messages of others belong to those messages"},
+			{"quotes", 0, "words and the name of the person in messages of others, also in notices of the server, " +
+				"belong to those messages"},
+			{"emails that were sent", 0, "without smtp-host they are files in the folder outbox; the operator " +
+				"deletes them"},
 			{"events on their way", 0, "until clients of others have fetched them or their queues end; then the same " +
 				"command with --id removes their bytes, too"},
+			{"words in files of the search index", 0, "no search finds them; the server writes these files again, " +
+				"in a large organization for some time after the erasure"},
 			{"exports and backups", 0, "those made before have everything; the operator deletes them"},
 		}}
 	if o.core != nil {

@@ -424,7 +424,8 @@ func (s *Server) buildTools() error {
 		leftovers, checkOwner = s.bucket.RemoveLeftovers, s.checkFileOwner
 	}
 	s.sweeper = newSweeper(s.orgs, s.files, leftovers, checkOwner, s.ownerKnown, s.log)
-	s.eraser = newTextEraser(s.Data, snapshot.Disk{Store: s.store}, s.orgs, s.sweeper.sweepSoon, s.log)
+	s.eraser = newTextEraser(s.Data, snapshot.Disk{Store: s.store}, s.orgs, s.sweeper.sweepSoon, s.search,
+		s.log)
 	s.linkMarks = newLinkMarker(s.orgs, snapshot.Disk{Store: s.store}, s.log, linkMarkDelay)
 	s.setEmojiTable()
 	s.tools.StartExport = s.exports.add
@@ -567,7 +568,7 @@ func (s *Server) openEndpoints() (err error) {
 	s.handover.connect(s)
 	o := &operator{
 		orgs: s.orgs, sites: s.sites, passwords: s.passwords, store: s.store, handover: s.handover, files: s.files,
-		push: s.push, checkSpace: s.space.checkSpace, data: s.Data, sign: newSigner(s.secret),
+		search: s.search, push: s.push, checkSpace: s.space.checkSpace, data: s.Data, sign: newSigner(s.secret),
 		log: s.log, node: s.node, moveLeader: s.moveLeader,
 	}
 	if err = s.startCore(o); err != nil {

@@ -17,6 +17,7 @@ import (
 	"parley/actors"
 	"parley/actors/realm"
 	"parley/snapshot"
+	"parley/snapshot/search"
 )
 
 // eraserInterval is the time between two searches for erased texts. Compacting rewrites the rows of an organization, so
@@ -35,6 +36,7 @@ type textEraser struct {
 	disk      snapshot.Disk
 	orgs      *actors.Server
 	sweepSoon func() // removes the files of purged messages
+	search    *search.Service
 	log       *slog.Logger
 	ctx       context.Context // canceled by Close
 	cancel    context.CancelFunc
@@ -47,10 +49,11 @@ type textEraser struct {
 }
 
 func newTextEraser(
-	data string, disk snapshot.Disk, orgs *actors.Server, sweepSoon func(), log *slog.Logger,
+	data string, disk snapshot.Disk, orgs *actors.Server, sweepSoon func(), words *search.Service,
+	log *slog.Logger,
 ) *textEraser {
 	ctx, cancel := context.WithCancel(context.Background())
-	e := &textEraser{disk: disk, orgs: orgs, sweepSoon: sweepSoon, log: log, ctx: ctx, cancel: cancel,
+	e := &textEraser{disk: disk, orgs: orgs, sweepSoon: sweepSoon, search: words, log: log, ctx: ctx, cancel: cancel,
 		done: make(chan struct{}), copies: map[realm.ID]bool{}, wake: make(chan struct{}, 1),
 		file: filepath.Join(data, erasingFile)}
 	e.loadCopies()
@@ -188,6 +191,9 @@ func (e *textEraser) eraseCopy(id realm.ID) error {
 	err := e.orgs.Save(e.ctx)
 	if err == nil {
 		err = e.disk.EraseDeleted(e.ctx, id, math.MaxUint64, 0, realm.MaxMessageID-1)
+	}
+	if err == nil {
+		err = e.search.Rewrite(e.ctx, id)
 	}
 	if err == nil {
 		e.log.Info("bytes of erased texts removed from this core", "realm", id,

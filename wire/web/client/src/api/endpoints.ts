@@ -18,7 +18,7 @@ const capabilities = {
   individual_emoji_changes: true,
 };
 
-const registerParams = {
+export const registerParams = {
   apply_markdown: true,
   client_gravatar: false,
   slim_presence: true,
