@@ -121,6 +121,10 @@ var ErrNoSpace = realm.Refuse(realm.NoSpace, "INSUFFICIENT_STORAGE",
 var ErrFilesUnavailable = realm.Refuse(realm.Busy, "FILES_UNAVAILABLE",
 	"Files cannot be stored or read at the moment; try again later.")
 
+// ErrFileElsewhere is the refusal of a file that is only on the disk of another server of the cluster.
+var ErrFileElsewhere = realm.Refuse(realm.Busy, "FILES_UNAVAILABLE",
+	"This file is on another server of the cluster and cannot be read at the moment; try again later.")
+
 // refusalOfPicture is refusalOfFile for the only file of a request, which must be a picture. A file that the client
 // calls an image could not be decoded; any other has the wrong format (protocol).
 func refusalOfPicture(c *Call, err error, megabytes int) error {

@@ -148,7 +148,7 @@ func export(
 
 // copyRunning makes the data directory dir from a running server's data; file is a temporary name for the backup.
 func copyRunning(data, file, dir string) error {
-	if _, _, err := backupTo(data, file, true); err != nil {
+	if _, _, err := backupTo(data, file, true, false); err != nil {
 		return err
 	}
 	return errors.Join(restoreFrom(file, nil, dir, restoreEnd{}), os.Remove(file))

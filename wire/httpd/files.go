@@ -247,7 +247,8 @@ func (s *Server) sendUpload(ctx *fasthttp.RequestCtx, u realm.Upload, download b
 // already.
 func (s *Server) sendFile(ctx *fasthttp.RequestCtx, kind, name, contentType string) {
 	f, err := s.options.Files.Open(kind, name)
-	if errors.Is(err, wire.ErrFilesUnavailable) || errors.Is(err, wire.ErrNoSpace) {
+	if errors.Is(err, wire.ErrFilesUnavailable) || errors.Is(err, wire.ErrNoSpace) ||
+		errors.Is(err, wire.ErrFileElsewhere) {
 		s.writeUnavailable(ctx, err)
 		return
 	}

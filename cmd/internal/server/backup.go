@@ -8,9 +8,11 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"strings"
 
 	"parley/cmd/internal/cluster"
 	"parley/snapshot"
+	"parley/snapshot/files"
 	"parley/wire/peer"
 )
 
@@ -21,7 +23,8 @@ var backupFolders = []string{"uploads/content", "uploads/pictures", "uploads/exp
 
 // backupRequest is the body of a backup at the control socket.
 type backupRequest struct {
-	WithFiles bool // refuse the backup at a core that has only a part of the files
+	WithFiles  bool // refuse the backup at a core that has only a part of the files
+	Incomplete bool // write the backup of a leader although files are missing
 }
 
 // backupWarningHeader is the header of an answer that names the missing parts of the backup.
@@ -29,9 +32,10 @@ const backupWarningHeader = "Parley-Note"
 
 // WriteBackup writes a backup of a data directory to w. The server that runs there writes it while it serves; if no
 // server runs, WriteBackup reads the directory itself. warning names missing parts of the backup; withFiles refuses a
-// backup that may lack files.
-func WriteBackup(data string, w io.Writer, withFiles bool) (warning string, err error) {
-	body, err := json.Marshal(backupRequest{withFiles})
+// backup that may lack files. A backup that lacks files of a core that should have them all is refused, unless
+// incomplete is set.
+func WriteBackup(data string, w io.Writer, withFiles, incomplete bool) (warning string, err error) {
+	body, err := json.Marshal(backupRequest{withFiles, incomplete})
 	if err != nil {
 		return "", err
 	}
@@ -49,6 +53,16 @@ func WriteBackup(data string, w io.Writer, withFiles bool) (warning string, err 
 	}
 	if warning, err = CheckStoppedData(data); err != nil {
 		return "", err
+	}
+	if cluster.Exists(data) {
+		lacking, err := lackingStopped(data)
+		if err != nil {
+			return "", err
+		}
+		if lacking != "" && !incomplete {
+			return "", errors.New(lacking + incompleteHint)
+		}
+		warning = strings.TrimSpace(warning + "\n" + lacking)
 	}
 	store, err := snapshot.Open(data, snapshot.Options{})
 	if err != nil {
@@ -90,15 +104,60 @@ func (o *operator) backupRefusal(r *http.Request) (warning string, refusal error
 	switch {
 	case o.edge != nil && o.core == nil:
 		return "", errAtEdge(o.edge)
-	case o.core == nil || o.files.IsRemote() || o.core.IsLeader():
+	case o.core == nil || o.files.IsRemote():
 		return "", nil
+	}
+	lacking, err := lackingFiles(snapshot.Disk{Store: o.store}, o.files)
+	if err != nil {
+		return "", err
+	}
+	if o.core.IsLeader() {
+		if lacking != "" && (in.WithFiles || !in.Incomplete) {
+			return "", errors.New(lacking + incompleteHint)
+		}
+		return strings.ReplaceAll(lacking, "\n", "; "), nil
 	}
 	warning = "this core has only the files that were uploaded while it was the leader, because the cluster has no " +
 		"bucket for them; the leader is " + o.edge.Leader()
 	if in.WithFiles {
 		return "", errors.New(warning + ": run the command there")
 	}
+	if lacking != "" {
+		warning += "; " + strings.ReplaceAll(lacking, "\n", "; ")
+	}
 	return warning, nil
+}
+
+// incompleteHint says what to do about a refused backup.
+const incompleteHint = "\nCopy the missing files from the data directories of the other cores into this one, with the " +
+	"same names below uploads. Or back up without them: parley backup --incomplete"
+
+// lackingFiles returns which files the rows of all organizations refer to and a core does not have; "": none. They were
+// uploaded while another core was the leader. It reads the state of one organization at a time, as a start does.
+func lackingFiles(disk snapshot.Disk, store *files.Store) (lacking string, err error) {
+	var list strings.Builder
+	bad, err := CheckFiles(disk, store, false, &list)
+	if err != nil || bad == 0 {
+		return "", err
+	}
+	return fmt.Sprintf("the backup would lack %d files, which other cores may have:\n%s", bad,
+		strings.TrimSpace(list.String())), nil
+}
+
+// lackingStopped is lackingFiles for the data directory of a core that is not running. Files in a bucket are not part of
+// a backup.
+func lackingStopped(data string) (lacking string, err error) {
+	place, err := ReadFilePlace(data)
+	if err != nil || place.Files != "" {
+		return "", err
+	}
+	var list strings.Builder
+	bad, err := CheckStoppedFiles(data, false, &list)
+	if err != nil || bad == 0 {
+		return "", err
+	}
+	return fmt.Sprintf("the backup would lack %d files, which other cores may have:\n%s", bad,
+		strings.TrimSpace(list.String())), nil
 }
 
 // handleBackup streams a backup. If it fails in the middle, it cuts the connection, so that the client does not mistake

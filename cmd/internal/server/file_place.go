@@ -255,9 +255,23 @@ func (s *Server) checkFileOwner() bool {
 	return true
 }
 
+// readableFiles returns the files for the HTTP server. A core without a bucket has only those that were uploaded while
+// it was the leader.
+func (s *Server) readableFiles() openFiles {
+	f := openFiles{s: s.files}
+	if s.node != nil && s.bucket == nil {
+		f.elsewhere = &s.elsewhere
+	}
+	return f
+}
+
 // filesState returns the state for the health check; "" is normal.
 func (s *Server) filesState() string {
 	if s.bucket == nil {
+		if n := s.elsewhere.Load(); n > 0 {
+			return fmt.Sprintf("some files are only on other cores, because the cluster has no bucket: %d downloads "+
+				"were refused; parley backup at the leader names the files", n)
+		}
 		return ""
 	}
 	since := s.bucket.Down()

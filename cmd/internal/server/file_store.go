@@ -6,7 +6,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"io"
+	"io/fs"
 	"strconv"
+	"sync/atomic"
 
 	"parley/actors/realm"
 	"parley/snapshot/files"
@@ -87,10 +89,19 @@ func (f fileStore) Remove(hash string, used func() (bool, error)) error {
 func (f fileStore) RemoveExport(name string) error { return f.s.RemoveExport(name) }
 
 // openFiles adapts the store of files to the interface and the errors of the HTTP server.
-type openFiles struct{ s *files.Store }
+type openFiles struct {
+	s *files.Store
+	// elsewhere counts requests for contents that are on another core; nil: all files are here, or in a bucket.
+	elsewhere *atomic.Int64
+}
 
 func (f openFiles) Open(kind, name string) (httpd.StoredFile, error) {
 	b, err := f.s.Open(kind, name)
+	if f.elsewhere != nil && kind == realm.ContentFile && errors.Is(err, fs.ErrNotExist) {
+		// A row has named it. The names of other files come from the address of the request.
+		f.elsewhere.Add(1)
+		return nil, wire.ErrFileElsewhere
+	}
 	if err != nil {
 		return nil, wireError(err)
 	}

@@ -108,7 +108,7 @@ func newRequestTester(t testing.TB) *requestTester {
 	parkConfig := settings.parkConfig()
 	parkConfig.OnDrain, parkConfig.AnswersLatePolls = orgs.Drain, true
 	server := httpd.New(httpd.Options{Server: orgs, Tools: tools, Realms: sites, Log: quiet, Park: parkConfig,
-		Files: openFiles{kept}})
+		Files: openFiles{s: kept}})
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
 	t.Cleanup(func() {

@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -111,6 +112,7 @@ type Server struct {
 	encodings  *wire.EventEncodings
 	renderer   wire.Renderer // shared by realms and endpoints, so that each Markdown configuration is prepared once
 	files      *files.Store
+	elsewhere  atomic.Int64  // requests for files that are on another core
 	bucket     *s3.Bucket    // where files are; nil: in the data directory
 	ownerKnown chan struct{} // closed when the owner of the files in the bucket is known; nil without a bucket
 	passwords  *httpd.Passwords
@@ -555,7 +557,7 @@ func (s *Server) openEndpoints() (err error) {
 		Log:    s.log,
 		Park:   p,
 		Limits: s.limits,
-		Files:  openFiles{s.files},
+		Files:  s.readableFiles(),
 		WebApp: s.webApp,
 
 		DiskState:    s.diskState,
