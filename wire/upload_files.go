@@ -125,6 +125,11 @@ var ErrFilesUnavailable = realm.Refuse(realm.Busy, "FILES_UNAVAILABLE",
 var ErrFileElsewhere = realm.Refuse(realm.Busy, "FILES_UNAVAILABLE",
 	"This file is on another server of the cluster and cannot be read at the moment; try again later.")
 
+// IsTemporaryFileError reports whether a file may be readable later: the client gets the refusal and tries again.
+func IsTemporaryFileError(err error) bool {
+	return errors.Is(err, ErrNoSpace) || errors.Is(err, ErrFilesUnavailable) || errors.Is(err, ErrFileElsewhere)
+}
+
 // refusalOfPicture is refusalOfFile for the only file of a request, which must be a picture. A file that the client
 // calls an image could not be decoded; any other has the wrong format (protocol).
 func refusalOfPicture(c *Call, err error, megabytes int) error {

@@ -28,7 +28,7 @@ func newBackupCommand() *cobra.Command {
 	}
 	data := dataFlag(c, anyServer)
 	incomplete := c.Flags().Bool("incomplete", false,
-		"write the backup of a core although it lacks files that are on other cores")
+		"write the backup of a core although it lacks files that no reachable core has")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		return backup(data(), args[0], *incomplete, c.OutOrStdout(), c.ErrOrStderr())
 	}
@@ -37,11 +37,11 @@ func newBackupCommand() *cobra.Command {
 
 func backup(data, file string, incomplete bool, out, warnings io.Writer) error {
 	if file == "-" {
-		note, err := server.WriteBackup(data, out, false, incomplete)
+		note, err := server.WriteBackup(data, out, server.BackupOptions{Incomplete: incomplete})
 		warn(warnings, note)
 		return err
 	}
-	size, note, err := backupTo(data, file, false, incomplete)
+	size, note, err := backupTo(data, file, server.BackupOptions{Incomplete: incomplete})
 	if err != nil {
 		return err
 	}
@@ -64,12 +64,12 @@ func warn(to io.Writer, warning string) {
 
 // backupTo writes a backup to a file and returns its size; see server.WriteBackup. It uses a temporary name first, so
 // that a file with the final name is a complete backup that is on the disk.
-func backupTo(data, name string, withFiles, incomplete bool) (size int64, note string, err error) {
+func backupTo(data, name string, o server.BackupOptions) (size int64, note string, err error) {
 	f, err := os.OpenFile(name+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return 0, "", err
 	}
-	note, err = server.WriteBackup(data, f, withFiles, incomplete)
+	note, err = server.WriteBackup(data, f, o)
 	if err == nil {
 		err = f.Sync()
 	}
@@ -288,8 +288,8 @@ func verifyFiles(file, dir string, out io.Writer) error {
 	}
 	missing, err := server.CheckStoppedFiles(dir, false, out)
 	if err == nil && missing > 0 {
-		err = fmt.Errorf("%s lacks %d files: the backup can be restored without them; back up the core that has them, or "+
-			"store the files of the cluster in a bucket", file, missing)
+		err = fmt.Errorf("%s lacks %d files: the backup can be restored without them; in a cluster, start the core that "+
+			"has them and back up again", file, missing)
 	}
 	return err
 }

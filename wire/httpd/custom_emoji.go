@@ -42,7 +42,7 @@ func (s *Server) serveCustomEmoji(ctx *fasthttp.RequestCtx, name string) {
 	switch {
 	case errors.Is(err, wire.ErrThumbnailsBusy):
 		s.writeBusy(ctx)
-	case errors.Is(err, wire.ErrNoSpace), errors.Is(err, wire.ErrFilesUnavailable):
+	case wire.IsTemporaryFileError(err):
 		s.writeRefusal(ctx, err)
 	case err != nil:
 		s.writeError(ctx, fasthttp.StatusNotFound, "File not found")

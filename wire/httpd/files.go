@@ -19,8 +19,8 @@ import (
 )
 
 // StoredFiles opens stored files by their kind (realm.ContentFile, PictureFile or ArchiveFile): uploads by their hash,
-// pictures and data exports by their name. The error is wire.ErrFilesUnavailable while the files are on another machine
-// that cannot be reached; any other error means that there is no such file.
+// pictures and data exports by their name. wire.IsTemporaryFileError reports whether the file may be readable later; any
+// other error means that there is no such file.
 type StoredFiles interface {
 	Open(kind, name string) (StoredFile, error)
 }
@@ -163,7 +163,7 @@ func (s *Server) serveThumbnail(ctx *fasthttp.RequestCtx) {
 		s.writeBusy(ctx)
 		return
 	}
-	if errors.Is(err, wire.ErrNoSpace) || errors.Is(err, wire.ErrFilesUnavailable) {
+	if wire.IsTemporaryFileError(err) {
 		s.writeRefusal(ctx, err)
 		return
 	}
@@ -247,8 +247,7 @@ func (s *Server) sendUpload(ctx *fasthttp.RequestCtx, u realm.Upload, download b
 // already.
 func (s *Server) sendFile(ctx *fasthttp.RequestCtx, kind, name, contentType string) {
 	f, err := s.options.Files.Open(kind, name)
-	if errors.Is(err, wire.ErrFilesUnavailable) || errors.Is(err, wire.ErrNoSpace) ||
-		errors.Is(err, wire.ErrFileElsewhere) {
+	if wire.IsTemporaryFileError(err) {
 		s.writeUnavailable(ctx, err)
 		return
 	}

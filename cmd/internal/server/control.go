@@ -50,6 +50,7 @@ type operator struct {
 	// Nil on a stopped server.
 	handover   *handover
 	files      *files.Store
+	fetcher    *fileFetcher            // nil: all files are here, or in a bucket
 	checkSpace func(bytes int64) error // see diskSpace
 
 	node       *cluster.Directory // nil: a single node

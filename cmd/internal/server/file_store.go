@@ -8,7 +8,6 @@ import (
 	"io"
 	"io/fs"
 	"strconv"
-	"sync/atomic"
 
 	"parley/actors/realm"
 	"parley/snapshot/files"
@@ -17,7 +16,11 @@ import (
 )
 
 // fileStore adapts the store of files to the interface and the errors that endpoints use.
-type fileStore struct{ s *files.Store }
+type fileStore struct {
+	s *files.Store
+	// fetch fetches files from other cores; nil: all files are here, or in a bucket.
+	fetch *fileFetcher
+}
 
 func (f fileStore) SaveUpload(id realm.ID, r io.Reader, limit int64) (wire.SavedFile, error) {
 	x, err := f.s.Save(strconv.Itoa(int(id)), r, limit)
@@ -65,12 +68,22 @@ func (f fileStore) Finish(name string, record func(wire.SavedFile) (string, erro
 }
 
 func (f fileStore) Thumbnail(hash string, animated bool) (string, error) {
-	path, err := f.s.Thumbnail(hash, animated)
-	return path, wireError(err)
+	return f.derive(hash, func() (string, error) { return f.s.Thumbnail(hash, animated) })
 }
 
 func (f fileStore) Still(hash string) (string, error) {
-	path, err := f.s.FirstFrame(hash)
+	return f.derive(hash, func() (string, error) { return f.s.FirstFrame(hash) })
+}
+
+// derive makes a file from content, which it fetches from another core if this one lacks it.
+func (f fileStore) derive(hash string, make func() (string, error)) (path string, err error) {
+	path, err = make()
+	if f.fetch != nil && errors.Is(err, fs.ErrNotExist) {
+		if err := f.fetch.forRequest(realm.ContentFile, hash); err != nil {
+			return "", err
+		}
+		path, err = make()
+	}
 	return path, wireError(err)
 }
 
@@ -91,16 +104,17 @@ func (f fileStore) RemoveExport(name string) error { return f.s.RemoveExport(nam
 // openFiles adapts the store of files to the interface and the errors of the HTTP server.
 type openFiles struct {
 	s *files.Store
-	// elsewhere counts requests for contents that are on another core; nil: all files are here, or in a bucket.
-	elsewhere *atomic.Int64
+	// fetch fetches files from other cores; nil: all files are here, or in a bucket.
+	fetch *fileFetcher
 }
 
 func (f openFiles) Open(kind, name string) (httpd.StoredFile, error) {
 	b, err := f.s.Open(kind, name)
-	if f.elsewhere != nil && kind == realm.ContentFile && errors.Is(err, fs.ErrNotExist) {
-		// A row has named it. The names of other files come from the address of the request.
-		f.elsewhere.Add(1)
-		return nil, wire.ErrFileElsewhere
+	if f.fetch != nil && errors.Is(err, fs.ErrNotExist) {
+		if err := f.fetch.forRequest(kind, name); err != nil {
+			return nil, err
+		}
+		b, err = f.s.Open(kind, name)
 	}
 	if err != nil {
 		return nil, wireError(err)

@@ -109,7 +109,7 @@ func newMatrixServer(t *testing.T, l *coverage) *matrixServer {
 	passwords := httpd.NewPasswords()
 	tools := &wire.Tools{
 		WebPushKey:         push.PublicWebKey(push.NewWebKey([]byte("secret"))),
-		Files:              fileStore{kept},
+		Files:              fileStore{s: kept},
 		Sign:               newSigner(secret),
 		VerifySignature:    newSignatureChecker(secret),
 		HashPassword:       passwords.Hash,

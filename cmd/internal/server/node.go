@@ -350,11 +350,15 @@ func (s *Server) startCore(o *operator) (err error) {
 		Generation: s.tools.Generation,
 		Pushes:     s.tools.Push != nil,
 		Bouncer:    s.tools.PushBouncer, DevelopmentLogin: s.tools.Dev, Command: o.runSent,
+		OpenFile: s.openForCores(),
 	})
 	if err != nil {
 		return err
 	}
 	o.core = s.core
+	if s.fetcher != nil {
+		s.fetcher.core.Store(s.core)
+	}
 	s.link, err = cluster.StartCoreLink(cluster.EdgeOptions{Directory: s.node, Program: s.config.Program,
 		Log: s.log, Settings: settings, Clock: s.config.Now,
 		Digest: func(id realm.ID) (realm.Seq, string, error) { return stateDigest(o, id) }}, s.orgs, s.sites.subdomain)

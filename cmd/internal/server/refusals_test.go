@@ -83,7 +83,7 @@ func newRequestTester(t testing.TB) *requestTester {
 	}
 	hash := func(password string) (string, error) { return "hash of " + password, nil }
 	tools := &wire.Tools{
-		Files:              fileStore{kept},
+		Files:              fileStore{s: kept},
 		Sign:               newSigner(secret),
 		VerifySignature:    newSignatureChecker(secret),
 		HashPassword:       hash,

@@ -11,7 +11,6 @@ import (
 	"net/netip"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -112,7 +111,7 @@ type Server struct {
 	encodings  *wire.EventEncodings
 	renderer   wire.Renderer // shared by realms and endpoints, so that each Markdown configuration is prepared once
 	files      *files.Store
-	elsewhere  atomic.Int64  // requests for files that are on another core
+	fetcher    *fileFetcher  // of files on other cores; nil: all files are here, or in a bucket
 	bucket     *s3.Bucket    // where files are; nil: in the data directory
 	ownerKnown chan struct{} // closed when the owner of the files in the bucket is known; nil without a bucket
 	passwords  *httpd.Passwords
@@ -354,7 +353,7 @@ func (s *Server) buildTools() error {
 	rootHost := s.sites.site("").Host
 	s.passwords = httpd.NewPasswords()
 	s.tools = &wire.Tools{
-		Files:              fileStore{s.files},
+		Files:              fileStore{s.files, s.fetcher},
 		Sign:               newSigner(s.secret),
 		VerifySignature:    newSignatureChecker(s.secret),
 		UploadQuota:        int64(s.UploadQuota) << 20,
@@ -557,7 +556,7 @@ func (s *Server) openEndpoints() (err error) {
 		Log:    s.log,
 		Park:   p,
 		Limits: s.limits,
-		Files:  s.readableFiles(),
+		Files:  openFiles{s.files, s.fetcher},
 		WebApp: s.webApp,
 
 		DiskState:    s.diskState,
@@ -569,7 +568,8 @@ func (s *Server) openEndpoints() (err error) {
 	s.handover.connect(s)
 	o := &operator{
 		orgs: s.orgs, sites: s.sites, passwords: s.passwords, store: s.store, handover: s.handover, files: s.files,
-		push: s.push, checkSpace: s.space.checkSpace, data: s.Data, sign: newSigner(s.secret),
+		fetcher: s.fetcher,
+		push:    s.push, checkSpace: s.space.checkSpace, data: s.Data, sign: newSigner(s.secret),
 		log: s.log, node: s.node, moveLeader: s.moveLeader,
 	}
 	if err = s.startCore(o); err != nil {
@@ -648,6 +648,7 @@ func (s *Server) Stop() error {
 	}
 	// While the actors can still answer. Jobs that are not finished by then are left to the next process.
 	err = errors.Join(err, s.closeBackground(), withShutdownTimeout(s.orgs.Close))
+	s.fetcher.Close()
 	s.space.close()
 	if s.bucket != nil {
 		s.bucket.Close()
@@ -692,6 +693,7 @@ func (s *Server) closeFailedStart() (err error) {
 	if s.closeBackground != nil {
 		err = errors.Join(err, s.closeBackground())
 	}
+	s.fetcher.Close()
 	if s.space != nil {
 		s.space.close()
 	}
