@@ -97,7 +97,7 @@ type exported struct {
 // warnMissing names the files that are missing.
 func (x exported) warnMissing(to io.Writer) {
 	if len(x.missing) > 0 {
-		warn(to, fmt.Sprintf("files that are not in the export, because this server does not have them: %d\n%s",
+		warn(to, fmt.Sprintf("files that are not in the export, because this server does not have them: %d.\n%s",
 			len(x.missing), strings.Join(x.missing, "\n")))
 	}
 }
