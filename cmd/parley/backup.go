@@ -288,8 +288,8 @@ func verifyFiles(file, dir string, out io.Writer) error {
 	}
 	missing, err := server.CheckStoppedFiles(dir, false, out)
 	if err == nil && missing > 0 {
-		err = fmt.Errorf("%s lacks %d files: the backup can be restored without them; in a cluster, start the core that "+
-			"has them and back up again", file, missing)
+		err = fmt.Errorf("%s lacks %d files: the backup can be restored without them; in a cluster, start the core "+
+			"that has them and back up again", file, missing)
 	}
 	return err
 }

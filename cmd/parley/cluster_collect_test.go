@@ -12,8 +12,8 @@ import (
 
 // Three cores without a bucket. Core a led while two files and an avatar were uploaded, then b leads. While a is down,
 // nothing is silently left out: backups and exports of every kind are refused and name the files, those that the
-// operator takes with --incomplete name them, and so does parley verify; a download says that it is temporary. When a is
-// up, any core collects the files for a backup, and downloads fetch them.
+// operator takes with --incomplete name them, and so does parley verify; a download says that it is temporary. When a
+// is up, any core collects the files for a backup, and downloads fetch them.
 func TestClusterCollectsFiles(t *testing.T) {
 	all := startCores(t, "a", "b", "c")
 	a, b, c := all.list[0], all.list[1], all.list[2]
@@ -71,9 +71,10 @@ func TestClusterCollectsFiles(t *testing.T) {
 	parley(false, named, "export", filepath.Join(dir, "org"), "--data", b.data)
 	parley(false, named, "export", filepath.Join(dir, "zulip"), "--data", b.data, "--format", "zulip")
 	parley(false, named, append(person, "--out", filepath.Join(dir, "ann"), "--data", b.data)...)
-	parley(true, []string{"content/", "pictures/"}, "export", filepath.Join(dir, "org"), "--data", b.data, "--incomplete")
-	parley(true, []string{first, second, "pictures/"}, "export", filepath.Join(dir, "zulip"), "--data", b.data, "--format",
-		"zulip", "--incomplete")
+	parley(true, []string{"content/", "pictures/"}, "export", filepath.Join(dir, "org"), "--data", b.data,
+		"--incomplete")
+	parley(true, []string{first, second, "pictures/"}, "export", filepath.Join(dir, "zulip"), "--data", b.data,
+		"--format", "zulip", "--incomplete")
 	parley(true, []string{first, second, "pictures/"},
 		append(person, "--out", filepath.Join(dir, "ann"), "--data", b.data, "--incomplete")...)
 

@@ -43,7 +43,7 @@ var mutants = []struct {
 		"TestWrongSumIsPassedOver"},
 	{"acknowledgements from before the ownership", "actors/realm_clients.go", "a.unacked.sentGenerations[k] = n", "",
 		"./actors", "TestReportsFromBeforeTheOwnership"},
-	{"Raft takes the certificate of an edge", "cmd/internal/cluster/senders.go", "peer.RaftProtocol: FromCores,",
+	{"Raft takes the certificate of an edge", "cmd/internal/cluster/senders.go", "peer.RaftProtocol:  FromCores,",
 		"peer.RaftProtocol: FromServing,", "./cmd/internal/cluster", "TestEveryProtocolAsEverySender"},
 	{"an edge imports", "cmd/internal/cluster/link_table.go", `"import", FromCore,`, `"import", FromServing,`,
 		"./cmd/internal/cluster", "TestEveryCallAsEverySender"},

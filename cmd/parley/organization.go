@@ -105,8 +105,8 @@ func (x exported) warnMissing(to io.Writer) {
 // export writes an organization, or a part of it, to a file and prints the summary that write returns. The file gets
 // its name when it is complete. The export of a core that would lack files is refused, unless incomplete is set.
 func export(
-	dir, subdomain, file, temp string, incomplete bool, write func(dir, subdomain string, out io.Writer) (exported, error),
-	out io.Writer,
+	dir, subdomain, file, temp string, incomplete bool,
+	write func(dir, subdomain string, out io.Writer) (exported, error), out io.Writer,
 ) error {
 	if _, running, _ := server.RemoteCommand(dir, "realm-list", nil); running {
 		copied, err := os.MkdirTemp(temp, "parley-export-")

@@ -19,8 +19,8 @@ import (
 )
 
 // StoredFiles opens stored files by their kind (realm.ContentFile, PictureFile or ArchiveFile): uploads by their hash,
-// pictures and data exports by their name. wire.IsTemporaryFileError reports whether the file may be readable later; any
-// other error means that there is no such file.
+// pictures and data exports by their name. wire.IsTemporaryFileError reports whether the file may be readable later;
+// any other error means that there is no such file.
 type StoredFiles interface {
 	Open(kind, name string) (StoredFile, error)
 }

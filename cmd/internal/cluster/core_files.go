@@ -258,7 +258,8 @@ func (s *fileSources) fetch(
 		return false, nil
 	case answer.StatusCode != http.StatusOK || answer.ContentLength < 0:
 		text, _ := io.ReadAll(io.LimitReader(answer.Body, smallLimit))
-		return false, &brokenTransfer{fmt.Errorf("answered %s: %s", answer.Status, strings.TrimSpace(string(text))), false}
+		err := fmt.Errorf("answered %s: %s", answer.Status, strings.TrimSpace(string(text)))
+		return false, &brokenTransfer{err, false}
 	}
 	body := &stallReader{r: answer.Body, timer: time.AfterFunc(fileStall, cancel)}
 	defer body.timer.Stop()

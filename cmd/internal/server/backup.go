@@ -34,8 +34,8 @@ type BackupOptions struct {
 const backupWarningHeader = "Parley-Note"
 
 // WriteBackup writes a backup of a data directory to w. The server that runs there writes it while it serves; if no
-// server runs, WriteBackup reads the directory itself. A core without a bucket first fetches the files that it lacks from
-// the other cores. warning names missing parts of the backup.
+// server runs, WriteBackup reads the directory itself. A core without a bucket first fetches the files that it lacks
+// from the other cores. warning names missing parts of the backup.
 func WriteBackup(data string, w io.Writer, o BackupOptions) (warning string, err error) {
 	body, err := json.Marshal(o)
 	if err != nil {
@@ -95,8 +95,8 @@ func CheckStoppedData(data string) (warning string, err error) {
 	return warning, nil
 }
 
-// backupRefusal returns the reason why this server writes no backup, or a warning about missing parts of a backup. A core
-// without a bucket fetches the files that it lacks.
+// backupRefusal returns the reason why this server writes no backup, or a warning about missing parts of a backup. A
+// core without a bucket fetches the files that it lacks.
 func (o *operator) backupRefusal(r *http.Request) (warning string, refusal error) {
 	var in BackupOptions
 	if err := json.NewDecoder(io.LimitReader(r.Body, maxCommandBytes)).Decode(&in); err != nil {
@@ -120,7 +120,7 @@ func (o *operator) backupRefusal(r *http.Request) (warning string, refusal error
 	return strings.ReplaceAll(lacking, "\n", "; "), nil
 }
 
-// lackingStopped returns which files the backup of a core that is not running would lack; "": none, or it is not a core.
+// lackingStopped returns which files the backup of a core that is not running would lack; "": none, or it is no core.
 // Files in a bucket are not part of a backup. subdomain is the organization whose files are needed; nil: all are.
 func lackingStopped(data string, subdomain *string) (lacking string, err error) {
 	place, err := ReadFilePlace(data)
@@ -143,8 +143,8 @@ func lackingStopped(data string, subdomain *string) (lacking string, err error) 
 	return describeLacking(list), errors.Join(err, store.Close())
 }
 
-// CheckStoppedCoreFiles returns an error that names the files of an organization that a core lacks. No server runs in the
-// data directory. It returns nil for the data directory of a single server, whose files are nowhere else.
+// CheckStoppedCoreFiles returns an error that names the files of an organization that a core lacks. No server runs in
+// the data directory. It returns nil for the data directory of a single server, whose files are nowhere else.
 func CheckStoppedCoreFiles(data, subdomain string) error {
 	lacking, err := lackingStopped(data, &subdomain)
 	if err == nil && lacking != "" {

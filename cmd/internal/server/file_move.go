@@ -143,8 +143,8 @@ func CheckFiles(disk snapshot.Disk, store *files.Store, content bool, out io.Wri
 	if err != nil {
 		return len(list), err
 	}
-	_, err = fmt.Fprintf(out, "%s%d files are referenced, %d of them are missing or damaged\n", listMissing(list), checked,
-		len(list))
+	_, err = fmt.Fprintf(out, "%s%d files are referenced, %d of them are missing or damaged\n", listMissing(list),
+		checked, len(list))
 	return len(list), err
 }
 
@@ -169,7 +169,8 @@ func findMissing(
 		var list []realm.RowFile
 		r.Realm.EachRow(func(_ uint16, _, row any) { list = append(list, realm.RowFiles(row)...) })
 		for _, f := range list {
-			m := missingFile{realm: id, kind: f.Kind, name: *f.Name, key: files.Key(f.Kind, files.FilesOf(f.Kind, *f.Name)[0])}
+			m := missingFile{realm: id, kind: f.Kind, name: *f.Name}
+			m.key = files.Key(f.Kind, files.FilesOf(f.Kind, *f.Name)[0])
 			if seen[m.key] {
 				continue
 			}

@@ -221,8 +221,8 @@ func (s *Server) openFiles() error {
 	}
 	s.files.LimitSpace(s.space.checkSpace)
 	if s.bucket == nil && s.node != nil {
-		s.log.Warn("files: an uploaded file is stored only on the core that is the leader at that time, until another " +
-			"leader needs it; store the files in a bucket (parley files move)")
+		s.log.Warn("files: an uploaded file is stored only on the core that is the leader at that time, until " +
+			"another leader needs it; store the files in a bucket (parley files move)")
 		s.fetcher = newFileFetcher(s.files, s.log, func(kind, name string) (bool, error) {
 			found, err := referencedFiles(s.orgs, kind, []string{name})
 			return len(found) > 0, err

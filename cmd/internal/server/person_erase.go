@@ -137,7 +137,7 @@ func (o *operator) certificate(id realm.ID, u realm.UserID, e realm.Erasure) (*C
 	}
 	if o.fetcher != nil {
 		c.Kept = append(c.Kept, RemainingData{"files on other cores", 0,
-			"there is no bucket: a core that led before removes them when it leads again, and nobody can download them"})
+			"there is no bucket: a core that led before removes them when it leads again; no user can download them"})
 	}
 	for _, x := range realm.RemainingReasons() {
 		c.Kept = append(c.Kept, RemainingData{x.Kinds, 0, x.Reason})
