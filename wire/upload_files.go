@@ -86,12 +86,12 @@ type Files interface {
 	Abandon(name string) error
 	// Thumbnail returns the path of an image's thumbnail and makes it if necessary. ErrNotAnImage and ErrTooManyPixels
 	// are permanent.
-	Thumbnail(hash string, animated bool) (path string, err error)
+	Thumbnail(id realm.ID, hash string, animated bool) (path string, err error)
 	// Still returns the path of the first frame of a GIF in original size; otherwise it is like Thumbnail.
-	Still(hash string) (path string, err error)
+	Still(id realm.ID, hash string) (path string, err error)
 	// SaveAvatar and SaveLogo write a picture in its display sizes. The picture stays at least until Release.
-	SaveAvatar(r io.Reader, limit int64) (name string, err error)
-	SaveLogo(r io.Reader, limit int64) (name string, err error)
+	SaveAvatar(id realm.ID, r io.Reader, limit int64) (name string, err error)
+	SaveLogo(id realm.ID, r io.Reader, limit int64) (name string, err error)
 	// Remove deletes content unless used reports true, or the same content is being saved.
 	Remove(hash string, used func() (bool, error)) error
 	RemoveExport(name string) error
@@ -390,7 +390,7 @@ func withSavedAvatar[A any](c *Call, missing, several string, use func(file stri
 		return a, err
 	}
 	defer r.Close()
-	name, err := c.Tools.Files.SaveAvatar(r, MaxAvatarBytes)
+	name, err := c.Tools.Files.SaveAvatar(c.Realm, r, MaxAvatarBytes)
 	if err != nil {
 		return a, refusalOfPicture(c, err, MaxAvatarBytes>>20)
 	}

@@ -38,7 +38,7 @@ func (s *Server) serveCustomEmoji(ctx *fasthttp.RequestCtx, name string) {
 		s.sendFile(ctx, realm.ContentFile, e.Hash, e.Kind)
 		return
 	}
-	file, err := s.options.Tools.Files.Still(e.Hash)
+	file, err := s.options.Tools.Files.Still(s.realmOf(ctx), e.Hash)
 	switch {
 	case errors.Is(err, wire.ErrThumbnailsBusy):
 		s.writeBusy(ctx)

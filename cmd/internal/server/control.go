@@ -170,7 +170,7 @@ func Command(dir, name string, args map[string]string) (map[string]any, error) {
 		return nil, errors.Join(err, store.Close())
 	}
 	sites.orgs = orgs
-	o := &operator{orgs: orgs, sites: sites, passwords: httpd.NewPasswords(), store: store,
+	o := &operator{orgs: orgs, sites: sites, passwords: httpd.NewPasswords(nil), store: store,
 		push: &pushService{data: dir}, data: dir, sign: newSigner(secret), log: log, node: node}
 	answer, err := o.run(name, args)
 	if err = errors.Join(err, withShutdownTimeout(orgs.Close), store.Close()); err != nil {

@@ -53,7 +53,7 @@ func TestFilesOfAnotherCore(t *testing.T) {
 	})
 	defer fetch.Close()
 	options := core.options
-	options.Files = openFiles{other, fetch}
+	options.Files = openFiles{other, fetch, newFileShares(nil)}
 	s := &Server{fetcher: fetch}
 	if s.filesState() != "" {
 		t.Errorf("the state of the files is %q", s.filesState())
@@ -81,10 +81,10 @@ func TestFilesOfAnotherCore(t *testing.T) {
 			t.Errorf("picture %s, which no row names, is answered %d %s", name, r.StatusCode(), r.Body())
 		}
 	}
-	store := fileStore{other, fetch}
+	store := fileStore{other, fetch, newFileShares(nil)}
 	for what, make := range map[string]func() (string, error){
-		"thumbnail":   func() (string, error) { return store.Thumbnail(strings.Repeat("a", 64), false) },
-		"first frame": func() (string, error) { return store.Still(strings.Repeat("a", 64)) },
+		"thumbnail":   func() (string, error) { return store.Thumbnail(1, strings.Repeat("a", 64), false) },
+		"first frame": func() (string, error) { return store.Still(1, strings.Repeat("a", 64)) },
 	} {
 		if _, err := make(); err == nil || !strings.Contains(err.Error(), "another server") {
 			t.Errorf("the %s of a file of another core: %v", what, err)

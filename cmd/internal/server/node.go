@@ -268,7 +268,7 @@ type edgePush struct{ wire.Pusher }
 // buildEdgeTools makes the tools of the endpoints that an edge runs: reads, polls and registrations.
 func (s *Server) buildEdgeTools() error {
 	g := s.edge.greeted
-	s.passwords = httpd.NewPasswords()
+	s.passwords = httpd.NewPasswords(s.orgs.HasSeveralRealms)
 	s.tools = &wire.Tools{
 		Sign:               newSigner(s.secret),
 		VerifySignature:    newSignatureChecker(s.secret),
@@ -308,7 +308,7 @@ func (s *Server) openEdgeEndpoints() (err error) {
 	p.Unlimited = s.limits.Unlimited
 	s.http = httpd.New(httpd.Options{
 		Server: s.orgs, Tools: s.tools, Realms: s.sites, Log: s.log, Park: p, Limits: s.limits, WebApp: s.webApp,
-		Now: s.edge.Now, DamagedTexts: s.orgs.DamagedTexts, Cluster: edgeCluster{s.orgs, s.edge.Edge},
+		Several: s.orgs.HasSeveralRealms, Now: s.edge.Now, DamagedTexts: s.orgs.DamagedTexts, Cluster: edgeCluster{s.orgs, s.edge.Edge},
 		ClusterState: s.edge.State,
 	})
 	s.handover.connect(s)
