@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Of several spaces, each has at most half of MaxPartialUploads. One that begins more loses those that it finished first,
-// and if it has none of these, it is refused. A single space has them all.
+// Of several spaces, each has at most half of MaxPartialUploads. One that begins more loses those that it finished
+// first, and if it has none of these, it is refused. A single space has them all.
 func TestPartialUploadsOfOneSpace(t *testing.T) {
 	s, err := Open(t.TempDir(), nil)
 	if err != nil {

@@ -18,7 +18,8 @@ import (
 	"parley/wire/markdown"
 )
 
-// StoredFiles opens stored files for an organization's client by their kind (realm.ContentFile, PictureFile or ArchiveFile): uploads by their hash,
+// StoredFiles opens stored files for a client of an organization. They are named by their kind
+// (realm.ContentFile, PictureFile or ArchiveFile): uploads by their hash,
 // pictures and data exports by their name. wire.IsTemporaryFileError reports whether the file may be readable later;
 // any other error means that there is no such file.
 type StoredFiles interface {

@@ -79,8 +79,8 @@ func (p *Passwords) release(id realm.ID) {
 var b64 = base64.RawStdEncoding
 
 // Hash returns the Argon2id hash of a new password in PHC form, or wire.ErrWeakPassword. Everything that sets a
-// password calls it, so no weak one is ever stored. It returns a refusal if too many passwords wait, of all organizations
-// or of this one.
+// password calls it, so no weak one is ever stored. It returns a refusal if too many passwords wait, of all
+// organizations or of this one.
 func (p *Passwords) Hash(id realm.ID, password string) (string, error) {
 	if n := utf8.RuneCountInString(password); n < wire.MinPasswordLength || n > wire.MaxPasswordLength {
 		return "", wire.ErrWeakPassword

@@ -10,8 +10,8 @@ import (
 	"parley/actors/admission"
 )
 
-// Each bound says how organizations share it. Of those that are halved, each of several organizations gets half, at least
-// one, and leaves the other half free; the only organization of a server gets all of it.
+// Each bound says how organizations share it. Of those that are halved, each of several organizations gets half, at
+// least one, and leaves the other half free; the only organization of a server gets all of it.
 func TestEveryBoundIsShared(t *testing.T) {
 	d := startDemo(t)
 	known := map[string]bool{}

@@ -143,8 +143,8 @@ func TestRequestsOfBotsCountForOwner(t *testing.T) {
 	cookie := d.session("ann@example.org")
 
 	at := remaining(byKey, "ann@example.org", "")
-	for _, x := range []struct{ path, email, cookie string }{{byKey, bot, ""}, {bySession, "", cookie}, {byKey, bot2, ""},
-		{byKey, "ann@example.org", ""}, {byKey, bot, ""}} {
+	for _, x := range []struct{ path, email, cookie string }{{byKey, bot, ""}, {bySession, "", cookie},
+		{byKey, bot2, ""}, {byKey, "ann@example.org", ""}, {byKey, bot, ""}} {
 		now := remaining(x.path, x.email, x.cookie)
 		if now >= at {
 			t.Errorf("a request of %s%s leaves %d of %d: it does not count for the owner", x.email, x.cookie, now, at)

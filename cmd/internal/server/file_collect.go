@@ -234,8 +234,8 @@ func describeLacking(list []missingFile) string {
 
 // errLacking returns the error for a backup that would lack files.
 func errLacking(lacking string) error {
-	return errors.New(lacking + "\nStart the cores that have the files and run the command again. Files that are lost " +
-		"for ever can be left out: --incomplete")
+	return errors.New(lacking + "\nStart the cores that have the files and run the command again. Files that are " +
+		"lost for ever can be left out: --incomplete")
 }
 
 // collectFiles fetches all files that rows name and this core lacks. It returns those that no core has given. only, if

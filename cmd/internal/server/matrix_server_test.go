@@ -128,8 +128,9 @@ func newMatrixServer(t *testing.T, l *coverage) *matrixServer {
 	c.orgs.AddOwnerTask(thumbnailWorker)
 	tools.Thumbnails = thumbnailWorker
 	c.tools = tools
-	c.options = httpd.Options{Server: c.orgs, Tools: tools, Realms: sites, Log: quiet, Files: openFiles{s: kept, parts: newFileShares(nil)},
-		Now: c.clock}
+	c.options = httpd.Options{Server: c.orgs, Tools: tools, Realms: sites, Log: quiet,
+		Files: openFiles{s: kept, parts: newFileShares(nil)},
+		Now:   c.clock}
 	c.server = httpd.New(c.options)
 	t.Cleanup(func() {
 		thumbnailWorker.Close()

@@ -307,7 +307,8 @@ func (s *Server) openEdgeEndpoints() (err error) {
 	p.OnDrain, p.AnswersLatePolls, p.TLS = s.orgs.Drain, true, s.tlsConfig
 	p.Unlimited = s.limits.Unlimited
 	s.http = httpd.New(httpd.Options{
-		Server: s.orgs, Tools: s.tools, Realms: s.sites, Log: s.log, Park: p, Limits: s.limits, WebApp: s.webApp,
+		Server: s.orgs, Tools: s.tools, Realms: s.sites, Log: s.log, Park: p, Limits: s.limits,
+		WebApp:  s.webApp,
 		Several: s.orgs.HasSeveralRealms, Now: s.edge.Now, DamagedTexts: s.orgs.DamagedTexts, Cluster: edgeCluster{s.orgs, s.edge.Edge},
 		ClusterState: s.edge.State,
 	})

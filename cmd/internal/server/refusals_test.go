@@ -83,11 +83,13 @@ func newRequestTester(t testing.TB) *requestTester {
 	}
 	hash := func(_ realm.ID, password string) (string, error) { return "hash of " + password, nil }
 	tools := &wire.Tools{
-		Files:              fileStore{s: kept, parts: newFileShares(nil)},
-		Sign:               newSigner(secret),
-		VerifySignature:    newSignatureChecker(secret),
-		HashPassword:       hash,
-		CheckPassword:      func(_ realm.ID, password, hashed string) (bool, error) { return hashed == "hash of "+password, nil },
+		Files:           fileStore{s: kept, parts: newFileShares(nil)},
+		Sign:            newSigner(secret),
+		VerifySignature: newSignatureChecker(secret),
+		HashPassword:    hash,
+		CheckPassword: func(_ realm.ID, password, hashed string) (bool, error) {
+			return hashed == "hash of "+password, nil
+		},
 		HashKey:            actors.HashKey,
 		Token:              actors.Token,
 		Version:            wire.Version,

@@ -196,8 +196,8 @@ func (b *Bucket) acquire(slots chan struct{}, refused *atomic.Int64) error {
 	}
 }
 
-// ShareBetween sets the function that reports whether several spaces share the bucket: then each has half of MaxUploads.
-// Call it before the first file is stored.
+// ShareBetween sets the function that reports whether several spaces share the bucket: then each has half of
+// MaxUploads. Call it before the first file is stored.
 func (b *Bucket) ShareBetween(several func() bool) {
 	b.shares = admission.NewShares(MaxUploads, several)
 }
