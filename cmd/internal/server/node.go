@@ -309,7 +309,8 @@ func (s *Server) openEdgeEndpoints() (err error) {
 	s.http = httpd.New(httpd.Options{
 		Server: s.orgs, Tools: s.tools, Realms: s.sites, Log: s.log, Park: p, Limits: s.limits,
 		WebApp:  s.webApp,
-		Several: s.orgs.HasSeveralRealms, Now: s.edge.Now, DamagedTexts: s.orgs.DamagedTexts, Cluster: edgeCluster{s.orgs, s.edge.Edge},
+		Several: s.orgs.HasSeveralRealms, Now: s.edge.Now, DamagedTexts: s.orgs.DamagedTexts,
+		Cluster:      edgeCluster{s.orgs, s.edge.Edge},
 		ClusterState: s.edge.State,
 	})
 	s.handover.connect(s)
