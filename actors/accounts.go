@@ -324,6 +324,14 @@ func (srv *Server) RealmByName(stringID string) (realm.ID, realm.Site, bool) {
 	return r.id, site, true
 }
 
+// HasSeveralRealms reports whether this node serves several organizations, which share its budgets; see
+// admission.Shares.
+func (srv *Server) HasSeveralRealms() bool {
+	srv.mu.RLock()
+	defer srv.mu.RUnlock()
+	return len(srv.byName) > 1
+}
+
 // Realms returns every organization by its string id.
 func (srv *Server) Realms() map[string]realm.ID {
 	srv.mu.RLock()

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"sync"
 
+	"parley/actors/admission"
 	"parley/actors/realm"
 )
 
@@ -52,9 +53,21 @@ func (srv *Server) ask(id realm.ID, a *ask) (any, error) {
 // mayWait reports whether an ask waits when events are late: commands of users do.
 func (m *ask) mayWait() bool { return m.view == nil && !m.caller.System && m.caller.User != 0 }
 
+// isDeliveredLate reports whether too many recipients of events wait: of all organizations, or of one of several.
+func (srv *Server) isDeliveredLate(r *realmHandle) bool {
+	return srv.Metrics.Undelivered.Load() > MaxUndelivered ||
+		r.undelivered.Load() > admission.Half(MaxUndelivered) && srv.HasSeveralRealms()
+}
+
+// countUndelivered counts n more recipients of an organization's events that wait in the mailboxes of sessions.
+func (srv *Server) countUndelivered(r *realmHandle, n int64) {
+	srv.Metrics.Undelivered.Add(n)
+	r.undelivered.Add(n)
+}
+
 // count counts a command or view in, or rejects it as busy.
 func (srv *Server) count(r *realmHandle, command bool) error {
-	if r.inFlight.Add(1) > MaxInFlight || command && srv.Metrics.Undelivered.Load() > MaxUndelivered {
+	if r.inFlight.Add(1) > MaxInFlight || command && srv.isDeliveredLate(r) {
 		r.inFlight.Add(-1)
 		srv.Metrics.Busy.Add(1)
 		return errOverloaded

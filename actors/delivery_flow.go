@@ -202,7 +202,7 @@ func (f *deliveryFlow) release(p *pendingOutput) {
 		return
 	}
 	d.left.Store(left)
-	f.srv.Metrics.Undelivered.Add(d.recipients)
+	f.srv.countUndelivered(f.handle, d.recipients)
 	f.mu.Lock()
 	d.number = f.lag.Commit(p.admitted, f.srv.sinceOpen())
 	f.limiter.CountProduced(int(d.recipients) * max(p.weight, 1))

@@ -128,14 +128,16 @@ func (p *fakeFiles) SaveUpload(_ realm.ID, r io.Reader, _ int64) (wire.SavedFile
 	return f, err
 }
 
-func (*fakeFiles) Thumbnail(string, bool) (string, error)     { return "", nil }
-func (*fakeFiles) Release(string, func() (bool, error)) error { return nil }
-func (*fakeFiles) Remove(string, func() (bool, error)) error  { return nil }
-func (p *fakeFiles) SaveAvatar(io.Reader, int64) (string, error) {
+func (*fakeFiles) Thumbnail(realm.ID, string, bool) (string, error) { return "", nil }
+func (*fakeFiles) Release(string, func() (bool, error)) error       { return nil }
+func (*fakeFiles) Remove(string, func() (bool, error)) error        { return nil }
+func (p *fakeFiles) SaveAvatar(realm.ID, io.Reader, int64) (string, error) {
 	p.names++
 	return fmt.Sprintf("picture%d", p.names), nil
 }
-func (p *fakeFiles) SaveLogo(r io.Reader, n int64) (string, error) { return p.SaveAvatar(r, n) }
+func (p *fakeFiles) SaveLogo(id realm.ID, r io.Reader, n int64) (string, error) {
+	return p.SaveAvatar(id, r, n)
+}
 
 // mirrorCounts counts what happened in the runs.
 type mirrorCounts struct {
@@ -289,8 +291,8 @@ func (run *mirrorRun) open() {
 		Sign:            func(string) string { return "signed" },
 		VerifySignature: func(string, string) bool { return true },
 		DailyInvites:    1000,
-		HashPassword:    func(string) (string, error) { return "hash", nil },
-		CheckPassword:   func(string, string) (bool, error) { return true, nil },
+		HashPassword:    func(realm.ID, string) (string, error) { return "hash", nil },
+		CheckPassword:   func(realm.ID, string, string) (bool, error) { return true, nil },
 		LinkToken:       func(_ realm.ID, id int64) string { return fmt.Sprint("link", id) },
 	}
 }

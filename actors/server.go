@@ -89,6 +89,7 @@ type realmHandle struct {
 	unackedRefs       [SessionActors]atomic.Pointer[map[realm.UserID]int]
 	lastSeen          lastSeenTable
 	recentlyActive    func(realm.UserID) bool // users seen in the last presence.PartialSubscriberDays
+	undelivered       atomic.Int64            // its part of Metrics.Undelivered
 	inFlight          atomic.Int64            // commands and views in progress; see MaxInFlight
 	durable           atomic.Uint64           // last fact on disk
 	lastSnapshot      atomic.Int64            // when its rows were last written, Unix seconds

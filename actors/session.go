@@ -192,7 +192,7 @@ func (srv *Server) restoredQueues(
 	events, _ := splitBySessionActor(publications)
 	for k := range parts {
 		owed, size := dropAcknowledged(events[k], a.unacked.acked[k])
-		srv.Metrics.Undelivered.Add(size)
+		srv.countUndelivered(a.handle, size)
 		m[k] = &restoreQueues{realm: a.handle, queues: parts[k], unacked: deliver{a.handle, owed, size, nil},
 			seq: a.durable}
 	}

@@ -45,7 +45,7 @@ func splitBySessionActor(publications []realm.Publication) (
 // deliver delivers the notices of some publications, in order. Their audiences were resolved when the facts were
 // applied and are final: the present state of the realm does not matter.
 func (s *sessionActor) deliver(m *deliver) {
-	defer s.srv.Metrics.Undelivered.Add(-m.recipients)
+	defer s.srv.countUndelivered(m.realm, -m.recipients)
 	if m.part != nil {
 		defer m.part.partDelivered()
 	}

@@ -70,7 +70,7 @@ func checkEmojiImage(c *Call, x SavedFile) error {
 	if x.Width*x.Height > maxEmojiPixels {
 		return refusalOfFile(ErrTooManyPixels, 0)
 	}
-	_, err := c.Tools.Files.Thumbnail(x.Hash, x.Animated)
+	_, err := c.Tools.Files.Thumbnail(c.Realm, x.Hash, x.Animated)
 	return refusalOfPicture(c, err, 0)
 }
 

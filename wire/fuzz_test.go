@@ -80,8 +80,8 @@ func FuzzParameters(f *testing.F) {
 		}
 	}
 	tools := &Tools{
-		HashPassword:    func(string) (string, error) { return "", nil },
-		CheckPassword:   func(string, string) (bool, error) { return false, nil },
+		HashPassword:    func(realm.ID, string) (string, error) { return "", nil },
+		CheckPassword:   func(realm.ID, string, string) (bool, error) { return false, nil },
 		HashKey:         func(string) [32]byte { return [32]byte{} },
 		Token:           func(int) string { return "token" },
 		Sign:            func(string) string { return "" },

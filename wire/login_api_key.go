@@ -141,7 +141,7 @@ func (c *Call) checkPassword(email, password, hash string) (bool, error) {
 	if err := c.CountPasswordAttempt(key); err != nil {
 		return false, err
 	}
-	right, err := c.Tools.CheckPassword(password, hash)
+	right, err := c.Tools.CheckPassword(c.Realm, password, hash)
 	if right {
 		c.ForgetPasswordAttempts(key)
 	}

@@ -39,7 +39,7 @@ func SignUp(c *Call, l realm.EmailedLink, name, password string) (o realm.Opened
 
 // newPasswordHash returns the hash of a new password, or the refusal that pages show for a weak one.
 func newPasswordHash(c *Call, password string) (string, error) {
-	hash, err := c.Tools.HashPassword(password)
+	hash, err := c.Tools.HashPassword(c.Realm, password)
 	if errors.Is(err, ErrWeakPassword) {
 		err = errWeakPassword()
 	}

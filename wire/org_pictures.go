@@ -89,7 +89,7 @@ type Redirect struct{ URL string }
 
 func (r Redirect) Error() string { return "the answer is at " + r.URL }
 
-func setPicture(c *Call, kind, one string, save func(io.Reader, int64) (string, error)) (Answer, error) {
+func setPicture(c *Call, kind, one string, save func(realm.ID, io.Reader, int64) (string, error)) (Answer, error) {
 	// The permission is checked first, because decoding a picture is expensive.
 	err := checkPermission(c, func(v realm.View) error {
 		_, err := v.RequireAdmin()
@@ -103,7 +103,7 @@ func setPicture(c *Call, kind, one string, save func(io.Reader, int64) (string, 
 		return nil, err
 	}
 	defer r.Close()
-	name, err := save(r, MaxAvatarBytes)
+	name, err := save(c.Realm, r, MaxAvatarBytes)
 	if err != nil {
 		return nil, refusalOfPicture(c, err, MaxAvatarBytes>>20)
 	}

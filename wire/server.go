@@ -113,9 +113,9 @@ type (
 
 // Tools is the functions and settings that endpoints need besides the realm.
 type Tools struct {
-	// HashPassword returns the hash of a new password, or ErrWeakPassword.
-	HashPassword  func(password string) (string, error)
-	CheckPassword func(password, hash string) (bool, error)
+	// HashPassword returns the hash of a new password of an organization, or ErrWeakPassword.
+	HashPassword  func(id realm.ID, password string) (string, error)
+	CheckPassword func(id realm.ID, password, hash string) (bool, error)
 	HashKey       func(secret string) [32]byte // hash of an API key or token
 	Token         func(length int) string      // random text of a length in characters
 	Files         Files

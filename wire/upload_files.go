@@ -87,12 +87,12 @@ type Files interface {
 	Abandon(name string) error
 	// Thumbnail returns the path of an image's thumbnail and makes it if necessary. ErrNotAnImage and ErrTooManyPixels
 	// are permanent.
-	Thumbnail(hash string, animated bool) (path string, err error)
+	Thumbnail(id realm.ID, hash string, animated bool) (path string, err error)
 	// Still returns the path of the first frame of a GIF in original size; otherwise it is like Thumbnail.
-	Still(hash string) (path string, err error)
+	Still(id realm.ID, hash string) (path string, err error)
 	// SaveAvatar and SaveLogo write a picture in its display sizes. The picture stays at least until Release.
-	SaveAvatar(r io.Reader, limit int64) (name string, err error)
-	SaveLogo(r io.Reader, limit int64) (name string, err error)
+	SaveAvatar(id realm.ID, r io.Reader, limit int64) (name string, err error)
+	SaveLogo(id realm.ID, r io.Reader, limit int64) (name string, err error)
 	// Remove deletes content unless used reports true, or the same content is being saved.
 	Remove(hash string, used func() (bool, error)) error
 	RemoveExport(name string) error
@@ -121,6 +121,15 @@ var ErrNoSpace = realm.Refuse(realm.NoSpace, "INSUFFICIENT_STORAGE",
 // ErrFilesUnavailable is the refusal of files while they are on another machine that cannot be reached or is busy.
 var ErrFilesUnavailable = realm.Refuse(realm.Busy, "FILES_UNAVAILABLE",
 	"Files cannot be stored or read at the moment; try again later.")
+
+// ErrFileElsewhere is the refusal of a file that is only on the disk of another server of the cluster.
+var ErrFileElsewhere = realm.Refuse(realm.Busy, "FILES_UNAVAILABLE",
+	"This file is on another server of the cluster and cannot be read at the moment; try again later.")
+
+// IsTemporaryFileError reports whether a file may be readable later: the client gets the refusal and tries again.
+func IsTemporaryFileError(err error) bool {
+	return errors.Is(err, ErrNoSpace) || errors.Is(err, ErrFilesUnavailable) || errors.Is(err, ErrFileElsewhere)
+}
 
 // refusalOfPicture is refusalOfFile for the only file of a request, which must be a picture. A file that the client
 // calls an image could not be decoded; any other has the wrong format (protocol).
@@ -382,7 +391,7 @@ func withSavedAvatar[A any](c *Call, missing, several string, use func(file stri
 		return a, err
 	}
 	defer r.Close()
-	name, err := c.Tools.Files.SaveAvatar(r, MaxAvatarBytes)
+	name, err := c.Tools.Files.SaveAvatar(c.Realm, r, MaxAvatarBytes)
 	if err != nil {
 		return a, refusalOfPicture(c, err, MaxAvatarBytes>>20)
 	}

@@ -62,7 +62,7 @@ func createUser(c *Call, f createUserForm) (realm.CreateUser, error) {
 	if err != nil {
 		return realm.CreateUser{}, err
 	}
-	hash, err := c.Tools.HashPassword(f.Password)
+	hash, err := c.Tools.HashPassword(c.Realm, f.Password)
 	if errors.Is(err, ErrWeakPassword) {
 		err = errWeakPassword()
 	}

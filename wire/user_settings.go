@@ -153,7 +153,7 @@ func hashNewPassword(c *Call, old, password string) (string, error) {
 	if !right {
 		return "", realm.BadRequest("Wrong password!")
 	}
-	hash, err := c.Tools.HashPassword(password)
+	hash, err := c.Tools.HashPassword(c.Realm, password)
 	if errors.Is(err, ErrWeakPassword) {
 		err = realm.BadRequest("New password is too weak!")
 	}

@@ -27,19 +27,21 @@ func newBackupCommand() *cobra.Command {
 		Args: exactArgs(1, "- is standard output"),
 	}
 	data := dataFlag(c, anyServer)
+	incomplete := c.Flags().Bool("incomplete", false,
+		"write the backup of a core although it lacks files that no reachable core has")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		return backup(data(), args[0], c.OutOrStdout(), c.ErrOrStderr())
+		return backup(data(), args[0], *incomplete, c.OutOrStdout(), c.ErrOrStderr())
 	}
 	return c
 }
 
-func backup(data, file string, out, warnings io.Writer) error {
+func backup(data, file string, incomplete bool, out, warnings io.Writer) error {
 	if file == "-" {
-		note, err := server.WriteBackup(data, out, false)
+		note, err := server.WriteBackup(data, out, server.BackupOptions{Incomplete: incomplete})
 		warn(warnings, note)
 		return err
 	}
-	size, note, err := backupTo(data, file, false)
+	size, note, err := backupTo(data, file, server.BackupOptions{Incomplete: incomplete})
 	if err != nil {
 		return err
 	}
@@ -62,12 +64,12 @@ func warn(to io.Writer, warning string) {
 
 // backupTo writes a backup to a file and returns its size; see server.WriteBackup. It uses a temporary name first, so
 // that a file with the final name is a complete backup that is on the disk.
-func backupTo(data, name string, withFiles bool) (size int64, note string, err error) {
+func backupTo(data, name string, o server.BackupOptions) (size int64, note string, err error) {
 	f, err := os.OpenFile(name+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return 0, "", err
 	}
-	note, err = server.WriteBackup(data, f, withFiles)
+	note, err = server.WriteBackup(data, f, o)
 	if err == nil {
 		err = f.Sync()
 	}
@@ -269,8 +271,26 @@ func verify(file string, in io.Reader, temp string, out io.Writer) error {
 	if err = errors.Join(err, store.Close()); err != nil {
 		return err
 	}
+	if err = verifyFiles(file, dir, out); err != nil {
+		return err
+	}
 	_, err = fmt.Fprintf(out,
 		"%s: every checksum and the chain of facts are right; replayed and loaded states are the same\n", file)
+	return err
+}
+
+// verifyFiles prints the files that a backup lacks, and returns an error if there are any. It does not look into a
+// bucket, whose files are not part of a backup.
+func verifyFiles(file, dir string, out io.Writer) error {
+	place, err := server.ReadFilePlace(dir)
+	if err != nil || place.Files != "" {
+		return err
+	}
+	missing, err := server.CheckStoppedFiles(dir, false, out)
+	if err == nil && missing > 0 {
+		err = fmt.Errorf("%s lacks %d files: the backup can be restored without them; in a cluster, start the core "+
+			"that has them and back up again", file, missing)
+	}
 	return err
 }
 

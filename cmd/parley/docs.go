@@ -111,7 +111,11 @@ func boundsPage() string {
 	b.WriteString(boundsIntro)
 	for i := range server.AllBounds {
 		x := &server.AllBounds[i]
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", x.Name, x.DefaultLimit(), x.Of, x.Overflow, x.Reason)
+		of := x.Of
+		if x.IsHalved() && !strings.Contains(of, "half") {
+			of += "; each of several organizations has at most half"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", x.Name, x.DefaultLimit(), of, x.Overflow, x.Reason)
 	}
 	return b.String()
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -33,6 +34,7 @@ func newExportCommand() *cobra.Command {
 		"parley",
 		"parley (JSON lines), or zulip (a tar.gz file that Zulip servers import)",
 	)
+	incomplete := incompleteExportFlag(c)
 	migrations := c.Flags().String("migrations", "", "zulip: file migration_status.json of the Zulip server that will "+
 		"import; it accepts only its own")
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -44,9 +46,15 @@ func newExportCommand() *cobra.Command {
 		default:
 			return fmt.Errorf("--format must be parley or zulip, not %q", *format)
 		}
-		return export(data(), *subdomain, args[0], *temp, write, c.OutOrStdout())
+		return export(data(), *subdomain, args[0], *temp, *incomplete, write, c.OutOrStdout())
 	}
 	return c
+}
+
+// incompleteExportFlag declares the flag of exports that lack files.
+func incompleteExportFlag(c *cobra.Command) *bool {
+	return c.Flags().Bool("incomplete", false,
+		"write the export of a core although it lacks files that no reachable core has")
 }
 
 func newExportPersonCommand() *cobra.Command {
@@ -62,6 +70,7 @@ func newExportPersonCommand() *cobra.Command {
 	data := dataFlag(c, anyServer)
 	subdomain := c.Flags().String("realm", "", realmFlag.Meaning)
 	temp := c.Flags().String("temp", "", "folder for temporary data (default: the system's)")
+	incomplete := incompleteExportFlag(c)
 	file := c.Flags().String("out", "", "zip file to write; - is standard output")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if *file == "" {
@@ -71,10 +80,10 @@ func newExportPersonCommand() *cobra.Command {
 			return withOrganization(dir, subdomain,
 				func(d snapshot.Disk, f *files.Store, id realm.ID) (exported, error) {
 					n, err := migration.ExportPerson(d, f, id, args[0], out)
-					return exported{n.String(), n.MissingFiles}, err
+					return exported{n.String(), n.Missing}, err
 				})
 		}
-		return export(data(), *subdomain, *file, *temp, write, c.OutOrStdout())
+		return export(data(), *subdomain, *file, *temp, *incomplete, write, c.OutOrStdout())
 	}
 	return c
 }
@@ -82,22 +91,22 @@ func newExportPersonCommand() *cobra.Command {
 // exported is what an export has written.
 type exported struct {
 	summary string
-	missing int // files that are not in it, because the server does not have them
+	missing []string // files that are not in it, because the server does not have them
 }
 
-// warnMissing prints how many files are missing.
+// warnMissing names the files that are missing.
 func (x exported) warnMissing(to io.Writer) {
-	if x.missing > 0 {
-		warn(to, fmt.Sprintf("files that are not in the export, because this server does not have them: %d. parley "+
-			"files check lists them while the server is stopped.", x.missing))
+	if len(x.missing) > 0 {
+		warn(to, fmt.Sprintf("files that are not in the export, because this server does not have them: %d.\n%s",
+			len(x.missing), strings.Join(x.missing, "\n")))
 	}
 }
 
 // export writes an organization, or a part of it, to a file and prints the summary that write returns. The file gets
-// its name when it is complete.
+// its name when it is complete. The export of a core that would lack files is refused, unless incomplete is set.
 func export(
-	dir, subdomain, file, temp string, write func(dir, subdomain string, out io.Writer) (exported, error),
-	out io.Writer,
+	dir, subdomain, file, temp string, incomplete bool,
+	write func(dir, subdomain string, out io.Writer) (exported, error), out io.Writer,
 ) error {
 	if _, running, _ := server.RemoteCommand(dir, "realm-list", nil); running {
 		copied, err := os.MkdirTemp(temp, "parley-export-")
@@ -107,7 +116,8 @@ func export(
 		defer os.RemoveAll(copied)
 		running := dir
 		dir = filepath.Join(copied, "data")
-		if err := copyRunning(running, filepath.Join(copied, "backup"), dir); err != nil {
+		o := server.BackupOptions{Incomplete: incomplete, Only: &subdomain}
+		if err := copyRunning(running, filepath.Join(copied, "backup"), dir, o); err != nil {
 			return err
 		}
 	} else {
@@ -116,6 +126,9 @@ func export(
 			return err
 		}
 		warn(os.Stderr, note)
+		if err := server.CheckStoppedCoreFiles(dir, subdomain); err != nil && !incomplete {
+			return err
+		}
 	}
 	if file == "-" {
 		x, err := write(dir, subdomain, out)
@@ -147,8 +160,8 @@ func export(
 }
 
 // copyRunning makes the data directory dir from a running server's data; file is a temporary name for the backup.
-func copyRunning(data, file, dir string) error {
-	if _, _, err := backupTo(data, file, true); err != nil {
+func copyRunning(data, file, dir string, o server.BackupOptions) error {
+	if _, _, err := backupTo(data, file, o); err != nil {
 		return err
 	}
 	return errors.Join(restoreFrom(file, nil, dir, restoreEnd{}), os.Remove(file))
@@ -160,7 +173,7 @@ func exportFrom(dir, subdomain string, out io.Writer) (exported, error) {
 		digest, err := snapshot.Export(d, id, func(kind, name string, each func(string, int64, io.Reader) error) error {
 			found, err := eachFile(f, kind, name, each)
 			if err == nil && !found {
-				x.missing++
+				x.missing = append(x.missing, files.Key(kind, files.FilesOf(kind, name)[0]))
 			}
 			return err
 		}, out)
@@ -220,7 +233,7 @@ func withOrganization[T any](
 func eachFile(
 	store *files.Store, kind, name string, each func(string, int64, io.Reader) error,
 ) (found bool, err error) {
-	for _, file := range filesNamed(kind, name) {
+	for _, file := range files.FilesOf(kind, name) {
 		f, err := store.Open(kind, file)
 		if errors.Is(err, os.ErrNotExist) {
 			continue
@@ -238,17 +251,6 @@ func eachFile(
 		}
 	}
 	return found, nil
-}
-
-// filesNamed returns the names of the files that the name in a row refers to.
-func filesNamed(kind, name string) []string {
-	switch kind {
-	case realm.PictureFile:
-		return []string{name + ".png", name + "-medium.png"}
-	case realm.ArchiveFile:
-		return []string{name + ".jsonl.gz"}
-	}
-	return []string{name}
 }
 
 func newImportCommand() *cobra.Command {

@@ -26,6 +26,7 @@ type Store struct {
 
 	spaceLimit     func(bytes int64) error // see LimitSpace
 	term           func() uint64           // see UseTerms
+	several        func() bool             // see ShareBetween; nil: there is one space
 	decodeRequests atomic.Int64            // see MaxDecodeRequests
 	thumbnailBytes atomic.Int64            // see MaxThumbnailBytes
 	decoders       chan struct{}           // holds an element for each picture that is being decoded
@@ -114,6 +115,23 @@ func (s *Store) nameOf(hash []byte) string {
 		return hex.EncodeToString(hash)
 	}
 	return fmt.Sprintf("%x%0*x", hash, termDigits, s.term())
+}
+
+// ShareBetween sets the function that reports whether several spaces share the store: then each has half of
+// MaxPartialUploads. Call it before the first upload.
+func (s *Store) ShareBetween(several func() bool) { s.several = several }
+
+// sharedBlobs are Blobs whose limits spaces share.
+type sharedBlobs interface {
+	PutFor(space, key string, f *os.File) error
+}
+
+// put stores a file of a space.
+func (s *Store) put(space, key string, f *os.File) error {
+	if b, ok := s.blobs.(sharedBlobs); ok {
+		return b.PutFor(space, key, f)
+	}
+	return s.blobs.Put(key, f)
 }
 
 // IsRemote reports whether complete files are on another machine.
@@ -217,7 +235,7 @@ func (s *Store) Save(space string, r io.Reader, limit int64) (Saved, error) {
 	if err := s.pin(saved.Hash); err != nil {
 		return Saved{}, err
 	}
-	if err := s.blobs.Put(ContentKey(saved.Hash), f); err != nil {
+	if err := s.put(space, ContentKey(saved.Hash), f); err != nil {
 		return Saved{}, errors.Join(err, s.Release(saved.Hash, nil))
 	}
 	return saved, nil

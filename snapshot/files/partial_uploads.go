@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"parley/actors/admission"
 )
 
 // PartialUpload is an upload that arrives in pieces. Its bytes are on disk, so it survives the process.
@@ -123,9 +125,15 @@ func (s *Store) reserveUpload(u PartialUpload) (*PartialUpload, error) {
 	if s.partialUploads[u.ID] != nil {
 		return nil, fmt.Errorf("begin upload: id %q is in use", u.ID)
 	}
-	own := 0
-	var oldest *PartialUpload // of the finished ones
+	own, inSpace := 0, 0
+	var oldest, oldestInSpace *PartialUpload // of the finished ones
 	for _, o := range s.partialUploads {
+		if o.Space == u.Space {
+			inSpace++
+			if o.Answer != "" && !o.busy && (oldestInSpace == nil || o.Expires < oldestInSpace.Expires) {
+				oldestInSpace = o
+			}
+		}
 		switch {
 		case o.Answer == "" && o.Space == u.Space && o.Owner == u.Owner:
 			own++
@@ -134,6 +142,9 @@ func (s *Store) reserveUpload(u PartialUpload) (*PartialUpload, error) {
 		}
 	}
 	full := len(s.partialUploads) >= MaxPartialUploads
+	if s.several != nil && s.several() && inSpace >= int(admission.Half(MaxPartialUploads)) {
+		full, oldest = true, oldestInSpace // the other spaces keep theirs
+	}
 	if own >= maxPartialUploadsPerUser || full && oldest == nil {
 		return nil, ErrTooManyUploads
 	}
@@ -352,17 +363,17 @@ func (s *Store) storeContent(u PartialUpload, note func(PartialUpload, Saved) (s
 	if err := s.pin(x.Hash); err != nil {
 		return "", err
 	}
-	if err := s.linkContent(u.ID, x.Hash); err != nil {
+	if err := s.linkContent(u, x.Hash); err != nil {
 		return "", errors.Join(err, s.Release(x.Hash, nil))
 	}
 	return note(u, x) // note releases the content
 }
 
 // linkContent gives the bytes of an upload the name of their content. They keep the upload's name until removeUpload.
-func (s *Store) linkContent(id, hash string) error {
-	name := filepath.Join(s.dir, "incoming", "adopt-"+id)
+func (s *Store) linkContent(u PartialUpload, hash string) error {
+	name := filepath.Join(s.dir, "incoming", "adopt-"+u.ID)
 	os.Remove(name)
-	if err := os.Link(s.partPath(id), name); err != nil {
+	if err := os.Link(s.partPath(u.ID), name); err != nil {
 		return fmt.Errorf("finish upload: %w", err)
 	}
 	defer os.Remove(name)
@@ -371,7 +382,7 @@ func (s *Store) linkContent(id, hash string) error {
 		return fmt.Errorf("finish upload: %w", err)
 	}
 	defer f.Close()
-	return s.blobs.Put(ContentKey(hash), f)
+	return s.put(u.Space, ContentKey(hash), f)
 }
 
 // AbandonUpload removes an upload and its bytes. Content from FinishUpload is stored.

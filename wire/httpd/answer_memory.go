@@ -37,11 +37,24 @@ func (s *Server) callerOf(ctx *fasthttp.RequestCtx, c *wire.Call) park.Caller {
 	if c.Account != nil {
 		return callerOfAccount(c.Account)
 	}
-	caller := park.Caller{Account: s.remote(ctx)}
-	if c.Realm != 0 {
-		caller.Organization = strconv.Itoa(int(c.Realm))
+	return park.Caller{Account: s.remote(ctx), Organization: organizationName(c.Realm)}
+}
+
+// organizationName returns the name of an organization in the shares of budgets; "": there is none.
+func organizationName(id realm.ID) string {
+	if id == 0 {
+		return ""
 	}
-	return caller
+	return strconv.Itoa(int(id))
+}
+
+// organizationOfHost returns organizationName of the organization of a Host header.
+func (s *Server) organizationOfHost(host []byte) string {
+	if s.options.Realms == nil {
+		return "" // in tests of single handlers
+	}
+	id, _ := s.options.Realms.ByHost(strings.ToLower(string(host)))
+	return organizationName(id)
 }
 
 // callerOfAccount returns the caller of the requests of an account, and of all accounts that count as one with it.

@@ -38,11 +38,11 @@ func (s *Server) serveCustomEmoji(ctx *fasthttp.RequestCtx, name string) {
 		s.sendFile(ctx, realm.ContentFile, e.Hash, e.Kind)
 		return
 	}
-	file, err := s.options.Tools.Files.Still(e.Hash)
+	file, err := s.options.Tools.Files.Still(s.realmOf(ctx), e.Hash)
 	switch {
 	case errors.Is(err, wire.ErrThumbnailsBusy):
 		s.writeBusy(ctx)
-	case errors.Is(err, wire.ErrNoSpace), errors.Is(err, wire.ErrFilesUnavailable):
+	case wire.IsTemporaryFileError(err):
 		s.writeRefusal(ctx, err)
 	case err != nil:
 		s.writeError(ctx, fasthttp.StatusNotFound, "File not found")

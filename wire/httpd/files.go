@@ -18,11 +18,12 @@ import (
 	"parley/wire/markdown"
 )
 
-// StoredFiles opens stored files by their kind (realm.ContentFile, PictureFile or ArchiveFile): uploads by their hash,
-// pictures and data exports by their name. The error is wire.ErrFilesUnavailable while the files are on another machine
-// that cannot be reached; any other error means that there is no such file.
+// StoredFiles opens stored files for a client of an organization. They are named by their kind
+// (realm.ContentFile, PictureFile or ArchiveFile): uploads by their hash,
+// pictures and data exports by their name. wire.IsTemporaryFileError reports whether the file may be readable later;
+// any other error means that there is no such file.
 type StoredFiles interface {
-	Open(kind, name string) (StoredFile, error)
+	Open(id realm.ID, kind, name string) (StoredFile, error)
 }
 
 // StoredFile is an opened file.
@@ -110,6 +111,12 @@ func (s *Server) fileCall(ctx *fasthttp.RequestCtx) (*wire.Call, bool) {
 	return c, true
 }
 
+// realmOf returns the organization of the Host header of a request; 0: there is none.
+func (s *Server) realmOf(ctx *fasthttp.RequestCtx) realm.ID {
+	id, _ := s.options.Realms.ByHost(strings.ToLower(string(ctx.Host())))
+	return id
+}
+
 // serveUpload serves an upload if the caller may see it.
 func (s *Server) serveUpload(ctx *fasthttp.RequestCtx, download bool) {
 	if u, ok := s.visibleUpload(ctx, pathParam(ctx, "realm")+"/"+pathParam(ctx, "path")); ok {
@@ -158,12 +165,12 @@ func (s *Server) serveThumbnail(ctx *fasthttp.RequestCtx) {
 		s.writeError(ctx, fasthttp.StatusNotFound, "No such thumbnail")
 		return
 	}
-	file, err := s.options.Tools.Files.Thumbnail(u.Hash, animated)
+	file, err := s.options.Tools.Files.Thumbnail(s.realmOf(ctx), u.Hash, animated)
 	if errors.Is(err, wire.ErrThumbnailsBusy) {
 		s.writeBusy(ctx)
 		return
 	}
-	if errors.Is(err, wire.ErrNoSpace) || errors.Is(err, wire.ErrFilesUnavailable) {
+	if wire.IsTemporaryFileError(err) {
 		s.writeRefusal(ctx, err)
 		return
 	}
@@ -246,8 +253,8 @@ func (s *Server) sendUpload(ctx *fasthttp.RequestCtx, u realm.Upload, download b
 // sendFile streams a stored file, or the part named by a Range header. It answers 304 if the client has the file
 // already.
 func (s *Server) sendFile(ctx *fasthttp.RequestCtx, kind, name, contentType string) {
-	f, err := s.options.Files.Open(kind, name)
-	if errors.Is(err, wire.ErrFilesUnavailable) || errors.Is(err, wire.ErrNoSpace) {
+	f, err := s.options.Files.Open(s.realmOf(ctx), kind, name)
+	if wire.IsTemporaryFileError(err) {
 		s.writeUnavailable(ctx, err)
 		return
 	}

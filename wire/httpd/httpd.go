@@ -14,6 +14,7 @@ import (
 	"github.com/fasthttp/router"
 	"github.com/valyala/fasthttp"
 
+	"parley/actors/admission"
 	"parley/actors/realm"
 	"parley/wire"
 	"parley/wire/httpd/park"
@@ -32,6 +33,9 @@ type Options struct {
 	Now    func() time.Time // nil: the system's clock
 	// Files opens uploaded files and pictures.
 	Files StoredFiles
+	// Several reports whether the server has several organizations, which share budgets; nil: it has one. See
+	// admission.Shares.
+	Several func() bool
 	// WebApp is the official web app, which is the start page of every organization; nil: the server has its own.
 	WebApp *webapp.Release
 	// DiskState returns "", or why a server with too little space on the disk stores less than usual; nil: unknown.
@@ -84,6 +88,7 @@ type Server struct {
 	largeBodies             chan struct{}
 	largeBodiesWaiting      atomic.Int64
 	largeBodiesRefused      atomic.Int64
+	largeBodyShares         *admission.Shares // of MaxLargeBodiesWaiting
 	forwarding              forwarding
 	catchingUp              atomic.Int64 // requests that wait for the newest facts of the owner
 	refusedCatchingUp       atomic.Int64 // beyond MaxCatchingUp
@@ -109,7 +114,8 @@ type route struct {
 // New returns a server for the endpoints of the protocol. It listens to nothing until Serve.
 func New(o Options) *Server {
 	s := &Server{options: o, router: router.New(), largeBodies: make(chan struct{}, MaxLargeBodies),
-		identicons: newIdenticonCache(), builders: newAnswerBuilders()}
+		identicons: newIdenticonCache(o.Several), builders: newAnswerBuilders(),
+		largeBodyShares: admission.NewShares(MaxLargeBodiesWaiting, o.Several)}
 	s.draining, s.drain = context.WithCancel(context.Background())
 	if s.now = o.Now; s.now == nil {
 		s.now = time.Now
@@ -193,6 +199,7 @@ func New(o Options) *Server {
 		cfg.PollHeader = append(cfg.PollHeader, hstsHeader+": "+hstsValue+"\r\n"...)
 		cfg.PrivateHeader = append(cfg.PrivateHeader, hstsHeader+": "+hstsValue+"\r\n"...)
 	}
+	cfg.Organization, cfg.Several = s.organizationOfHost, o.Several
 	s.park = park.New(cfg)
 	return s
 }
@@ -361,6 +368,17 @@ func (s *Server) SetSessionTicketKeys(keys [][32]byte) { s.park.SetSessionTicket
 // Stats returns the counters of the connection layer.
 func (s *Server) Stats() park.Stats { return s.park.Stats() }
 
+// Shares are the parts of the server's budgets that organizations have.
+type Shares struct {
+	park.Shares
+	LargeBodies, Drawings *admission.Shares
+}
+
+// Shares returns the parts of the budgets that organizations have.
+func (s *Server) Shares() Shares {
+	return Shares{s.park.Shares(), s.largeBodyShares, s.identicons.shares}
+}
+
 // AnswerBytes returns the memory of all answers that are being built or sent.
 func (s *Server) AnswerBytes() int { return s.park.AnswerBytes() }
 
@@ -384,13 +402,19 @@ func (s *Server) LargeBodiesWaiting() (waiting, refused int64) {
 }
 
 // acquireLargeBody waits for one of the MaxLargeBodies slots. It reports false if too many requests wait
-// already.
-func (s *Server) acquireLargeBody() bool {
+// already, or the organization has its share of them.
+func (s *Server) acquireLargeBody(id realm.ID) bool {
 	select {
 	case s.largeBodies <- struct{}{}:
 		return true
 	default:
 	}
+	organization := organizationName(id)
+	if !s.largeBodyShares.Take(organization, 1) {
+		s.largeBodiesRefused.Add(1)
+		return false
+	}
+	defer s.largeBodyShares.Give(organization, 1)
 	defer s.largeBodiesWaiting.Add(-1)
 	if s.largeBodiesWaiting.Add(1) > MaxLargeBodiesWaiting {
 		s.largeBodiesRefused.Add(1)

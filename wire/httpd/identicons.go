@@ -11,6 +11,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"parley/actors/admission"
 	"parley/wire/httpd/park"
 )
 
@@ -41,9 +42,13 @@ type identiconCache struct {
 
 	drawing sync.Mutex // held while an identicon is drawn
 	waiting atomic.Int64
+	shares  *admission.Shares // of MaxIdenticonsPending
 }
 
-func newIdenticonCache() *identiconCache { return &identiconCache{images: map[identiconKey][]byte{}} }
+func newIdenticonCache(several func() bool) *identiconCache {
+	return &identiconCache{images: map[identiconKey][]byte{},
+		shares: admission.NewShares(MaxIdenticonsPending, several)}
+}
 
 // IdenticonsPending returns the number of requests that wait for an identicon, including the one being drawn.
 func (s *Server) IdenticonsPending() int64 { return s.identicons.waiting.Load() }
@@ -63,11 +68,15 @@ func (c *identiconCache) find(d identiconKey) ([]byte, bool) {
 }
 
 // image returns the PNG of d from the cache, or draws it. It reports false if MaxIdenticonsPending requests wait
-// already.
-func (c *identiconCache) image(d identiconKey) ([]byte, bool) {
+// already, or the organization has its share of them.
+func (c *identiconCache) image(organization string, d identiconKey) ([]byte, bool) {
 	if b, ok := c.find(d); ok {
 		return b, true
 	}
+	if !c.shares.Take(organization, 1) {
+		return nil, false
+	}
+	defer c.shares.Give(organization, 1)
 	defer c.waiting.Add(-1)
 	if c.waiting.Add(1) > MaxIdenticonsPending {
 		return nil, false
@@ -106,7 +115,7 @@ func (s *Server) sendIdenticon(ctx *fasthttp.RequestCtx, name string, medium boo
 			s.writeRefusal(ctx, err)
 			return
 		}
-		b, ok = s.identicons.image(d)
+		b, ok = s.identicons.image(s.organizationOfHost(ctx.Host()), d)
 	}
 	if !ok {
 		s.writeBusy(ctx)

@@ -12,6 +12,7 @@ import (
 	"github.com/trustelem/zxcvbn"
 	"golang.org/x/crypto/argon2"
 
+	"parley/actors/admission"
 	"parley/actors/realm"
 	"parley/wire"
 )
@@ -37,40 +38,57 @@ const (
 type Passwords struct {
 	hashing chan struct{}
 	waiting chan struct{}
+	shares  *admission.Shares // of MaxPasswords
 }
 
-// NewPasswords returns a Passwords with free places.
-func NewPasswords() *Passwords {
-	return &Passwords{hashing: make(chan struct{}, maxPasswordsHashing), waiting: make(chan struct{}, MaxPasswords)}
+// NewPasswords returns a Passwords with free places. several reports whether the server has several organizations; see
+// admission.Shares.
+func NewPasswords(several func() bool) *Passwords {
+	return &Passwords{hashing: make(chan struct{}, maxPasswordsHashing), waiting: make(chan struct{}, MaxPasswords),
+		shares: admission.NewShares(MaxPasswords, several)}
 }
 
-func (p *Passwords) acquire() error {
+// acquire waits until a password of an organization may be hashed. The caller calls release.
+func (p *Passwords) acquire(id realm.ID) error {
+	busy := realm.Refuse(realm.TooMany, "RATE_LIMIT_HIT", "API usage exceeded rate limit").With("retry-after", 1.0)
+	if !p.shares.Take(organizationName(id), 1) {
+		return busy
+	}
 	select {
 	case p.waiting <- struct{}{}:
 	default:
-		return realm.Refuse(realm.TooMany, "RATE_LIMIT_HIT", "API usage exceeded rate limit").With("retry-after", 1.0)
+		p.shares.Give(organizationName(id), 1)
+		return busy
 	}
 	p.hashing <- struct{}{}
 	return nil
 }
 
+// Shares returns the parts of MaxPasswords that organizations have.
+func (p *Passwords) Shares() *admission.Shares { return p.shares }
+
 // Waiting returns the number of passwords that are being hashed or wait for it.
 func (p *Passwords) Waiting() int64 { return int64(len(p.waiting)) }
 
-func (p *Passwords) release() { <-p.hashing; <-p.waiting }
+func (p *Passwords) release(id realm.ID) {
+	<-p.hashing
+	<-p.waiting
+	p.shares.Give(organizationName(id), 1)
+}
 
 var b64 = base64.RawStdEncoding
 
 // Hash returns the Argon2id hash of a new password in PHC form, or wire.ErrWeakPassword. Everything that sets a
-// password calls it, so no weak one is ever stored. It returns a refusal if too many passwords wait.
-func (p *Passwords) Hash(password string) (string, error) {
+// password calls it, so no weak one is ever stored. It returns a refusal if too many passwords wait, of all
+// organizations or of this one.
+func (p *Passwords) Hash(id realm.ID, password string) (string, error) {
 	if n := utf8.RuneCountInString(password); n < wire.MinPasswordLength || n > wire.MaxPasswordLength {
 		return "", wire.ErrWeakPassword
 	}
-	if err := p.acquire(); err != nil { // the estimate can take as long as the hash
+	if err := p.acquire(id); err != nil { // the estimate can take as long as the hash
 		return "", err
 	}
-	defer p.release()
+	defer p.release(id)
 	if zxcvbn.PasswordStrength(password, nil).Guesses < wire.MinPasswordGuesses {
 		return "", wire.ErrWeakPassword
 	}
@@ -87,11 +105,11 @@ var errMalformedHash = errors.New("stored password hash is malformed")
 
 // Check reports whether a password matches a hash. An empty hash, for an unknown account or one without password,
 // is replaced by a fixed one. So the response time does not tell whether the account exists.
-func (p *Passwords) Check(password, hash string) (bool, error) {
-	if err := p.acquire(); err != nil {
+func (p *Passwords) Check(id realm.ID, password, hash string) (bool, error) {
+	if err := p.acquire(id); err != nil {
 		return false, err
 	}
-	defer p.release()
+	defer p.release(id)
 	exists := hash != ""
 	if !exists {
 		hash = "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"

@@ -16,7 +16,7 @@ import (
 // New passwords have 8 to 100 characters and need at least 10,000 guesses, whoever sets them: Hash refuses the
 // others.
 func TestWeakPasswordsAreNotHashed(t *testing.T) {
-	p := NewPasswords()
+	p := NewPasswords(nil)
 	for password, weak := range map[string]bool{
 		"":                                 true,
 		"k8#Vq2!":                          true, // seven characters
@@ -33,7 +33,7 @@ func TestWeakPasswordsAreNotHashed(t *testing.T) {
 		strings.Repeat("é", 101):           true,
 		"\xff\xfe\xfd\xfc\xfb\xfa\xf9\xf8": true, // not UTF-8: no client can send it again
 	} {
-		hash, err := p.Hash(password)
+		hash, err := p.Hash(1, password)
 		if errors.Is(err, wire.ErrWeakPassword) != weak || (hash == "") != weak || !weak && err != nil {
 			t.Errorf("password %q: hash %q, %v; weak: %v", password, hash, err, weak)
 		}
@@ -116,10 +116,10 @@ func TestGuessesAgreeWithReference(t *testing.T) {
 
 // Hashes carry the parameters that the server promises, with a new salt each.
 func TestArgonParameters(t *testing.T) {
-	p := NewPasswords()
+	p := NewPasswords(nil)
 	const password = "correct horse battery staple"
-	one, err1 := p.Hash(password)
-	two, err2 := p.Hash(password)
+	one, err1 := p.Hash(1, password)
+	two, err2 := p.Hash(1, password)
 	if err := errors.Join(err1, err2); err != nil {
 		t.Fatal(err)
 	}
@@ -148,14 +148,14 @@ func TestArgonParameters(t *testing.T) {
 		// a hash with other parameters: those of the hash count, so they can be raised later
 		{"password", "$argon2id$v=19$m=64,t=1,p=1$c29tZXNhbHQ$RcOv7hEu7mPRhC5ZhCnT+6jmPq0FB4gp", false},
 	} {
-		if right, err := p.Check(x.password, x.hash); right != x.right || err != nil {
+		if right, err := p.Check(1, x.password, x.hash); right != x.right || err != nil {
 			t.Errorf("password %q against %q: %v, %v", x.password, x.hash, right, err)
 		}
 	}
 	for _, malformed := range []string{"x", "$argon2i$v=19$m=64,t=1,p=1$c29tZXNhbHQ$c29tZXNhbHQ",
 		"$argon2id$v=19$m=a$x$y",
 		"$argon2id$v=19$m=64,t=1,p=1$!$c29tZXNhbHQ"} {
-		if right, err := p.Check(password, malformed); right || !errors.Is(err, errMalformedHash) {
+		if right, err := p.Check(1, password, malformed); right || !errors.Is(err, errMalformedHash) {
 			t.Errorf("malformed hash %q: %v, %v", malformed, right, err)
 		}
 	}
@@ -163,15 +163,15 @@ func TestArgonParameters(t *testing.T) {
 
 // A login to an account that does not exist hashes as long as any other, and no password fits.
 func TestUnknownAccountIsHashed(t *testing.T) {
-	p := NewPasswords()
-	hash, err := p.Hash("correct horse battery staple")
+	p := NewPasswords(nil)
+	hash, err := p.Hash(1, "correct horse battery staple")
 	if err != nil {
 		t.Fatal(err)
 	}
 	allocated := func(hash string) uint64 { // Argon2 allocates its memory for each password, so this shows that it ran
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		if right, err := p.Check("wrong", hash); right || err != nil {
+		if right, err := p.Check(1, "wrong", hash); right || err != nil {
 			t.Fatalf("a wrong password against %q: %v, %v", hash, right, err)
 		}
 		runtime.ReadMemStats(&after)
@@ -182,7 +182,7 @@ func TestUnknownAccountIsHashed(t *testing.T) {
 		t.Errorf("a wrong password takes %d bytes for a known account and %d for an unknown one", known, unknown)
 	}
 	for _, password := range []string{"", "\x00", "A", "AAAAAAAAAAAAAAAA"} {
-		if right, err := p.Check(password, ""); right || err != nil {
+		if right, err := p.Check(1, password, ""); right || err != nil {
 			t.Errorf("password %q fits an unknown account: %v", password, err)
 		}
 	}

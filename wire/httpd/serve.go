@@ -68,7 +68,7 @@ func (s *Server) serveRoute(ctx *fasthttp.RequestCtx, r *route) {
 		return
 	}
 	if !ctx.Request.IsBodyStream() && len(ctx.PostBody()) > largeBodyBytes {
-		if !s.acquireLargeBody() {
+		if !s.acquireLargeBody(c.Realm) {
 			s.writeError(ctx, fasthttp.StatusServiceUnavailable, "Server is busy")
 			return
 		}

@@ -19,6 +19,8 @@ const (
 	JoinProtocol = "parley-join" // without a certificate of the client; see Join
 	HTTPProtocol = "parley-http" // requests whose bodies are streamed
 	RaftProtocol = "parley-raft"
+	// FilesProtocol is for files that other cores do not have.
+	FilesProtocol = "parley-files"
 )
 
 // Listener accepts the connections of other nodes, and gives each to the protocol that it asked for.

@@ -146,7 +146,7 @@ func (w *Worker) make(j job) {
 	if !w.owns(j.realm) {
 		return
 	}
-	_, err := w.files.Thumbnail(j.Hash, j.Animated)
+	_, err := w.files.Thumbnail(j.realm, j.Hash, j.Animated)
 	made := err == nil
 	if !made && !errors.Is(err, wire.ErrNotAnImage) && !errors.Is(err, wire.ErrTooManyPixels) {
 		w.log.Warn("making a thumbnail failed", "realm", j.realm, "upload", j.ID, "err", err)

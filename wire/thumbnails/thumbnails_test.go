@@ -18,7 +18,7 @@ type slowFiles struct {
 	release chan struct{}
 }
 
-func (f *slowFiles) Thumbnail(string, bool) (string, error) {
+func (f *slowFiles) Thumbnail(realm.ID, string, bool) (string, error) {
 	f.calls.Add(1)
 	<-f.release
 	return "", errors.New("disk failed")

@@ -40,6 +40,10 @@ type CoreOptions struct {
 	Generation                        int64
 	Pushes, Bouncer, DevelopmentLogin bool
 
+	// OpenFile opens a file for another core; nil: the files are in a bucket. The error wraps fs.ErrNotExist if this
+	// core does not have the file.
+	OpenFile func(kind, name string) (StoredFile, error)
+
 	// Command executes an operator command of another node, if that node may send it.
 	Command func(SentCommand) (any, error)
 	// HasVote reports whether a core has a vote; nil: as the replicated log says.
@@ -54,6 +58,9 @@ type Core struct {
 	isLeader atomic.Bool
 	owns     Changes // signaled when this core has begun to own the organizations
 	closed   chan struct{}
+
+	sources     *fileSources // other cores with files
+	servedFiles atomic.Int64 // see ServedFiles
 
 	totals sync.Map // node -> *peerTotals
 
@@ -99,6 +106,10 @@ func StartCore(o CoreOptions) (*Core, error) {
 	if c.HasVote == nil {
 		c.HasVote = c.hasVote
 	}
+	var err error
+	if c.sources, err = newFileSources(o.Directory); err != nil {
+		return nil, err
+	}
 	listener := o.Node.listener
 	listener.OnRefused(func(from net.Addr, err error) {
 		c.Log.Warn("connection refused: the other side is not a node of this cluster, or its clock is wrong",
@@ -126,6 +137,7 @@ func StartCore(o CoreOptions) (*Core, error) {
 	clock := newClockWatch(c.Now)
 	c.stopped.Go(func() { clock.run(c.closed, c.clockSet) })
 	c.stopped.Go(func() { c.HTTP.ServeNodes(listener.Protocol(peer.HTTPProtocol), c.allowed) })
+	c.stopped.Go(func() { c.serveFiles(listener.Protocol(peer.FilesProtocol)) })
 	c.Log.Info("listening for other nodes", "node", o.Directory.Node, "listen", listener.Addr().String())
 	return c, nil
 }
@@ -142,6 +154,7 @@ func (c *Core) Close() error {
 	close(c.closed)
 	err := c.Node.listener.Close()
 	c.links.Close()
+	c.sources.client.CloseIdleConnections()
 	c.stopped.Wait()
 	return err
 }

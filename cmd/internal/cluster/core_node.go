@@ -31,7 +31,8 @@ func OpenCoreNode(d *Directory, data string, o replicated.Options) (*CoreNode, e
 	if err != nil {
 		return nil, err
 	}
-	l, err := peer.Listen(d.PeerListen, id, peer.LinkProtocol, peer.JoinProtocol, peer.HTTPProtocol, peer.RaftProtocol)
+	l, err := peer.Listen(d.PeerListen, id, peer.LinkProtocol, peer.JoinProtocol, peer.HTTPProtocol, peer.RaftProtocol,
+		peer.FilesProtocol)
 	if err != nil {
 		return nil, fmt.Errorf("peer-listen: %w", err)
 	}

@@ -84,7 +84,7 @@ func startTestCore(t *testing.T, names ...string) *testCore {
 		t.Fatal(err)
 	}
 	l, err := peer.Listen("127.0.0.1:0", id, peer.LinkProtocol, peer.JoinProtocol, peer.HTTPProtocol,
-		peer.RaftProtocol)
+		peer.RaftProtocol, peer.FilesProtocol)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -242,7 +242,7 @@ func TestEveryProtocolAsEverySender(t *testing.T) {
 		}
 	}()
 	want := map[string]string{peer.LinkProtocol: "core edge starting", peer.HTTPProtocol: "core edge starting",
-		peer.RaftProtocol: "core starting"}
+		peer.RaftProtocol: "core starting", peer.FilesProtocol: "core"}
 	if len(want) != len(protocolSenders) {
 		t.Errorf("there are %d protocols for nodes", len(protocolSenders))
 	}
@@ -265,6 +265,16 @@ func TestEveryProtocolAsEverySender(t *testing.T) {
 			text, _ := io.ReadAll(x)
 			// A request that names no organization is refused later, for that reason.
 			return strings.Contains(string(text), "the organization of a request"), errors.New(string(text))
+		},
+		peer.FilesProtocol: func(id *peer.Identity) (bool, error) {
+			x, err := id.Dial(t.Context(), c.Addr(), peer.FilesProtocol)
+			if err != nil {
+				return false, err
+			}
+			defer x.Close()
+			fmt.Fprintf(x, "GET /content?name=x HTTP/1.0\r\n\r\n")
+			text, _ := io.ReadAll(x)
+			return strings.HasPrefix(string(text), "HTTP/1.0 404 "), errors.New(string(text))
 		},
 		peer.RaftProtocol: func(id *peer.Identity) (bool, error) {
 			x, err := id.Dial(t.Context(), c.Addr(), peer.RaftProtocol)

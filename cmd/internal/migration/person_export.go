@@ -27,6 +27,8 @@ type PersonCounts struct {
 	Scheduled      int          `json:"scheduled_messages"`
 	Subscriptions  int          `json:"subscriptions"`
 	Archived       int          `json:"deleted_messages_left_out"` // of the person, in the retention archive
+
+	Missing []string `json:"-"` // the MissingFiles
 }
 
 func (c PersonCounts) String() string {
@@ -363,17 +365,26 @@ func (e *personExport) writeFiles() error {
 			return err
 		}
 		if e.counts.Files++; !has {
-			e.counts.MissingFiles++
+			e.addMissing("/user_uploads/" + u.Path)
 		}
 		list = append(list, object{"file": name, "name": u.Name, "size": u.Size, "content_type": u.Type,
 			"created": u.Created, "missing": !has})
 	}
 	if e.user.AvatarFile != "" {
-		if _, err := e.copyFile(realm.PictureFile, e.user.AvatarFile+".png", "avatar.png"); err != nil {
+		has, err := e.copyFile(realm.PictureFile, e.user.AvatarFile+".png", "avatar.png")
+		if err != nil {
 			return err
+		}
+		if !has {
+			e.addMissing(files.Key(realm.PictureFile, e.user.AvatarFile+".png"))
 		}
 	}
 	return e.writeJSON("files.json", list)
+}
+
+func (e *personExport) addMissing(file string) {
+	e.counts.MissingFiles++
+	e.counts.Missing = append(e.counts.Missing, file)
 }
 
 // copyFile copies a stored file into the zip file; false if it is missing.

@@ -38,26 +38,26 @@ type zulipExport struct {
 	userRows      map[realm.UserID]object // of zerver_userprofile
 	client        map[string]int64
 	upload        []*realm.Upload
-	missing       int // files that this server does not have
+	missing       []string // files that this server does not have
 }
 
 // ExportZulip writes an organization of a stopped server, or of a copy, as a Zulip export. Deleted messages that the
 // retention archive still has are left out, whether a legal hold keeps them or not: they stay on this server. The
-// memory this takes is that of the loaded organization. missing is how many files are not in it, because this server
+// memory this takes is that of the loaded organization. missing are the files that are not in it, because this server
 // does not have them.
 func ExportZulip(d snapshot.Disk, store *files.Store, id realm.ID, migrations []byte, temp string, to io.Writer) (
-	digest snapshot.Digest, missing int, err error,
+	digest snapshot.Digest, missing []string, err error,
 ) {
 	x, err := snapshot.Recover(d, id)
 	if err != nil {
-		return digest, 0, err
+		return digest, nil, err
 	}
 	if !x.Realm.Founded() {
-		return digest, 0, fmt.Errorf("realm %d has not been founded", id)
+		return digest, nil, fmt.Errorf("realm %d has not been founded", id)
 	}
 	dir, err := os.MkdirTemp(temp, "parley-export-")
 	if err != nil {
-		return digest, 0, err
+		return digest, nil, err
 	}
 	defer os.RemoveAll(dir)
 	e := &zulipExport{disk: d, files: store, realm: x.Realm, dir: dir, tables: map[string][]object{},
@@ -72,7 +72,7 @@ func ExportZulip(d snapshot.Disk, store *files.Store, id realm.ID, migrations []
 		func() error { return writeTar(dir, "zulip-export", to) },
 	} {
 		if err := step(); err != nil {
-			return digest, 0, fmt.Errorf("export: %w", err)
+			return digest, nil, fmt.Errorf("export: %w", err)
 		}
 	}
 	return snapshot.StateDigest(x.Realm), e.missing, nil

@@ -222,7 +222,7 @@ func (e *zulipExport) writeUploads() error {
 			return err
 		}
 		if !ok {
-			e.missing++
+			e.missing = append(e.missing, "/user_uploads/"+u.Path)
 			continue
 		}
 		owner := ""
@@ -254,7 +254,7 @@ func (e *zulipExport) writePictures() error {
 			}
 			size, ok, err := e.copyFile(kind, from, path.Join(folder, name))
 			if !ok && ending == "" {
-				e.missing++
+				e.missing = append(e.missing, files.Key(kind, from))
 			}
 			if err != nil || !ok {
 				return err

@@ -8,9 +8,12 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"strings"
 
+	"parley/actors/realm"
 	"parley/cmd/internal/cluster"
 	"parley/snapshot"
+	"parley/snapshot/files"
 	"parley/wire/peer"
 )
 
@@ -19,19 +22,22 @@ import (
 // their place, and its rows have their hashes.
 var backupFolders = []string{"uploads/content", "uploads/pictures", "uploads/exports", FilePlaceFile}
 
-// backupRequest is the body of a backup at the control socket.
-type backupRequest struct {
-	WithFiles bool // refuse the backup at a core that has only a part of the files
+// BackupOptions are the options of a backup. They are also the body of the request at the control socket.
+type BackupOptions struct {
+	// Incomplete lets the backup of a core lack files that no core has given. Without it such a backup is refused.
+	Incomplete bool
+	// Only is the subdomain of the organization whose files are needed; nil: the files of all organizations are.
+	Only *string
 }
 
 // backupWarningHeader is the header of an answer that names the missing parts of the backup.
 const backupWarningHeader = "Parley-Note"
 
 // WriteBackup writes a backup of a data directory to w. The server that runs there writes it while it serves; if no
-// server runs, WriteBackup reads the directory itself. warning names missing parts of the backup; withFiles refuses a
-// backup that may lack files.
-func WriteBackup(data string, w io.Writer, withFiles bool) (warning string, err error) {
-	body, err := json.Marshal(backupRequest{withFiles})
+// server runs, WriteBackup reads the directory itself. A core without a bucket first fetches the files that it lacks
+// from the other cores. warning names missing parts of the backup.
+func WriteBackup(data string, w io.Writer, o BackupOptions) (warning string, err error) {
+	body, err := json.Marshal(o)
 	if err != nil {
 		return "", err
 	}
@@ -50,6 +56,14 @@ func WriteBackup(data string, w io.Writer, withFiles bool) (warning string, err 
 	if warning, err = CheckStoppedData(data); err != nil {
 		return "", err
 	}
+	lacking, err := lackingStopped(data, o.Only)
+	if err != nil {
+		return "", err
+	}
+	if lacking != "" && !o.Incomplete {
+		return "", errLacking(lacking)
+	}
+	warning = strings.TrimSpace(warning + "\n" + lacking)
 	store, err := snapshot.Open(data, snapshot.Options{})
 	if err != nil {
 		return "", StartError(data, err)
@@ -81,33 +95,70 @@ func CheckStoppedData(data string) (warning string, err error) {
 	return warning, nil
 }
 
-// backupRefusal returns the reason why this node writes no backup, or a warning about missing parts of a backup.
+// backupRefusal returns the reason why this server writes no backup, or a warning about missing parts of a backup. A
+// core without a bucket fetches the files that it lacks.
 func (o *operator) backupRefusal(r *http.Request) (warning string, refusal error) {
-	var in backupRequest
+	var in BackupOptions
 	if err := json.NewDecoder(io.LimitReader(r.Body, maxCommandBytes)).Decode(&in); err != nil {
 		return "", err
 	}
-	switch {
-	case o.edge != nil && o.core == nil:
-		return "", errAtEdge(o.edge)
-	case o.core == nil || o.files.IsRemote() || o.core.IsLeader():
+	if o.fetcher == nil {
 		return "", nil
 	}
-	warning = "this core has only the files that were uploaded while it was the leader, because the cluster has no " +
-		"bucket for them; the leader is " + o.edge.Leader()
-	if in.WithFiles {
-		return "", errors.New(warning + ": run the command there")
+	var only realm.ID
+	if in.Only != nil {
+		only, _, _ = o.orgs.RealmByName(*in.Only) // if it does not exist, the export says so
 	}
-	return warning, nil
+	left, err := o.collectFiles(only)
+	if err != nil {
+		return "", fmt.Errorf("fetch the files of other cores: %w", err)
+	}
+	lacking := describeLacking(left)
+	if lacking != "" && !in.Incomplete {
+		return "", errLacking(lacking)
+	}
+	return strings.ReplaceAll(lacking, "\n", "; "), nil
+}
+
+// lackingStopped returns which files the backup of a core that is not running would lack; "": none, or it is no core.
+// Files in a bucket are not part of a backup. subdomain is the organization whose files are needed; nil: all are.
+func lackingStopped(data string, subdomain *string) (lacking string, err error) {
+	place, err := ReadFilePlace(data)
+	if err != nil || place.Files != "" || !cluster.Exists(data) {
+		return "", err
+	}
+	store, err := snapshot.OpenReadOnly(data, snapshot.Options{})
+	if err != nil {
+		return "", StartError(data, err)
+	}
+	disk, only := snapshot.Disk{Store: store}, realm.ID(0)
+	if subdomain != nil {
+		have, err := FindOrganizations(disk)
+		if err != nil {
+			return "", errors.Join(err, store.Close())
+		}
+		only = have.BySubdomain[*subdomain]
+	}
+	list, _, err := findMissing(disk, files.OpenReadOnly(UploadsDir(data), nil), only, false)
+	return describeLacking(list), errors.Join(err, store.Close())
+}
+
+// CheckStoppedCoreFiles returns an error that names the files of an organization that a core lacks. No server runs in
+// the data directory. It returns nil for the data directory of a single server, whose files are nowhere else.
+func CheckStoppedCoreFiles(data, subdomain string) error {
+	lacking, err := lackingStopped(data, &subdomain)
+	if err == nil && lacking != "" {
+		err = errLacking(lacking)
+	}
+	return err
 }
 
 // handleBackup streams a backup. If it fails in the middle, it cuts the connection, so that the client does not mistake
 // half a backup for a whole one; the reason is only in this server's log.
 func handleBackup(o *operator, log *slog.Logger) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		warning, err := o.backupRefusal(r)
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusConflict)
+		if o.edge != nil && o.core == nil {
+			http.Error(w, errAtEdge(o.edge).Error(), http.StatusConflict)
 			return
 		}
 		// Tables that Pebble replaces during a backup stay on the disk until its end.
@@ -121,6 +172,11 @@ func handleBackup(o *operator, log *slog.Logger) http.HandlerFunc {
 			return
 		}
 		defer o.files.PauseRemoval()()
+		warning, err := o.backupRefusal(r)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusConflict)
+			return
+		}
 		w.Header().Set("Content-Type", "application/x-tar")
 		w.Header().Set(backupWarningHeader, warning)
 		if err := o.store.Backup(w, backupFolders...); err != nil {

@@ -8,6 +8,7 @@ import (
 	"parley/actors"
 	"parley/actors/queue"
 	"parley/actors/realm"
+	"parley/cmd/internal/cluster"
 	"parley/snapshot"
 	"parley/snapshot/files"
 	"parley/snapshot/files/s3"
@@ -146,6 +147,22 @@ var AllBounds = append([]Bound{
 		limit:    constant(s3.MaxDownloads),
 		used:     func(r *metricReading) int64 { return r.bucket.Downloads },
 		hits:     func(r *metricReading) int64 { return r.bucket.RefusedDownloads },
+	},
+	{
+		Name:     "file_fetches",
+		Of:       "files that a core without a bucket is receiving from other cores",
+		Overflow: "a request waits for 5 seconds, then 503",
+		Reason:   "a slow core must not use up all requests; each has a connection and buffers of about 100 kB",
+		limit:    constant(cluster.MaxFileFetches),
+		used:     func(r *metricReading) int64 { return r.server.fetcher.Fetching() },
+	},
+	{
+		Name:     "served_files",
+		Of:       "files that a core without a bucket is sending to other cores",
+		Overflow: "the other core tries the next one, or answers its request 503",
+		Reason:   "each has a connection and buffers of about 70 kB",
+		limit:    constant(cluster.MaxServedFiles),
+		used:     func(r *metricReading) int64 { return servedFiles(r) },
 	},
 	{
 		Name:     "waiting_thumbnails",
@@ -748,6 +765,13 @@ func largeBodiesWaiting(r *metricReading) int64 {
 func largeBodiesRefused(r *metricReading) int64 {
 	_, n := r.server.http.LargeBodiesWaiting()
 	return n
+}
+
+func servedFiles(r *metricReading) int64 {
+	if r.server.core == nil {
+		return 0
+	}
+	return r.server.core.ServedFiles()
 }
 
 func waitingBuilds(r *metricReading) int64 {

@@ -52,6 +52,7 @@ type operator struct {
 	handover   *handover
 	files      *files.Store
 	search     *search.Service
+	fetcher    *fileFetcher            // nil: all files are here, or in a bucket
 	checkSpace func(bytes int64) error // see diskSpace
 
 	node       *cluster.Directory // nil: a single node
@@ -171,7 +172,7 @@ func Command(dir, name string, args map[string]string) (map[string]any, error) {
 		return nil, errors.Join(err, store.Close())
 	}
 	sites.orgs = orgs
-	o := &operator{orgs: orgs, sites: sites, passwords: httpd.NewPasswords(), store: store,
+	o := &operator{orgs: orgs, sites: sites, passwords: httpd.NewPasswords(nil), store: store,
 		push: &pushService{data: dir}, data: dir, sign: newSigner(secret), log: log, node: node}
 	answer, err := o.run(name, args)
 	if err = errors.Join(err, withShutdownTimeout(orgs.Close), store.Close()); err != nil {

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"parley/actors"
+	"parley/actors/admission"
 	"parley/actors/realm"
 	"parley/snapshot/files"
 	"parley/wire"
@@ -27,6 +28,7 @@ type exporter struct {
 
 	listing sync.WaitGroup // goroutines that Begin has started
 	mu      sync.Mutex
+	shares  *admission.Shares  // of maxWaitingExports
 	queued  map[exportKey]bool // exports in jobs, and the one that is being written
 }
 
@@ -48,6 +50,7 @@ func newExporter(orgs *actors.Server, sites *siteTable, f *files.Store, log *slo
 		files:  f,
 		log:    log,
 		jobs:   make(chan exportJob, maxWaitingExports),
+		shares: admission.NewShares(maxWaitingExports, orgs.HasSeveralRealms),
 		stop:   make(chan struct{}),
 		done:   make(chan struct{}),
 		queued: map[exportKey]bool{},
@@ -82,10 +85,17 @@ func (e *exporter) add(id realm.ID, x realm.Export) {
 	if e.queued[exportKey{id, x.ID}] {
 		return
 	}
-	select {
-	case e.jobs <- exportJob{id, x}:
-		e.queued[exportKey{id, x.ID}] = true
-	default:
+	full := !e.shares.Take(organizationName(id), 1)
+	if !full {
+		select {
+		case e.jobs <- exportJob{id, x}:
+			e.queued[exportKey{id, x.ID}] = true
+		default:
+			full = true
+			e.shares.Give(organizationName(id), 1)
+		}
+	}
+	if full {
 		e.log.Error("too many exports are waiting", "realm", id, "export", x.ID)
 		go e.finish(exportJob{id, x}, true)
 	}
@@ -109,6 +119,7 @@ func (e *exporter) runJob(j exportJob) {
 	defer func() {
 		e.mu.Lock()
 		delete(e.queued, exportKey{j.realm, j.export.ID})
+		e.shares.Give(organizationName(j.realm), 1)
 		e.mu.Unlock()
 	}()
 	if !e.orgs.Owns(j.realm) {

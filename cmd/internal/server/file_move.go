@@ -139,54 +139,63 @@ const maxShownFiles = 20
 // CheckFiles checks that the files to which rows refer exist. With content, it also compares the hash of each upload
 // with its name. It prints the missing and damaged ones and returns their number.
 func CheckFiles(disk snapshot.Disk, store *files.Store, content bool, out io.Writer) (bad int, err error) {
+	list, checked, err := findMissing(disk, store, 0, content)
+	if err != nil {
+		return len(list), err
+	}
+	_, err = fmt.Fprintf(out, "%s%d files are referenced, %d of them are missing or damaged\n", listMissing(list),
+		checked, len(list))
+	return len(list), err
+}
+
+// findMissing returns the files that rows of an organization name and that are missing, or damaged; see CheckFiles. It
+// reads the state of one organization at a time, as a start does. only 0 stands for all organizations.
+func findMissing(
+	disk snapshot.Disk, store *files.Store, only realm.ID, content bool,
+) (bad []missingFile, checked int, err error) {
 	ids, err := disk.Realms()
 	if err != nil {
-		return 0, err
+		return nil, 0, err
 	}
-	checked := map[string]bool{}
+	seen := map[string]bool{}
 	for _, id := range ids {
+		if only != 0 && id != only {
+			continue
+		}
 		r, err := snapshot.Recover(disk, id)
 		if err != nil {
-			return bad, err
+			return bad, len(seen), err
 		}
 		var list []realm.RowFile
 		r.Realm.EachRow(func(_ uint16, _, row any) { list = append(list, realm.RowFiles(row)...) })
 		for _, f := range list {
-			file := *f.Name + map[string]string{realm.PictureFile: ".png", realm.ArchiveFile: ".jsonl.gz"}[f.Kind]
-			key := files.Key(f.Kind, file)
-			if checked[key] {
+			m := missingFile{realm: id, kind: f.Kind, name: *f.Name}
+			m.key = files.Key(f.Kind, files.FilesOf(f.Kind, *f.Name)[0])
+			if seen[m.key] {
 				continue
 			}
-			checked[key] = true
-			problem := "missing"
+			seen[m.key] = true
 			ok := true
 			if content && f.Kind == realm.ContentFile {
 				err = store.CheckContent(strconv.Itoa(int(id)), *f.Name)
 				ok = err == nil
 				if errors.Is(err, files.ErrDamaged) {
-					problem, err = "damaged", nil
+					m.damaged, err = true, nil
 				} else if errors.Is(err, fs.ErrNotExist) {
 					err = nil
 				}
 			} else {
-				ok, err = store.Exists(f.Kind, file)
+				ok, err = store.Has(f.Kind, *f.Name)
 			}
 			if err != nil {
-				return bad, fmt.Errorf("check %s: %w", key, err)
+				return bad, len(seen), fmt.Errorf("check %s: %w", m.key, err)
 			}
-			if ok {
-				continue
-			}
-			if bad++; bad <= maxShownFiles {
-				fmt.Fprintf(out, "%s: %s (organization %d)\n", problem, key, id)
+			if !ok {
+				bad = append(bad, m)
 			}
 		}
 	}
-	if bad > maxShownFiles {
-		fmt.Fprintf(out, "and %d more\n", bad-maxShownFiles)
-	}
-	_, err = fmt.Fprintf(out, "%d files are referenced, %d of them are missing or damaged\n", len(checked), bad)
-	return bad, err
+	return bad, len(seen), nil
 }
 
 // CheckStoppedFiles checks the files of a stopped server; see CheckFiles.

@@ -221,8 +221,12 @@ func (s *Server) openFiles() error {
 	}
 	s.files.LimitSpace(s.space.checkSpace)
 	if s.bucket == nil && s.node != nil {
-		s.log.Warn("files: uploaded files are stored only on the core that is the leader at that time, and cannot be " +
-			"downloaded while another core is the leader; store them in a bucket (parley files move)")
+		s.log.Warn("files: an uploaded file is stored only on the core that is the leader at that time, until " +
+			"another leader needs it; store the files in a bucket (parley files move)")
+		s.fetcher = newFileFetcher(s.files, s.log, func(kind, name string) (bool, error) {
+			found, err := referencedFiles(s.orgs, kind, []string{name})
+			return len(found) > 0, err
+		})
 	}
 	if s.bucket != nil && s.node != nil {
 		s.files.UseTerms(func() uint64 { return s.coreNode.Term() })
@@ -258,6 +262,10 @@ func (s *Server) checkFileOwner() bool {
 // filesState returns the state for the health check; "" is normal.
 func (s *Server) filesState() string {
 	if s.bucket == nil {
+		if n := s.fetcher.Refused(); n > 0 {
+			return fmt.Sprintf("some files are only on other cores, because the cluster has no bucket: %d downloads "+
+				"were refused since the start; parley backup names the files", n)
+		}
 		return ""
 	}
 	since := s.bucket.Down()

@@ -6,16 +6,59 @@ import (
 	"encoding/hex"
 	"errors"
 	"io"
+	"io/fs"
 	"strconv"
+	"sync"
 
+	"parley/actors/admission"
 	"parley/actors/realm"
+	"parley/cmd/internal/cluster"
 	"parley/snapshot/files"
+	"parley/snapshot/files/s3"
 	"parley/wire"
 	"parley/wire/httpd"
 )
 
 // fileStore adapts the store of files to the interface and the errors that endpoints use.
-type fileStore struct{ s *files.Store }
+type fileStore struct {
+	s *files.Store
+	// fetch fetches files from other cores; nil: all files are here, or in a bucket.
+	fetch *fileFetcher
+	parts *fileShares
+}
+
+// fileShares are the parts of the budgets of files that organizations have.
+type fileShares struct {
+	decodings *admission.Shares // of files.MaxDecodeRequests
+	downloads *admission.Shares // of s3.MaxDownloads
+	fetches   *admission.Shares // of cluster.MaxFileFetches
+}
+
+func newFileShares(several func() bool) *fileShares {
+	return &fileShares{admission.NewShares(files.MaxDecodeRequests, several),
+		admission.NewShares(s3.MaxDownloads, several), admission.NewShares(cluster.MaxFileFetches, several)}
+}
+
+// fetch fetches a file of an organization from another core.
+func (s *fileShares) fetch(id realm.ID, from *fileFetcher, kind, name string) error {
+	if !s.fetches.Take(organizationName(id), 1) {
+		return wire.ErrFilesUnavailable
+	}
+	defer s.fetches.Give(organizationName(id), 1)
+	return from.forRequest(kind, name)
+}
+
+// decode calls fn, which decodes an image of an organization.
+func (s *fileShares) decode(id realm.ID, fn func() (string, error)) (string, error) {
+	if !s.decodings.Take(organizationName(id), 1) {
+		return "", files.ErrDecodersBusy
+	}
+	defer s.decodings.Give(organizationName(id), 1)
+	return fn()
+}
+
+// organizationName returns the name of an organization in the shares of budgets.
+func organizationName(id realm.ID) string { return strconv.Itoa(int(id)) }
 
 func (f fileStore) SaveUpload(id realm.ID, r io.Reader, limit int64) (wire.SavedFile, error) {
 	x, err := f.s.Save(strconv.Itoa(int(id)), r, limit)
@@ -26,13 +69,13 @@ func (f fileStore) Release(hash string, used func() (bool, error)) error {
 	return wireError(f.s.Release(hash, used))
 }
 
-func (f fileStore) SaveAvatar(r io.Reader, limit int64) (string, error) {
-	name, err := f.s.SaveAvatar(r, limit)
+func (f fileStore) SaveAvatar(id realm.ID, r io.Reader, limit int64) (string, error) {
+	name, err := f.parts.decode(id, func() (string, error) { return f.s.SaveAvatar(r, limit) })
 	return name, wireError(err)
 }
 
-func (f fileStore) SaveLogo(r io.Reader, limit int64) (string, error) {
-	name, err := f.s.SaveLogo(r, limit)
+func (f fileStore) SaveLogo(id realm.ID, r io.Reader, limit int64) (string, error) {
+	name, err := f.parts.decode(id, func() (string, error) { return f.s.SaveLogo(r, limit) })
 	return name, wireError(err)
 }
 
@@ -62,13 +105,23 @@ func (f fileStore) Finish(name string, record func(wire.SavedFile) (string, erro
 	return unfinished(x), wireError(err)
 }
 
-func (f fileStore) Thumbnail(hash string, animated bool) (string, error) {
-	path, err := f.s.Thumbnail(hash, animated)
-	return path, wireError(err)
+func (f fileStore) Thumbnail(id realm.ID, hash string, animated bool) (string, error) {
+	return f.derive(id, hash, func() (string, error) { return f.s.Thumbnail(hash, animated) })
 }
 
-func (f fileStore) Still(hash string) (string, error) {
-	path, err := f.s.FirstFrame(hash)
+func (f fileStore) Still(id realm.ID, hash string) (string, error) {
+	return f.derive(id, hash, func() (string, error) { return f.s.FirstFrame(hash) })
+}
+
+// derive makes a file from content, which it fetches from another core if this one lacks it.
+func (f fileStore) derive(id realm.ID, hash string, make func() (string, error)) (path string, err error) {
+	path, err = f.parts.decode(id, make)
+	if f.fetch != nil && errors.Is(err, fs.ErrNotExist) {
+		if err := f.parts.fetch(id, f.fetch, realm.ContentFile, hash); err != nil {
+			return "", err
+		}
+		path, err = f.parts.decode(id, make)
+	}
 	return path, wireError(err)
 }
 
@@ -87,21 +140,60 @@ func (f fileStore) Remove(hash string, used func() (bool, error)) error {
 func (f fileStore) RemoveExport(name string) error { return f.s.RemoveExport(name) }
 
 // openFiles adapts the store of files to the interface and the errors of the HTTP server.
-type openFiles struct{ s *files.Store }
+type openFiles struct {
+	s *files.Store
+	// fetch fetches files from other cores; nil: all files are here, or in a bucket.
+	fetch *fileFetcher
+	parts *fileShares
+}
 
-func (f openFiles) Open(kind, name string) (httpd.StoredFile, error) {
+func (f openFiles) Open(id realm.ID, kind, name string) (httpd.StoredFile, error) {
 	b, err := f.s.Open(kind, name)
+	if f.fetch != nil && errors.Is(err, fs.ErrNotExist) {
+		if err := f.parts.fetch(id, f.fetch, kind, name); err != nil {
+			return nil, err
+		}
+		b, err = f.s.Open(kind, name)
+	}
 	if err != nil {
 		return nil, wireError(err)
 	}
-	return openFile{b}, nil
+	return openFile{b, f, organizationName(id)}, nil
 }
 
-type openFile struct{ files.Blob }
+type openFile struct {
+	files.Blob
+	of           openFiles
+	organization string
+}
 
+// Section takes a part of the downloads from a bucket until the part of the file is closed.
 func (f openFile) Section(from, bytes int64) (io.ReadCloser, error) {
+	if !f.of.s.IsRemote() {
+		r, err := f.Blob.Section(from, bytes)
+		return r, wireError(err)
+	}
+	if !f.of.parts.downloads.Take(f.organization, 1) {
+		return nil, wire.ErrFilesUnavailable
+	}
 	r, err := f.Blob.Section(from, bytes)
-	return r, wireError(err)
+	if err != nil {
+		f.of.parts.downloads.Give(f.organization, 1)
+		return nil, wireError(err)
+	}
+	return &sharedSection{ReadCloser: r, give: func() { f.of.parts.downloads.Give(f.organization, 1) }}, nil
+}
+
+// sharedSection is a part of a file that takes a part of a budget until it is closed.
+type sharedSection struct {
+	io.ReadCloser
+	once sync.Once
+	give func()
+}
+
+func (s *sharedSection) Close() error {
+	s.once.Do(s.give)
+	return s.ReadCloser.Close()
 }
 
 // wireError returns the error of package wire that corresponds to an error of package files.

@@ -128,13 +128,17 @@ func (s *sweeper) sweep() (next time.Duration) {
 // referenced returns those of the named files that rows of any organization refer to. It has to ask every organization:
 // a file of content belongs to one, but its name does not say to which, and pictures are shared.
 func (s *sweeper) referenced(kind string, names []string) (found []string, err error) {
+	return referencedFiles(s.orgs, kind, names)
+}
+
+func referencedFiles(orgs *actors.Server, kind string, names []string) (found []string, err error) {
 	wanted := make(map[string]bool, len(names))
 	for _, n := range names {
 		wanted[n] = true
 	}
-	for _, id := range s.orgs.Realms() {
+	for _, id := range orgs.Realms() {
 		for from := int64(1); from != 0; {
-			_, err := s.orgs.View(id, systemCaller, func(v realm.View) (any, error) {
+			_, err := orgs.View(id, systemCaller, func(v realm.View) (any, error) {
 				part, next := v.ReferencedFiles(kind, wanted, from)
 				found, from = append(found, part...), next
 				return nil, nil

@@ -106,10 +106,10 @@ func newMatrixServer(t *testing.T, l *coverage) *matrixServer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	passwords := httpd.NewPasswords()
+	passwords := httpd.NewPasswords(nil)
 	tools := &wire.Tools{
 		WebPushKey:         push.PublicWebKey(push.NewWebKey([]byte("secret"))),
-		Files:              fileStore{kept},
+		Files:              fileStore{s: kept, parts: newFileShares(nil)},
 		Sign:               newSigner(secret),
 		VerifySignature:    newSignatureChecker(secret),
 		HashPassword:       passwords.Hash,
@@ -128,8 +128,9 @@ func newMatrixServer(t *testing.T, l *coverage) *matrixServer {
 	c.orgs.AddOwnerTask(thumbnailWorker)
 	tools.Thumbnails = thumbnailWorker
 	c.tools = tools
-	c.options = httpd.Options{Server: c.orgs, Tools: tools, Realms: sites, Log: quiet, Files: openFiles{kept},
-		Now: c.clock}
+	c.options = httpd.Options{Server: c.orgs, Tools: tools, Realms: sites, Log: quiet,
+		Files: openFiles{s: kept, parts: newFileShares(nil)},
+		Now:   c.clock}
 	c.server = httpd.New(c.options)
 	t.Cleanup(func() {
 		thumbnailWorker.Close()

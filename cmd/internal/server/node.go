@@ -274,7 +274,7 @@ type edgePush struct{ wire.Pusher }
 // secret of the server, and no key of a setting: all that needs one is answered by the owner.
 func (s *Server) buildEdgeTools() error {
 	g := s.edge.greeted
-	s.passwords = httpd.NewPasswords()
+	s.passwords = httpd.NewPasswords(s.orgs.HasSeveralRealms)
 	s.tools = &wire.Tools{
 		VerifySignature:    func(string, string) bool { return false },
 		UploadQuota:        int64(s.UploadQuota) << 20,
@@ -310,8 +310,10 @@ func (s *Server) openEdgeEndpoints() (err error) {
 	p.OnDrain, p.AnswersLatePolls, p.TLS = s.orgs.Drain, true, s.tlsConfig
 	p.Unlimited = s.limits.Unlimited
 	s.http = httpd.New(httpd.Options{
-		Server: s.orgs, Tools: s.tools, Realms: s.sites, Log: s.log, Park: p, Limits: s.limits, WebApp: s.webApp,
-		Now: s.edge.Now, DamagedTexts: s.orgs.DamagedTexts, Cluster: edgeCluster{s.orgs, s.edge.Edge},
+		Server: s.orgs, Tools: s.tools, Realms: s.sites, Log: s.log, Park: p, Limits: s.limits,
+		WebApp:  s.webApp,
+		Several: s.orgs.HasSeveralRealms, Now: s.edge.Now, DamagedTexts: s.orgs.DamagedTexts,
+		Cluster:      edgeCluster{s.orgs, s.edge.Edge},
 		ClusterState: s.edge.State,
 	})
 	s.handover.connect(s)
@@ -353,11 +355,15 @@ func (s *Server) startCore(o *operator) (err error) {
 		Generation: s.tools.Generation,
 		Pushes:     s.tools.Push != nil,
 		Bouncer:    s.tools.PushBouncer, DevelopmentLogin: s.tools.Dev, Command: o.runSent,
+		OpenFile: s.openForCores(),
 	})
 	if err != nil {
 		return err
 	}
 	o.core = s.core
+	if s.fetcher != nil {
+		s.fetcher.core.Store(s.core)
+	}
 	s.link, err = cluster.StartCoreLink(cluster.EdgeOptions{Directory: s.node, Program: s.config.Program,
 		Log: s.log, Settings: settings, Clock: s.config.Now,
 		Digest: func(id realm.ID) (realm.Seq, string, error) { return stateDigest(o, id) }}, s.orgs, s.sites.subdomain)

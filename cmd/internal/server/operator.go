@@ -211,7 +211,7 @@ func userCreate(o *operator, args map[string]string) (any, error) {
 	}
 	cmd := realm.CreateUser{Email: args["email"], Name: args["name"], Role: role}
 	if p := args["password"]; p != "" {
-		if cmd.Password, err = o.passwords.Hash(p); err != nil {
+		if cmd.Password, err = o.passwords.Hash(id, p); err != nil {
 			return nil, err
 		}
 	}
@@ -319,7 +319,7 @@ func userPassword(o *operator, args map[string]string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	hash, err := o.passwords.Hash(args["password"])
+	hash, err := o.passwords.Hash(id, args["password"])
 	if err != nil {
 		return nil, err
 	}

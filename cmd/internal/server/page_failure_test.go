@@ -29,7 +29,7 @@ func TestPanickingPage(t *testing.T) {
 	s.must(s.keeper, "PATCH", "/realm", "invite_required", false)
 	check := s.tools.CheckPassword
 	emails := s.tools.Emails
-	s.tools.CheckPassword = func(string, string) (bool, error) { panic("BUG: check a password") }
+	s.tools.CheckPassword = func(realm.ID, string, string) (bool, error) { panic("BUG: check a password") }
 	s.tools.Emails = panickingEmails{emails}
 	for page, form := range map[string]url.Values{
 		"/accounts/login/": {"username": {s.keeper.email}, "password": {"a password"}},

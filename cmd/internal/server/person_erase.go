@@ -160,6 +160,10 @@ func (o *operator) certificate(id realm.ID, u realm.UserID, e realm.Erasure) (*C
 		c.Kept = append(c.Kept, RemainingData{"replicated log", 0,
 			"each core deletes old entries as new ones follow; no backup contains the log"})
 	}
+	if o.fetcher != nil {
+		c.Kept = append(c.Kept, RemainingData{"files on other cores", 0,
+			"there is no bucket: a core that led before removes them when it leads again; no user can download them"})
+	}
 	for _, x := range realm.RemainingReasons() {
 		c.Kept = append(c.Kept, RemainingData{x.Kinds, 0, x.Reason})
 	}

@@ -81,13 +81,15 @@ func newRequestTester(t testing.TB) *requestTester {
 	if err != nil {
 		t.Fatal(err)
 	}
-	hash := func(password string) (string, error) { return "hash of " + password, nil }
+	hash := func(_ realm.ID, password string) (string, error) { return "hash of " + password, nil }
 	tools := &wire.Tools{
-		Files:              fileStore{kept},
-		Sign:               newSigner(secret),
-		VerifySignature:    newSignatureChecker(secret),
-		HashPassword:       hash,
-		CheckPassword:      func(password, hashed string) (bool, error) { return hashed == "hash of "+password, nil },
+		Files:           fileStore{s: kept, parts: newFileShares(nil)},
+		Sign:            newSigner(secret),
+		VerifySignature: newSignatureChecker(secret),
+		HashPassword:    hash,
+		CheckPassword: func(_ realm.ID, password, hashed string) (bool, error) {
+			return hashed == "hash of "+password, nil
+		},
 		HashKey:            actors.HashKey,
 		Token:              actors.Token,
 		Version:            wire.Version,
@@ -108,7 +110,7 @@ func newRequestTester(t testing.TB) *requestTester {
 	parkConfig := settings.parkConfig()
 	parkConfig.OnDrain, parkConfig.AnswersLatePolls = orgs.Drain, true
 	server := httpd.New(httpd.Options{Server: orgs, Tools: tools, Realms: sites, Log: quiet, Park: parkConfig,
-		Files: openFiles{kept}})
+		Files: openFiles{s: kept, parts: newFileShares(nil)}})
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
 	t.Cleanup(func() {

@@ -106,7 +106,7 @@ func (s *retentionScene) operate(name string, args map[string]string) (map[strin
 func (s *retentionScene) backup() []byte {
 	s.t.Helper()
 	var out bytes.Buffer
-	if _, err := WriteBackup(s.Data, &out, false); err != nil {
+	if _, err := WriteBackup(s.Data, &out, BackupOptions{}); err != nil {
 		s.t.Fatal(err)
 	}
 	return out.Bytes()

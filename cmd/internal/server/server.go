@@ -111,6 +111,8 @@ type Server struct {
 	encodings  *wire.EventEncodings
 	renderer   wire.Renderer // shared by realms and endpoints, so that each Markdown configuration is prepared once
 	files      *files.Store
+	fileShares *fileShares
+	fetcher    *fileFetcher  // of files on other cores; nil: all files are here, or in a bucket
 	bucket     *s3.Bucket    // where files are; nil: in the data directory
 	ownerKnown chan struct{} // closed when the owner of the files in the bucket is known; nil without a bucket
 	passwords  *httpd.Passwords
@@ -350,9 +352,14 @@ func (s *Server) fatal(err error) {
 // buildTools makes the tools of the endpoints, and starts the background work.
 func (s *Server) buildTools() error {
 	rootHost := s.sites.site("").Host
-	s.passwords = httpd.NewPasswords()
+	s.fileShares = newFileShares(s.orgs.HasSeveralRealms)
+	s.files.ShareBetween(s.orgs.HasSeveralRealms)
+	if s.bucket != nil {
+		s.bucket.ShareBetween(s.orgs.HasSeveralRealms)
+	}
+	s.passwords = httpd.NewPasswords(s.orgs.HasSeveralRealms)
 	s.tools = &wire.Tools{
-		Files:              fileStore{s.files},
+		Files:              fileStore{s.files, s.fetcher, s.fileShares},
 		Sign:               newSigner(s.secret),
 		VerifySignature:    newSignatureChecker(s.secret),
 		UploadQuota:        int64(s.UploadQuota) << 20,
@@ -550,14 +557,15 @@ func (s *Server) openEndpoints() (err error) {
 		Cluster:    others,
 		ForwardAll: others != nil,
 
-		Server: s.orgs,
-		Tools:  s.tools,
-		Realms: s.sites,
-		Log:    s.log,
-		Park:   p,
-		Limits: s.limits,
-		Files:  openFiles{s.files},
-		WebApp: s.webApp,
+		Server:  s.orgs,
+		Tools:   s.tools,
+		Realms:  s.sites,
+		Log:     s.log,
+		Park:    p,
+		Limits:  s.limits,
+		Files:   openFiles{s.files, s.fetcher, s.fileShares},
+		Several: s.orgs.HasSeveralRealms,
+		WebApp:  s.webApp,
 
 		DiskState:    s.diskState,
 		FilesState:   s.filesState,
@@ -568,7 +576,8 @@ func (s *Server) openEndpoints() (err error) {
 	s.handover.connect(s)
 	o := &operator{
 		orgs: s.orgs, sites: s.sites, passwords: s.passwords, store: s.store, handover: s.handover, files: s.files,
-		search: s.search, push: s.push, checkSpace: s.space.checkSpace, data: s.Data, sign: newSigner(s.secret),
+		fetcher: s.fetcher, search: s.search,
+		push: s.push, checkSpace: s.space.checkSpace, data: s.Data, sign: newSigner(s.secret),
 		log: s.log, node: s.node, moveLeader: s.moveLeader,
 	}
 	if err = s.startCore(o); err != nil {
@@ -647,6 +656,7 @@ func (s *Server) Stop() error {
 	}
 	// While the actors can still answer. Jobs that are not finished by then are left to the next process.
 	err = errors.Join(err, s.closeBackground(), withShutdownTimeout(s.orgs.Close))
+	s.fetcher.Close()
 	s.space.close()
 	if s.bucket != nil {
 		s.bucket.Close()
@@ -691,6 +701,7 @@ func (s *Server) closeFailedStart() (err error) {
 	if s.closeBackground != nil {
 		err = errors.Join(err, s.closeBackground())
 	}
+	s.fetcher.Close()
 	if s.space != nil {
 		s.space.close()
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/minio/minio-go/v7"
 
+	"parley/actors/admission"
 	"parley/snapshot/files"
 )
 
@@ -84,6 +85,7 @@ type Bucket struct {
 	log       *slog.Logger
 	uploads   chan struct{}
 	downloads chan struct{}
+	shares    *admission.Shares // of MaxUploads
 
 	requests, failures [opCount]atomic.Int64
 	refused            [2]atomic.Int64 // uploads and downloads that found no slot
@@ -130,7 +132,7 @@ func open(p Place, credentialsFile string, log *slog.Logger, stall time.Duration
 		lookup = minio.BucketLookupPath
 	}
 	b := &Bucket{place: p, transport: t, log: log, uploads: make(chan struct{}, MaxUploads),
-		downloads: make(chan struct{}, MaxDownloads)}
+		downloads: make(chan struct{}, MaxDownloads), shares: admission.NewShares(MaxUploads, nil)}
 	b.stop, b.close = context.WithCancel(context.Background())
 	for n, to := range map[int]**minio.Core{attempts: &b.client, 1: &b.remover} {
 		*to, err = minio.NewCore(p.Endpoint, &minio.Options{Creds: creds, Secure: p.Secure, Region: p.Region,
@@ -192,6 +194,22 @@ func (b *Bucket) acquire(slots chan struct{}, refused *atomic.Int64) error {
 		refused.Add(1)
 		return fmt.Errorf("%w: too many files are being sent", files.ErrUnavailable)
 	}
+}
+
+// ShareBetween sets the function that reports whether several spaces share the bucket: then each has half of
+// MaxUploads. Call it before the first file is stored.
+func (b *Bucket) ShareBetween(several func() bool) {
+	b.shares = admission.NewShares(MaxUploads, several)
+}
+
+// PutFor is Put for a file of a space. It returns files.ErrUnavailable if the space has its part of MaxUploads.
+func (b *Bucket) PutFor(space, key string, f *os.File) error {
+	if !b.shares.Take(space, 1) {
+		b.refused[0].Add(1)
+		return fmt.Errorf("%w: too many files of the organization are being sent", files.ErrUnavailable)
+	}
+	defer b.shares.Give(space, 1)
+	return b.Put(key, f)
 }
 
 // Put sends the file and returns when the server has stored it.

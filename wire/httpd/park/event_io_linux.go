@@ -103,6 +103,11 @@ func (c *eventConn) watchWritable() {
 // waits the request counts as slow, not as active.
 func (c *eventConn) wait(flag *bool, deadline int64) error {
 	s := c.l.s
+	organization := c.req.organization
+	if !s.shares.Slow.Take(organization, 1) {
+		return refuseSlowClients
+	}
+	defer s.shares.Slow.Give(organization, 1)
 	if s.slow.Add(1) > int64(s.cfg.MaxSlow) {
 		s.slow.Add(-1)
 		return refuseSlowClients

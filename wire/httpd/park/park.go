@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"parley/actors/admission"
 )
 
 // Config configures New. A zero value takes the default that its comment names.
@@ -97,6 +99,10 @@ type Config struct {
 	MaxConnsPerIP int
 	// Unlimited reports the addresses to which MaxConnsPerIP does not apply, such as proxies; nil: none.
 	Unlimited func(netip.Addr) bool
+	// Organization returns the organization of a Host header, which may have any bytes; nil: there is only one. Several
+	// reports whether there are several: then each of them has half of MaxActive, MaxSlow, MaxBodies and MaxStreams.
+	Organization func(host []byte) string
+	Several      func() bool
 	// MaxActive is the number of requests handled at a time, each about 20 kB of stack and buffers. Default 8,192.
 	MaxActive int
 	// MaxSlow is the number of requests that wait for a slow body or reader at a time; without epoll they count as
@@ -216,6 +222,7 @@ type Server struct {
 	evented
 	counters
 	answerMemory answerMemory
+	shares       Shares
 	unsent       callerBytes
 }
 
@@ -249,6 +256,7 @@ func New(cfg Config) *Server {
 
 		handshakeSlots: make(chan struct{}, max(1, runtime.GOMAXPROCS(0))),
 	}
+	s.shares = newShares(&cfg)
 	s.buffering, s.streaming = s.newParser(false), s.newParser(true)
 	s.setDate(s.began)
 	s.coarseNow.Store(s.now())
@@ -604,6 +612,11 @@ func (s *Server) serveRequest(conn net.Conn, r *request) *refusal {
 	if r.stream {
 		bodies, streams = 0, 1
 	}
+	if ref := s.takeShares(r.organization, active, bodies, streams); ref != nil {
+		s.longRequests.Add(-long)
+		return ref
+	}
+	defer s.giveShares(r.organization, active, bodies, streams)
 	defer func() {
 		s.active.Add(-active)
 		s.bodies.Add(-bodies)
@@ -626,6 +639,40 @@ func (s *Server) serveRequest(conn net.Conn, r *request) *refusal {
 	}
 	s.buffering.ServeConn(conn) // its error is the end of the connection, which the request reports better
 	return nil
+}
+
+// Shares are the parts of MaxActive, MaxSlow, MaxBodies and MaxStreams that organizations have; see Config.Several.
+type Shares struct{ Requests, Slow, Bodies, Uploads *admission.Shares }
+
+// Shares returns the parts of the budgets that organizations have.
+func (s *Server) Shares() Shares { return s.shares }
+
+func newShares(c *Config) Shares {
+	part := func(max int) *admission.Shares { return admission.NewShares(int64(max), c.Several) }
+	return Shares{part(c.MaxActive), part(c.MaxSlow), part(c.MaxBodies), part(c.MaxStreams)}
+}
+
+// takeShares counts a request of an organization, or refuses it.
+func (s *Server) takeShares(organization string, active, bodies, streams int64) *refusal {
+	if streams > 0 && !s.shares.Uploads.Take(organization, streams) {
+		return refuseStreams
+	}
+	if !s.shares.Requests.Take(organization, active) {
+		s.shares.Uploads.Give(organization, streams)
+		return refuseActive
+	}
+	if bodies > 0 && !s.shares.Bodies.Take(organization, bodies) {
+		s.shares.Uploads.Give(organization, streams)
+		s.shares.Requests.Give(organization, active)
+		return refuseBodies
+	}
+	return nil
+}
+
+func (s *Server) giveShares(organization string, active, bodies, streams int64) {
+	s.shares.Requests.Give(organization, active)
+	s.shares.Bodies.Give(organization, bodies)
+	s.shares.Uploads.Give(organization, streams)
 }
 
 // finishStreamedBody makes sure that the unread rest of a streamed body is not taken for the next request.

@@ -15,11 +15,13 @@ import (
 // request is the net.Conn that fasthttp gets: it holds one request and then ends. It also keeps bytes read beyond
 // that request, for the next one. It is attached to a real connection only while it has such bytes.
 type request struct {
-	conn      connection
-	buf       []byte // unused bytes are buf[offset:]
-	offset    int
-	scanned   int   // how much of buf[offset:] was searched for the end of the head
-	startedAt int64 // when its first byte arrived, by the server's clock
+	conn connection
+	// organization is that of the Host header; see Config.Organization.
+	organization string
+	buf          []byte // unused bytes are buf[offset:]
+	offset       int
+	scanned      int   // how much of buf[offset:] was searched for the end of the head
+	startedAt    int64 // when its first byte arrived, by the server's clock
 
 	bodyReceived int64  // body bytes received after waiting
 	sent         int64  // bytes of the answer
@@ -134,6 +136,9 @@ func (r *request) headComplete(cfg *Config) (bool, *refusal) {
 	r.limit = int64(cfg.MaxBody)
 	if cfg.BodyLimit != nil {
 		r.limit = int64(cfg.BodyLimit(r.head.method, r.head.target))
+	}
+	if cfg.Organization != nil {
+		r.organization = cfg.Organization(r.head.host)
 	}
 	r.multipart = bytes.HasPrefix(bytes.ToLower(r.head.contentType), []byte("multipart/"))
 	r.stream = cfg.StreamsBody != nil && r.head.length != 0 && cfg.StreamsBody(r.head.method, r.head.target)

@@ -1,0 +1,271 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"parley/actors/realm"
+	"parley/cmd/internal/cluster"
+	"parley/snapshot"
+	"parley/snapshot/files"
+	"parley/wire"
+)
+
+const (
+	// maxFetchWait is how long a request waits until it may fetch a file from another core. The bucket's limit is the
+	// same, so that a client sees no difference.
+	maxFetchWait = 5 * time.Second
+	// maxDownloadFetch is how long a request waits while its file comes from another core: a file of 100 MB takes 8 s
+	// at 100 Mbit/s. A file that takes longer is there when the client asks again, because the transfer continues.
+	maxDownloadFetch = 20 * time.Second
+)
+
+// fileFetcher fetches files that this core lacks from the other cores. Without a bucket, a file is at first only on the
+// core that was the leader when it was uploaded.
+type fileFetcher struct {
+	files *files.Store
+	core  atomic.Pointer[cluster.Core] // nil while the server starts
+	log   *slog.Logger
+	// isReferenced reports whether a row names a file. A file that no row names is not fetched: it was deleted.
+	isReferenced func(kind, name string) (bool, error)
+
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+
+	places  chan struct{} // holds an element for each file that is being fetched
+	refused atomic.Int64  // downloads of files that no core could give
+	ended   sync.WaitGroup
+
+	mu      sync.Mutex
+	running map[string]*fileFetch // by key
+}
+
+// fileFetch is the fetch of one file, for which several requests may wait.
+type fileFetch struct {
+	done chan struct{}
+	err  error // after done is closed
+}
+
+func newFileFetcher(f *files.Store, log *slog.Logger, isReferenced func(kind, name string) (bool, error),
+) *fileFetcher {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &fileFetcher{files: f, log: log, isReferenced: isReferenced, ctx: ctx, cancel: cancel,
+		places: make(chan struct{}, cluster.MaxFileFetches), running: map[string]*fileFetch{}}
+}
+
+// Fetching returns the number of files that are being fetched.
+func (f *fileFetcher) Fetching() int64 {
+	if f == nil {
+		return 0
+	}
+	return int64(len(f.places))
+}
+
+// Refused returns how many downloads were refused because no core could give the file.
+func (f *fileFetcher) Refused() int64 {
+	if f == nil {
+		return 0
+	}
+	return f.refused.Load()
+}
+
+// forRequest fetches a file that a request asks for. It returns nil if the file is here now, fs.ErrNotExist if no row
+// names it, and wire.ErrFileElsewhere if no core can give it now.
+func (f *fileFetcher) forRequest(kind, file string) error {
+	var err error
+	if kind != realm.ContentFile { // a row has named content; the address of the request names the others
+		name := files.RowNameOf(kind, file)
+		named := false
+		if name != "" {
+			named, err = f.isReferenced(kind, name)
+		}
+		if err != nil {
+			return err
+		}
+		if !named {
+			return fs.ErrNotExist
+		}
+	}
+	x := f.begin(kind, file, "")
+	t := time.NewTimer(maxDownloadFetch)
+	defer t.Stop()
+	select {
+	case <-x.done:
+		err = x.err
+	case <-t.C:
+		err = context.DeadlineExceeded
+	}
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, cluster.ErrNoCoreHas) && files.FilesOf(kind, files.RowNameOf(kind, file))[0] != file:
+		return fs.ErrNotExist // the medium size of a logo, for example
+	case errors.Is(err, wire.ErrNoSpace), isFull(err):
+		return wire.ErrNoSpace
+	}
+	f.refused.Add(1)
+	f.log.Warn("a file is not on this core and could not be fetched from another one", "file", file, "err", err)
+	return wire.ErrFileElsewhere
+}
+
+// begin starts to fetch a file, unless that is in progress.
+func (f *fileFetcher) begin(kind, file, space string) *fileFetch {
+	key := files.Key(kind, file)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if x := f.running[key]; x != nil {
+		return x
+	}
+	x := &fileFetch{done: make(chan struct{})}
+	f.running[key] = x
+	f.ended.Go(func() {
+		x.err = f.fetch(kind, file, space)
+		f.mu.Lock()
+		delete(f.running, key)
+		f.mu.Unlock()
+		close(x.done)
+	})
+	return x
+}
+
+// errFetchesBusy is the error of a file that is not fetched, because too many are being fetched.
+var errFetchesBusy = errors.New("too many files are being fetched from other cores at the same time")
+
+func (f *fileFetcher) fetch(kind, file, space string) error {
+	t := time.NewTimer(maxFetchWait)
+	defer t.Stop()
+	select {
+	case f.places <- struct{}{}:
+		defer func() { <-f.places }()
+	case <-t.C:
+		return errFetchesBusy
+	}
+	core := f.core.Load()
+	if core == nil {
+		return errors.New("this core is starting")
+	}
+	return core.FetchFile(f.ctx, kind, file, func(size int64, r io.Reader) error {
+		return f.files.Adopt(kind, file, space, size, r)
+	})
+}
+
+// collect fetches the missing files of a list and returns those that no core has given, with the reason.
+func (f *fileFetcher) collect(list []missingFile) (left []missingFile, err error) {
+	for _, m := range list {
+		for _, file := range files.FilesOf(m.kind, m.name) {
+			x := f.begin(m.kind, file, strconv.Itoa(int(m.realm)))
+			<-x.done
+			if file != files.FilesOf(m.kind, m.name)[0] && errors.Is(x.err, cluster.ErrNoCoreHas) {
+				continue
+			}
+			if errors.Is(x.err, wire.ErrNoSpace) || isFull(x.err) {
+				return nil, x.err
+			}
+			if x.err != nil {
+				m.reason = x.err.Error()
+				left = append(left, m)
+				break
+			}
+		}
+	}
+	return left, nil
+}
+
+// Close ends the fetches.
+func (f *fileFetcher) Close() {
+	if f != nil {
+		f.cancel()
+		f.ended.Wait()
+	}
+}
+
+// missingFile is a file that a row names and that is missing or damaged.
+type missingFile struct {
+	realm   realm.ID
+	kind    string
+	name    string // in the row
+	key     string // of the file
+	damaged bool
+	reason  string // why no other core has given it; "": unknown
+}
+
+func (m missingFile) String() string {
+	problem := "missing"
+	if m.damaged {
+		problem = "damaged"
+	}
+	text := fmt.Sprintf("%s: %s (organization %d)", problem, m.key, m.realm)
+	if m.reason != "" {
+		text += ": " + m.reason
+	}
+	return text
+}
+
+// listMissing returns the first missing files, one a line.
+func listMissing(list []missingFile) string {
+	var b strings.Builder
+	for i, m := range list {
+		if i == maxShownFiles {
+			fmt.Fprintf(&b, "and %d more\n", len(list)-i)
+			break
+		}
+		fmt.Fprintln(&b, m)
+	}
+	return b.String()
+}
+
+// describeLacking says which files a backup would lack; "": none.
+func describeLacking(list []missingFile) string {
+	if len(list) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d files are missing, which the rows of the backup name:\n%s", len(list),
+		strings.TrimSpace(listMissing(list)))
+}
+
+// errLacking returns the error for a backup that would lack files.
+func errLacking(lacking string) error {
+	return errors.New(lacking + "\nStart the cores that have the files and run the command again. Files that are " +
+		"lost for ever can be left out: --incomplete")
+}
+
+// collectFiles fetches all files that rows name and this core lacks. It returns those that no core has given. only, if
+// not 0, is the organization whose files are needed.
+func (o *operator) collectFiles(only realm.ID) ([]missingFile, error) {
+	disk := snapshot.Disk{Store: o.store}
+	var left []missingFile
+	// Rows can end while files are fetched, and their files with them. The second look finds those that are still
+	// missing.
+	for range 2 {
+		list, _, err := findMissing(disk, o.files, only, false)
+		if err != nil || len(list) == 0 {
+			return nil, err
+		}
+		if left, err = o.fetcher.collect(list); err != nil || len(left) == 0 {
+			return nil, err
+		}
+	}
+	return left, nil
+}
+
+// openForCores returns the function that opens files for other cores; nil: the files are in a bucket.
+func (s *Server) openForCores() func(kind, name string) (cluster.StoredFile, error) {
+	if s.bucket != nil {
+		return nil
+	}
+	return func(kind, name string) (cluster.StoredFile, error) {
+		if files.RowNameOf(kind, name) == "" {
+			return nil, fs.ErrNotExist
+		}
+		return s.files.Open(kind, name)
+	}
+}
