@@ -16,6 +16,7 @@ type sharing struct {
 const (
 	ofOne     = "it is the limit of one request, account, organization or client network"
 	cached    = "what is dropped is made again"
+	forgotten = "the oldest are forgotten, which refuses nothing"
 	noNames   = "the organization is not known yet"
 	ofCluster = "it is for messages between nodes, which carry those of all organizations together"
 )
@@ -41,28 +42,33 @@ var boundSharing = map[string]sharing{
 	"waiting_answers":        {rule: "actors/admission TestOrganizationLeavesPlaces"},
 	"unacked_bytes":          {rule: "actors TestUnackedEventsAreBounded"},
 
-	"large_requests":       {whole: "they are served in order, and large_requests_waiting is shared"},
-	"served_files":         {whole: ofCluster},
-	"handshakes":           {whole: noNames},
-	"connections":          {whole: noNames + "; a network has its own limit"},
-	"mail_connections":     {whole: noNames},
-	"login_tokens":         {whole: "a token is used within two minutes, and needs a login"},
-	"rate_limited_callers": {whole: "callers are forgotten, which allows more and refuses no request"},
-	"waiting_thumbnails":   {whole: cached},
-	"thumbnail_bytes":      {whole: cached},
-	"presence_rows":        {whole: "the others follow 5 seconds later"},
-	"journal_bytes":        {whole: "it starts a snapshot and refuses nothing"},
-	"damaged_texts":        {whole: "it counts for /health and refuses nothing"},
-	"log_lines":            {whole: "it limits the log and refuses nothing"},
+	"large_requests":                   {whole: "they are served in order, and large_requests_waiting is shared"},
+	"served_files":                     {whole: ofCluster},
+	"failing_browsers":                 {whole: forgotten},
+	"counted_push_hosts":               {whole: forgotten},
+	"browser_notifications_per_second": {whole: "it protects a push service, and the others are sent later"},
+	"handshakes":                       {whole: noNames},
+	"connections":                      {whole: noNames + "; a network has its own limit"},
+	"mail_connections":                 {whole: noNames},
+	"login_tokens":                     {whole: "a token is used within two minutes, and needs a login"},
+	"rate_limited_callers":             {whole: "callers are forgotten, which allows more and refuses no request"},
+	"waiting_thumbnails":               {whole: cached},
+	"thumbnail_bytes":                  {whole: cached},
+	"presence_rows":                    {whole: "the others follow 5 seconds later"},
+	"journal_bytes":                    {whole: "it starts a snapshot and refuses nothing"},
+	"damaged_texts":                    {whole: "it counts for /health and refuses nothing"},
+	"log_lines":                        {whole: "it limits the log and refuses nothing"},
 }
 
 func init() {
 	for reason, names := range map[string][]string{
 		cached: {"cached_avatars", "compressed_cache_bytes", "cached_queue_options", "text_cache_bytes",
 			"event_encoding_bytes", "store_cache_bytes"},
-		ofCluster: {"replicas", "replica_bytes", "absent_names", "forwarded_polls", "catching_up", "forwarded_calls",
+		ofCluster: {"replicas", "replica_bytes", "unknown_names", "forwarded_polls", "catching_up", "forwarded_calls",
 			"peer_handshakes", "link_queue_bytes", "owner_connections"},
-		ofOne: {"connections_per_network", "header_bytes", "body_bytes", "avatars_drawn_per_minute",
+		ofOne: {"notified_browsers_per_user", "notified_browsers_per_host",
+			"connections_per_network", "header_bytes",
+			"body_bytes", "avatars_drawn_per_minute",
 			"waiting_answers_per_account", "page_bytes", "parameters", "json_depth", "json_values",
 			"email_forms_per_hour", "password_forms_per_hour", "emails_to_address_per_day", "commands",
 			"waiting_commands", "waiting_commands_per_account", "delivery_window", "queues_per_user",
