@@ -155,7 +155,7 @@ func (t *accountTable) expire(now int64) (had []*realm.Account) {
 func (srv *Server) expireKeys() {
 	for _, a := range srv.accounts.expire(srv.now().Unix()) {
 		if h := srv.find(a.Realm); h != nil {
-			srv.runtime.send(h.sessionActors[sessionActorOf(a.User)], endPolls{realm: a.Realm, user: a.User})
+			srv.runtime.Send(h.sessionActors[sessionActorOf(a.User)], endPolls{realm: a.Realm, user: a.User})
 		}
 	}
 }
@@ -179,7 +179,7 @@ func (srv *Server) updateAccount(r *realm.Realm, id realm.UserID) {
 	if lost == secretRenewed {
 		m.answerAfter = newSecretArrives
 	}
-	srv.runtime.send(h.sessionActors[sessionActorOf(id)], m)
+	srv.runtime.Send(h.sessionActors[sessionActorOf(id)], m)
 }
 
 // newSecretArrives is the time in which the answer with a new secret reaches the browser before its polls end. A poll

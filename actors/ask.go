@@ -41,7 +41,7 @@ func (srv *Server) ask(id realm.ID, a *ask) (any, error) {
 	if a.admitted = a.mayWait(); a.admitted && !r.flow.tryAdmit() {
 		r.flow.wait(a)
 	} else {
-		srv.runtime.send(r.pid, a)
+		srv.runtime.Send(r.pid, a)
 	}
 	x := <-a.reply
 	replies.Put(a.reply)
@@ -91,7 +91,7 @@ func (srv *Server) RunAsync(list []realm.AsyncCommand) {
 			batch = append(batch, m)
 		}
 		if len(batch) > 0 {
-			srv.runtime.send(r.pid, batch)
+			srv.runtime.Send(r.pid, batch)
 		}
 		list = list[n:]
 	}

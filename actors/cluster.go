@@ -38,7 +38,7 @@ func (srv *Server) SetLeader(on bool) {
 			return
 		}
 	}
-	srv.eachRealm(func(r *realmHandle) { srv.runtime.send(r.pid, leadershipChanged{on}) })
+	srv.eachRealm(func(r *realmHandle) { srv.runtime.Send(r.pid, leadershipChanged{on}) })
 }
 
 // IsLeader reports whether this node is the leader, according to the last call of SetLeader.
@@ -131,9 +131,9 @@ func (srv *Server) openStandby(id realm.ID) error {
 	a.handle.setClosed(srv, a.realm.Closed())
 	srv.accounts.addRealm(a.realm)
 	srv.log.Info("following an organization", "realm", id, "name", a.handle.name, "facts", uint64(a.durable))
-	srv.runtime.send(a.handle.pid, retryFollow{a.run}) // its actor changes the state from now on
+	srv.runtime.Send(a.handle.pid, retryFollow{a.run}) // its actor changes the state from now on
 	if srv.isLeader.Load() {
-		srv.runtime.send(a.handle.pid, leadershipChanged{true})
+		srv.runtime.Send(a.handle.pid, leadershipChanged{true})
 	}
 	return nil
 }

@@ -277,7 +277,7 @@ func TestReportsFromBeforeTheOwnership(t *testing.T) {
 	c = s.owner()
 	r, seq := c.srv.find(1), c.srv.DurableSeq(1)
 	for k := range SessionActors {
-		c.srv.runtime.send(r.pid, ackReport{sessionActor: k, seq: seq, newest: seq})
+		c.srv.runtime.Send(r.pid, ackReport{sessionActor: k, seq: seq, newest: seq})
 	}
 	digestOf(t, c.srv) // after the reports
 	if n := c.srv.Metrics.UnackedFacts.Load(); n < 3 {

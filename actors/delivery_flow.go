@@ -146,11 +146,11 @@ func (f *deliveryFlow) admitWaiting() {
 		f.srv.Metrics.CommandsWaiting.Add(-1)
 		f.srv.Metrics.CommandWaitNanos.Add(int64(waited))
 		f.lag.Admit()
-		f.srv.runtime.send(f.handle.pid, m)
+		f.srv.runtime.Send(f.handle.pid, m)
 	}
 	if f.queue != nil && f.queue.Len() > 0 && !f.timerSet {
 		f.timerSet = true
-		f.srv.runtime.after(admitRetryInterval, func() {
+		f.srv.runtime.After(admitRetryInterval, func() {
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			f.timerSet = false
@@ -225,7 +225,7 @@ func (f *deliveryFlow) dispatch(d *delivery, parts *[SessionActors][]realm.Publi
 	f.recipients += d.recipients
 	for k, part := range parts {
 		if part != nil {
-			f.srv.runtime.send(f.handle.sessionActors[k], &deliver{f.handle, part, sizes[k], d})
+			f.srv.runtime.Send(f.handle.sessionActors[k], &deliver{f.handle, part, sizes[k], d})
 		}
 	}
 }

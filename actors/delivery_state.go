@@ -16,10 +16,10 @@ func (srv *Server) DeliveryState(id realm.ID, u realm.UserID, fact realm.Seq) (o
 		return false, false
 	}
 	m := &deliveryCheck{realm: id, user: u, seq: fact, reply: make(chan deliveryState, 1)}
-	srv.runtime.send(r.sessionActors[sessionActorOf(u)], m)
+	srv.runtime.Send(r.sessionActors[sessionActorOf(u)], m)
 	x := <-m.reply
 	if srv.edgeCount.Load() > 0 {
-		srv.runtime.send(r.pid, m)
+		srv.runtime.Send(r.pid, m)
 		y := <-m.reply
 		x.polling, x.received = x.polling || y.polling, x.received || y.received
 	}

@@ -115,7 +115,7 @@ func (e *Edge) Disconnect() {
 		return
 	}
 	e.srv.edges.Delete(e.key)
-	e.srv.eachRealm(func(r *realmHandle) { e.srv.runtime.send(r.pid, edgeDisconnected{e}) })
+	e.srv.eachRealm(func(r *realmHandle) { e.srv.runtime.Send(r.pid, edgeDisconnected{e}) })
 }
 
 // edgeOf returns the connection with a key, or nil if it has ended.
@@ -135,7 +135,7 @@ func (e *Edge) toRealm(id realm.ID, message any) bool {
 		return false
 	}
 	r.hasEdges.Store(true)
-	e.srv.runtime.send(r.pid, message)
+	e.srv.runtime.Send(r.pid, message)
 	return true
 }
 
@@ -148,7 +148,7 @@ func (e *Edge) AdoptQueue(id realm.ID, a Adoption, answer func(Adopted, error)) 
 			answer(x, err)
 			return
 		}
-		e.srv.runtime.runInBackground(func() { // texts can be on disk
+		e.srv.runtime.RunInBackground(func() { // texts can be on disk
 			x.Texts = e.srv.textsOf(id, x.Events)
 			answer(x, err)
 		})

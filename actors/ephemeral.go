@@ -64,7 +64,7 @@ func (srv *Server) FollowEphemeral(id realm.ID, pass func(realm.Publication)) (s
 // DeliverEphemeral delivers an ephemeral event of the owner to the queues of a replica.
 func (srv *Server) DeliverEphemeral(id realm.ID, t realm.Publication) {
 	if r := srv.find(id); r != nil && srv.ownerOf(r) != nil {
-		srv.runtime.send(r.pid, ephemeralEvent{t})
+		srv.runtime.Send(r.pid, ephemeralEvent{t})
 	}
 }
 

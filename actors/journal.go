@@ -5,8 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/asynkron/protoactor-go/actor"
-
+	"parley/actors/mailbox"
 	"parley/actors/realm"
 )
 
@@ -18,7 +17,7 @@ const maxCommitBytes = 1 << 20
 // appendFacts is the message with the facts of one turn for the journal.
 type appendFacts struct {
 	batch realm.Batch
-	from  *actor.PID
+	from  mailbox.Address
 	index int // in journalActor.batches
 }
 
@@ -70,8 +69,8 @@ type waitingFacts struct {
 	head int // index of the oldest
 }
 
-func (j *journalActor) Receive(c actor.Context) {
-	switch m := c.Message().(type) {
+func (j *journalActor) Receive(message any) {
+	switch m := message.(type) {
 	case *appendFacts:
 		j.add(m)
 	case flush:
@@ -80,7 +79,7 @@ func (j *journalActor) Receive(c actor.Context) {
 	}
 	if len(j.turns) > 0 && !j.flushing {
 		j.flushing = true
-		j.srv.runtime.send(c.Self(), flush{}) // arrives after everything that is in the mailbox now
+		j.srv.runtime.Send(j.srv.journal, flush{}) // arrives after everything that is in the mailbox now
 	}
 }
 
@@ -142,12 +141,12 @@ func (j *journalActor) commit() {
 		w := j.taken[i]
 		if errs[w.index] == nil && !sent[w.batch.Realm] {
 			sent[w.batch.Realm] = true
-			j.srv.runtime.send(w.from, factsDurable{w.batch.Last()})
+			j.srv.runtime.Send(w.from, factsDurable{w.batch.Last()})
 		}
 	}
 	for i, w := range j.taken {
 		if err := errs[w.index]; err != nil {
-			j.srv.runtime.send(w.from, appendRefused{w.batch.Epoch, err})
+			j.srv.runtime.Send(w.from, appendRefused{w.batch.Epoch, err})
 		}
 		j.taken[i] = nil
 	}

@@ -6,19 +6,18 @@ import (
 	"testing"
 	"time"
 
-	"github.com/asynkron/protoactor-go/actor"
-
+	"parley/actors/mailbox"
 	"parley/actors/realm"
 	"parley/snapshot"
 )
 
 // durableRuntime is a runtime that only collects the messages of the journal actor to the realms.
 type durableRuntime struct {
-	actorRuntime
-	durable map[*actor.PID]realm.Seq
+	mailbox.Runtime
+	durable map[mailbox.Address]realm.Seq
 }
 
-func (r *durableRuntime) send(to *actor.PID, message any) {
+func (r *durableRuntime) Send(to mailbox.Address, message any) {
 	if m, ok := message.(factsDurable); ok {
 		r.durable[to] = m.seq
 	}
@@ -41,7 +40,7 @@ type journalWriter struct {
 	realm realm.ID
 	epoch uint64
 	last  realm.Seq
-	pid   *actor.PID
+	pid   mailbox.Address
 }
 
 func (w *journalWriter) write(j *journalActor, facts ...[]byte) {
@@ -52,9 +51,9 @@ func (w *journalWriter) write(j *journalActor, facts ...[]byte) {
 // A realm with very much to write does not delay the facts of another one: these are in the next commit, which has no
 // more than maxCommitBytes. The facts of each realm stay in their order, and none is left.
 func TestRealmsShareCommits(t *testing.T) {
-	disk, runtime := &recordingJournal{}, &durableRuntime{durable: map[*actor.PID]realm.Seq{}}
+	disk, runtime := &recordingJournal{}, &durableRuntime{durable: map[mailbox.Address]realm.Seq{}}
 	j := &journalActor{srv: &Server{disk: disk, runtime: runtime}}
-	busy, quiet := journalWriter{realm: 1, pid: &actor.PID{}}, journalWriter{realm: 2, pid: &actor.PID{}}
+	busy, quiet := journalWriter{realm: 1, pid: mailbox.NewAddress("writer")}, journalWriter{realm: 2, pid: mailbox.NewAddress("writer")}
 	const turns, size = 1000, 10_000
 	for range turns {
 		busy.write(j, bytes.Repeat([]byte{1}, size))
@@ -106,9 +105,9 @@ func BenchmarkCommitBesideABusyRealm(b *testing.B) {
 			}
 			defer store.Close()
 			disk := snapshot.Disk{Store: store}
-			runtime := &durableRuntime{durable: map[*actor.PID]realm.Seq{}}
+			runtime := &durableRuntime{durable: map[mailbox.Address]realm.Seq{}}
 			j := &journalActor{srv: &Server{disk: disk, runtime: runtime}, most: c.most}
-			writers := []*journalWriter{{realm: 1, pid: &actor.PID{}}, {realm: 2, pid: &actor.PID{}}}
+			writers := []*journalWriter{{realm: 1, pid: mailbox.NewAddress("writer")}, {realm: 2, pid: mailbox.NewAddress("writer")}}
 			for _, w := range writers {
 				claimed, err := disk.Claim(w.realm, realm.AnyEpoch)
 				if err != nil {

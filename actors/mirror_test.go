@@ -14,8 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/asynkron/protoactor-go/actor"
-
+	"parley/actors/mailbox"
 	"parley/actors/realm"
 	"parley/bench/crowd"
 	twin "parley/bench/mirror"
@@ -98,10 +97,10 @@ type syncRuntime struct {
 	busy bool
 }
 
-func (r *syncRuntime) spawn(a actor.Actor) *actor.PID { return r.simRuntime.spawn(a) }
+func (r *syncRuntime) Spawn(a mailbox.Actor) mailbox.Address { return r.simRuntime.Spawn(a) }
 
-func (r *syncRuntime) send(to *actor.PID, m any) { r.simRuntime.send(to, m); r.runAll() }
-func (r *syncRuntime) runInBackground(do func()) { r.simRuntime.runInBackground(do); r.runAll() }
+func (r *syncRuntime) Send(to mailbox.Address, m any) { r.simRuntime.Send(to, m); r.runAll() }
+func (r *syncRuntime) RunInBackground(do func())      { r.simRuntime.RunInBackground(do); r.runAll() }
 
 func (r *syncRuntime) runAll() {
 	if r.busy {
@@ -238,7 +237,7 @@ func playMirrors(t *testing.T, seed uint64, counts *mirrorCounts) {
 		contents:     newDiskContents(),
 		wallClock:    seededStart,
 	}
-	run.runtime = &syncRuntime{simRuntime: simRuntime{random: run.random, mailboxes: map[string]*simMailbox{}}}
+	run.runtime = &syncRuntime{simRuntime: simRuntime{random: run.random, mailboxes: map[mailbox.Address]*simMailbox{}}}
 	run.open()
 	run.createOrganization()
 	for range mirrorSteps {
@@ -258,7 +257,7 @@ func playMirrors(t *testing.T, seed uint64, counts *mirrorCounts) {
 func (run *mirrorRun) open() {
 	run.runtime = &syncRuntime{simRuntime: simRuntime{
 		random:    run.random,
-		mailboxes: map[string]*simMailbox{},
+		mailboxes: map[mailbox.Address]*simMailbox{},
 		uuids:     run.runtime.uuids,
 	}}
 	run.disk = &slowDisk{diskContents: run.contents}
@@ -276,7 +275,7 @@ func (run *mirrorRun) open() {
 	}
 	run.tools = &wire.Tools{
 		Renderer:        srv.renderer.(*wire.Renderer),
-		Token:           run.runtime.token,
+		Token:           run.runtime.Token,
 		HashKey:         HashKey,
 		Version:         wire.Version,
 		Files:           files,

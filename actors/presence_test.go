@@ -158,7 +158,7 @@ func TestStandbyStoresPresence(t *testing.T) {
 		return r
 	}
 	all.wait("store the presence", func() bool {
-		c.srv.runtime.send(c.srv.find(1).pid, clockTick{now})
+		c.srv.runtime.Send(c.srv.find(1).pid, clockTick{now})
 		return stored() == row
 	})
 	if err := all.leader().node.MoveLeader(c.name); err != nil {

@@ -4,8 +4,6 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/asynkron/protoactor-go/actor"
-
 	"parley/actors/realm"
 )
 
@@ -139,8 +137,8 @@ type pendingOutput struct {
 }
 
 // Receive handles one message and measures how long that took.
-func (a *realmActor) Receive(c actor.Context) {
-	if list, ok := c.Message().(asyncBatch); ok {
+func (a *realmActor) Receive(message any) {
+	if list, ok := message.(asyncBatch); ok {
 		for i := range list {
 			began := time.Now()
 			a.ask(&list[i])
@@ -149,8 +147,8 @@ func (a *realmActor) Receive(c actor.Context) {
 		return
 	}
 	began := time.Now()
-	a.receive(c.Message())
-	if kind, user := messageKind(c.Message()); kind != "" {
+	a.receive(message)
+	if kind, user := messageKind(message); kind != "" {
 		a.handle.latencies.observe(kind, user, began, time.Since(began))
 	}
 }
@@ -344,7 +342,7 @@ func (a *realmActor) appendToJournal(facts []realm.Fact, request string) realm.B
 	for _, data := range b.Facts {
 		a.journalBytes += int64(len(data))
 	}
-	a.srv.runtime.send(a.srv.journal, &appendFacts{batch: b, from: a.handle.pid})
+	a.srv.runtime.Send(a.srv.journal, &appendFacts{batch: b, from: a.handle.pid})
 	return b
 }
 
@@ -460,6 +458,6 @@ func (a *realmActor) runDueCommand(now int64) {
 func (a *realmActor) scheduleContinue() {
 	if !a.continuing {
 		a.continuing = true
-		a.srv.runtime.send(a.handle.pid, continueJobs{})
+		a.srv.runtime.Send(a.handle.pid, continueJobs{})
 	}
 }

@@ -8,7 +8,7 @@ type forgetLocalQueues struct{}
 // ForgetLocalQueues drops the event queues of all realms that this core does not own. Their clients poll again, and the
 // owner answers them.
 func (srv *Server) ForgetLocalQueues() {
-	srv.eachRealm(func(r *realmHandle) { srv.runtime.send(r.pid, forgetLocalQueues{}) })
+	srv.eachRealm(func(r *realmHandle) { srv.runtime.Send(r.pid, forgetLocalQueues{}) })
 }
 
 // receiveOfClients handles the messages about clients on a node that does not own the organization. The owner ignores

@@ -333,7 +333,7 @@ func (a *realmActor) dropFromHome(q *realm.Queue) {
 
 // sendInOrder sends a message to a session actor of this node after the events that were released before.
 func (a *replica) sendInOrder(sessionActor int, message any) {
-	a.handle.flow.runInOrder(func() { a.srv.runtime.send(a.handle.sessionActors[sessionActor], message) })
+	a.handle.flow.runInOrder(func() { a.srv.runtime.Send(a.handle.sessionActors[sessionActor], message) })
 }
 
 // adoptQueue moves a queue from an edge to this node, because its client polls this node. It waits until the facts

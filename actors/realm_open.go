@@ -99,7 +99,7 @@ func (srv *Server) CreateRealm(stringID, name string) (realm.ID, error) {
 	table.BeginEpoch(claimed.Epoch)
 	srv.startRealm(a, table)
 	for _, k := range a.handle.sessionActors { // session actors without users must report acknowledgements too
-		srv.runtime.send(k, &restoreQueues{realm: a.handle})
+		srv.runtime.Send(k, &restoreQueues{realm: a.handle})
 	}
 	_, err = srv.Turn(id, realm.Caller{System: true, Client: "Internal"}, func(t *realm.Turn) (any, error) {
 		return realm.FoundRealm{StringID: stringID, Name: name}.Decide(t)

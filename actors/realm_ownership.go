@@ -87,7 +87,7 @@ func (a *realmActor) cancelSnapshot() {
 // reload claims and loads the realm in the background. Its result arrives as realmReloaded.
 func (a *realmActor) reload() {
 	id, seen, published := a.realm.ID(), a.epoch, a.durable
-	a.srv.runtime.runInBackground(func() {
+	a.srv.runtime.RunInBackground(func() {
 		m := &realmReloaded{}
 		if m.claimed, m.err = a.srv.disk.Claim(id, seen); m.err == nil {
 			m.loaded, m.err = load(a.srv.disk, id, m.claimed.Rows, a.srv.now())
@@ -95,7 +95,7 @@ func (a *realmActor) reload() {
 		if m.err == nil {
 			m.committed, m.err = a.srv.committedAfter(m.loaded, published)
 		}
-		a.srv.runtime.send(a.handle.pid, m)
+		a.srv.runtime.Send(a.handle.pid, m)
 	})
 }
 
@@ -133,7 +133,7 @@ func (a *realmActor) handleReloaded(m *realmReloaded) {
 	switch {
 	case errors.Is(m.err, realm.ErrMoved):
 		a.srv.log.Warn("another process owns the organization", "realm", a.realm.ID(), "err", m.err)
-		a.srv.runtime.after(reclaimInterval, func() { a.srv.runtime.send(a.handle.pid, reclaimRealm{}) })
+		a.srv.runtime.After(reclaimInterval, func() { a.srv.runtime.Send(a.handle.pid, reclaimRealm{}) })
 		return
 	case m.err != nil:
 		a.srv.fatal(fmt.Errorf("load realm %d again: %w", a.realm.ID(), m.err))

@@ -62,10 +62,10 @@ func (a *realmActor) claim() {
 	}
 	a.claiming = true
 	id := a.realm.ID()
-	a.srv.runtime.runInBackground(func() {
+	a.srv.runtime.RunInBackground(func() {
 		m := standbyClaimed{}
 		m.claimed, m.err = a.srv.disk.Claim(id, realm.AnyEpoch)
-		a.srv.runtime.send(a.handle.pid, m)
+		a.srv.runtime.Send(a.handle.pid, m)
 	})
 }
 
@@ -74,8 +74,8 @@ func (a *realmActor) handleClaimed(m standbyClaimed) {
 	switch {
 	case !a.srv.isLeader.Load():
 	case errors.Is(m.err, realm.ErrMoved): // the leader has changed, perhaps back to this node
-		a.srv.runtime.after(reclaimInterval, func() {
-			a.srv.runtime.send(a.handle.pid, leadershipChanged{a.srv.isLeader.Load()})
+		a.srv.runtime.After(reclaimInterval, func() {
+			a.srv.runtime.Send(a.handle.pid, leadershipChanged{a.srv.isLeader.Load()})
 		})
 	case m.err != nil:
 		a.srv.fatal(fmt.Errorf("claim realm %d: %w", a.realm.ID(), m.err))
@@ -121,7 +121,7 @@ func (a *realmActor) becomeOwner() {
 			a.sendInOrder(k, evictQueues{realm: a.realm.ID(), seq: seq})
 		}
 	}
-	a.srv.runtime.send(a.handle.presence, presenceOwned{a.epoch})
+	a.srv.runtime.Send(a.handle.presence, presenceOwned{a.epoch})
 	a.srv.setOwned(a.handle, true)
 	a.srv.log.Debug("this node owns the organization", "realm", a.realm.ID(), "epoch", a.epoch,
 		"facts", uint64(a.durable), "queues", len(queues), "events", len(publications))
@@ -157,7 +157,7 @@ func (a *realmActor) stepDown() {
 	a.standby, a.reloading, a.claimed = true, !keepState, nil
 	a.srv.setOwned(a.handle, false)
 	for _, s := range a.handle.sessionActors {
-		a.srv.runtime.send(s, dropRealm{a.realm.ID()})
+		a.srv.runtime.Send(s, dropRealm{a.realm.ID()})
 	}
 	pending := append(a.pending, a.unverified...)
 	a.pending, a.unverified, a.verifying = nil, nil, 0
@@ -205,7 +205,7 @@ func (a *realmActor) reloadStandby() {
 	a.stopFollowing()
 	a.reloading = true
 	id, from := a.realm.ID(), a.durable
-	a.srv.runtime.runInBackground(func() {
+	a.srv.runtime.RunInBackground(func() {
 		m := &standbyLoaded{}
 		m.loaded, m.err = a.srv.loadStandby(id)
 		if m.err == nil && m.loaded.rowsSeq <= from {
@@ -215,7 +215,7 @@ func (a *realmActor) reloadStandby() {
 				m.texts = append(m.texts, list[i].Batch.Texts...)
 			}
 		}
-		a.srv.runtime.send(a.handle.pid, m)
+		a.srv.runtime.Send(a.handle.pid, m)
 	})
 }
 
@@ -227,7 +227,7 @@ func (a *realmActor) handleStandbyLoaded(m *standbyLoaded) {
 	}
 	if m.err != nil {
 		a.srv.log.Error("loading the organization again failed", "realm", a.realm.ID(), "err", m.err)
-		a.srv.runtime.after(reclaimInterval, func() { a.srv.runtime.send(a.handle.pid, retryLoad{}) })
+		a.srv.runtime.After(reclaimInterval, func() { a.srv.runtime.Send(a.handle.pid, retryLoad{}) })
 		return
 	}
 	l, id := m.loaded, a.realm.ID()
@@ -369,7 +369,7 @@ func (a *realmActor) handleStandbyFollowEnded(m followEnded) {
 		return
 	}
 	retry := retryFollow{a.run}
-	a.srv.runtime.after(followRetryInterval, func() { a.srv.runtime.send(a.handle.pid, retry) })
+	a.srv.runtime.After(followRetryInterval, func() { a.srv.runtime.Send(a.handle.pid, retry) })
 }
 
 // followRetryInterval is the time after which a standby subscribes to its journal again: the installation of a backup
@@ -390,7 +390,7 @@ func (a *realmActor) verifyLeader() {
 	m := leaderVerified{n: a.verifying}
 	a.srv.cluster.VerifyLeader(func(err error) {
 		m.err = err
-		a.srv.runtime.send(a.handle.pid, m)
+		a.srv.runtime.Send(a.handle.pid, m)
 	})
 }
 

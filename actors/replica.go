@@ -4,9 +4,8 @@ import (
 	"math"
 	"runtime/debug"
 
-	"github.com/asynkron/protoactor-go/actor"
-
 	"parley/actors/admission"
+	"parley/actors/mailbox"
 	"parley/actors/presence"
 	"parley/actors/realm"
 )
@@ -21,7 +20,7 @@ type replica struct {
 }
 
 // start starts an actor with this replica and the session and presence actors, and publishes the realm's handle.
-func (a *replica) start(main actor.Actor, handle *realmHandle, table *presence.Table) {
+func (a *replica) start(main mailbox.Actor, handle *realmHandle, table *presence.Table) {
 	srv := a.srv
 	srv.configureRealm(a.realm)
 	a.handle = handle
@@ -36,7 +35,7 @@ func (a *replica) start(main actor.Actor, handle *realmHandle, table *presence.T
 	handle.lastSnapshot.Store(srv.now().Unix())
 	handle.markdownConfigSeq.Store(uint64(a.realm.MarkdownConfigVersion()))
 	handle.pid = srv.spawn(main)
-	spawn := srv.runtime.sessionSpawner()
+	spawn := srv.runtime.SessionSpawner()
 	for k := range handle.sessionActors {
 		handle.sessionActors[k] = spawn(fatalOnPanic{srv, newSessionActor(srv, k)})
 	}

@@ -114,7 +114,7 @@ func (a *replicaClients) askForAdoption(x *adoption) {
 		return
 	}
 	owner.AdoptQueue(a.realm.ID(), asked, func(answer Adopted, err error) {
-		a.srv.runtime.send(pid, &queueAdopted{x, asked, answer, err})
+		a.srv.runtime.Send(pid, &queueAdopted{x, asked, answer, err})
 	})
 }
 
@@ -130,7 +130,7 @@ func (a *replicaClients) handleAdopted(m *queueAdopted) {
 			"queue", string(x.queue.ID), "err", m.err)
 		a.finishAdoption(x, errCannotFollow)
 	case m.err != nil:
-		a.srv.runtime.after(adoptRetryInterval, func() { a.srv.runtime.send(a.handle.pid, retryAdoption{x}) })
+		a.srv.runtime.After(adoptRetryInterval, func() { a.srv.runtime.Send(a.handle.pid, retryAdoption{x}) })
 	case !m.answer.Found:
 		a.finishAdoption(x, realm.ErrBadQueue(x.queue.ID))
 	case m.answer.Moved:
@@ -207,7 +207,7 @@ func (a *replicaClients) handleAckReport(m ackReport) {
 		return
 	}
 	q.timed = true
-	a.srv.runtime.after(wait, func() { a.srv.runtime.send(a.handle.pid, sendAckReport{}) })
+	a.srv.runtime.After(wait, func() { a.srv.runtime.Send(a.handle.pid, sendAckReport{}) })
 }
 
 func (a *replicaClients) sendAckReport() {
@@ -222,7 +222,7 @@ func (a *replicaClients) sendAckReport() {
 // hosted queues.
 func (srv *Server) OwnerConnected(id realm.ID) {
 	if r := srv.find(id); r != nil && srv.ownerOf(r) != nil {
-		srv.runtime.send(r.pid, ownerConnected{})
+		srv.runtime.Send(r.pid, ownerConnected{})
 	}
 }
 
@@ -235,7 +235,7 @@ func (a *replicaClients) listHostedQueues() {
 	round, pid := q.round, a.handle.pid
 	for k := range a.handle.sessionActors {
 		a.sendInOrder(k, listQueues{a.realm.ID(), func(list []QueueRef) {
-			a.srv.runtime.send(pid, hostedList{round, list})
+			a.srv.runtime.Send(pid, hostedList{round, list})
 		}})
 	}
 }

@@ -119,7 +119,7 @@ func (a *replicaClients) deliver(c *Committed) {
 			&pendingOutput{
 				publications: c.Publications,
 				weight:       c.weight(),
-				released:     func() { a.srv.runtime.send(a.handle.pid, released) },
+				released:     func() { a.srv.runtime.Send(a.handle.pid, released) },
 			},
 		)
 	}
@@ -208,12 +208,12 @@ func (srv *Server) WaitFor(ctx context.Context, id realm.ID, seq realm.Seq) erro
 		return nil
 	}
 	done := make(chan struct{})
-	srv.runtime.send(r.pid, waitForFact{seq: seq, done: done})
+	srv.runtime.Send(r.pid, waitForFact{seq: seq, done: done})
 	select {
 	case <-done:
 		return nil
 	case <-ctx.Done():
-		srv.runtime.send(r.pid, waitForFact{done: done, forget: true})
+		srv.runtime.Send(r.pid, waitForFact{done: done, forget: true})
 		return ctx.Err()
 	}
 }
@@ -238,8 +238,8 @@ func (srv *Server) ExpectRequest(
 		return func(context.Context) (any, error) { return nil, errUnknownRealm }, func() {}
 	}
 	x := &expectedRequest{id: request, caller: c, view: view, result: make(chan answer, 1)}
-	srv.runtime.send(r.pid, expectRequest{x, false})
-	cancel = func() { srv.runtime.send(r.pid, expectRequest{x, true}) }
+	srv.runtime.Send(r.pid, expectRequest{x, false})
+	cancel = func() { srv.runtime.Send(r.pid, expectRequest{x, true}) }
 	return func(ctx context.Context) (any, error) {
 		select {
 		case a := <-x.result:

@@ -4,8 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/asynkron/protoactor-go/actor"
-
+	"parley/actors/mailbox"
 	"parley/actors/realm"
 )
 
@@ -43,17 +42,17 @@ func (srv *Server) CloseReplica(id realm.ID) error {
 	}
 	srv.mu.Unlock()
 	done := make(chan error, 1)
-	srv.runtime.send(r.pid, closeRealm{done})
+	srv.runtime.Send(r.pid, closeRealm{done})
 	<-done
 	for _, k := range r.sessionActors {
-		srv.runtime.send(k, dropRealm{id})
+		srv.runtime.Send(k, dropRealm{id})
 	}
 	srv.accounts.removeRealm(id)
 	srv.renderer.ForgetRealm(id)
 	srv.texts.dropRealm(id)
-	srv.runtime.after(closedReplicaLifetime, func() {
-		for _, pid := range append([]*actor.PID{r.pid, r.presence}, r.sessionActors[:]...) {
-			srv.runtime.stop(pid)
+	srv.runtime.After(closedReplicaLifetime, func() {
+		for _, pid := range append([]mailbox.Address{r.pid, r.presence}, r.sessionActors[:]...) {
+			srv.runtime.Stop(pid)
 		}
 	})
 	return nil

@@ -31,7 +31,7 @@ func TestCloseReplica(t *testing.T) {
 	}
 	<-polled // whatever the answer: the poll does not wait for ever
 	reply := make(chan answer, 1)
-	edge.runtime.send(found.pid, &ask{caller: realm.Caller{System: true}, reply: reply,
+	edge.runtime.Send(found.pid, &ask{caller: realm.Caller{System: true}, reply: reply,
 		view: func(realm.View) (any, error) { return nil, nil }})
 	if a := <-reply; a.err != errCannotFollow {
 		t.Errorf("a closed replica answers: %v", a.err)

@@ -6,8 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/asynkron/protoactor-go/actor"
-
+	"parley/actors/mailbox"
 	"parley/actors/presence"
 	"parley/actors/realm"
 )
@@ -127,10 +126,10 @@ func (srv *Server) OpenReplica(id realm.ID, o ReplicaOptions) error {
 	a.handle.setClosed(srv, r.Closed())
 	srv.accounts.addRealm(r)
 	for _, k := range a.handle.sessionActors {
-		srv.runtime.send(k, &restoreQueues{realm: a.handle, seq: a.durable})
+		srv.runtime.Send(k, &restoreQueues{realm: a.handle, seq: a.durable})
 	}
 	srv.log.Info("replica open", "realm", id, "name", a.handle.name, "facts", uint64(a.durable))
-	srv.runtime.send(a.handle.pid, retryFollow{a.run}) // its actor changes the state from now on
+	srv.runtime.Send(a.handle.pid, retryFollow{a.run}) // its actor changes the state from now on
 	return nil
 }
 
@@ -185,8 +184,8 @@ func decodeBatch(from batchSource, b *realm.Batch) ([]realm.Fact, error) {
 }
 
 // Receive handles one message.
-func (a *replicaActor) Receive(c actor.Context) {
-	switch m := c.Message().(type) {
+func (a *replicaActor) Receive(message any) {
+	switch m := message.(type) {
 	case *ask:
 		a.ask(m)
 	case asyncBatch:
@@ -255,7 +254,7 @@ type batchSource interface {
 // followBatches sends an actor the batches after the state of r. slots limits how many of them are in its mailbox. stop
 // may be called more than once.
 func followBatches(
-	srv *Server, pid *actor.PID, r *realm.Realm, run int, slots chan struct{}, source batchSource,
+	srv *Server, pid mailbox.Address, r *realm.Realm, run int, slots chan struct{}, source batchSource,
 ) (stop func()) {
 	stopped := make(chan struct{})
 	end := source.Follow(r.ID(), r.Seq(), func(b realm.Batch) error {
@@ -268,9 +267,9 @@ func followBatches(
 		case <-stopped:
 			return context.Canceled
 		}
-		srv.runtime.send(pid, &followedBatch{run, b, facts})
+		srv.runtime.Send(pid, &followedBatch{run, b, facts})
 		return nil
-	}, func(err error) { srv.runtime.send(pid, followEnded{run, err}) })
+	}, func(err error) { srv.runtime.Send(pid, followEnded{run, err}) })
 	var once bool
 	return func() {
 		if !once {
@@ -327,7 +326,7 @@ func (a *replicaActor) handleFollowEnded(m followEnded) {
 	a.srv.log.Warn("replica does not follow", "realm", a.realm.ID(), "seq", uint64(a.durable), "err", m.err)
 	if !errors.Is(m.err, realm.ErrBehind) {
 		retry := retryFollow{a.run}
-		a.srv.runtime.after(reclaimInterval, func() { a.srv.runtime.send(a.handle.pid, retry) })
+		a.srv.runtime.After(reclaimInterval, func() { a.srv.runtime.Send(a.handle.pid, retry) })
 		return
 	}
 	a.reload()
@@ -338,9 +337,9 @@ func (a *replicaActor) reload() {
 	a.reloading = true
 	a.failAdoptions()
 	id := a.realm.ID()
-	a.srv.runtime.runInBackground(func() {
+	a.srv.runtime.RunInBackground(func() {
 		r, _, err := a.srv.loadReplica(id, a.options.Source)
-		a.srv.runtime.send(a.handle.pid, &replicaLoaded{r, err})
+		a.srv.runtime.Send(a.handle.pid, &replicaLoaded{r, err})
 	})
 }
 
@@ -355,7 +354,7 @@ func (a *replicaActor) handleLoaded(m *replicaLoaded) {
 	}
 	if m.err != nil {
 		a.srv.log.Error("replica is not loaded again", "realm", a.realm.ID(), "err", m.err)
-		a.srv.runtime.after(reclaimInterval, func() { a.srv.runtime.send(a.handle.pid, retryLoad{}) })
+		a.srv.runtime.After(reclaimInterval, func() { a.srv.runtime.Send(a.handle.pid, retryLoad{}) })
 		return
 	}
 	a.reloading, a.failed = false, nil
@@ -367,8 +366,8 @@ func (a *replicaActor) handleLoaded(m *replicaLoaded) {
 	a.handle.markdownConfigSeq.Store(uint64(a.realm.MarkdownConfigVersion()))
 	a.handle.setClosed(a.srv, a.realm.Closed())
 	for _, k := range a.handle.sessionActors {
-		a.srv.runtime.send(k, reloadQueues{a.realm.ID()})
-		a.srv.runtime.send(k, &restoreQueues{realm: a.handle, seq: a.durable})
+		a.srv.runtime.Send(k, reloadQueues{a.realm.ID()})
+		a.srv.runtime.Send(k, &restoreQueues{realm: a.handle, seq: a.durable})
 	}
 	a.realm.EachUser(func(u *realm.User) { a.srv.updateAccount(a.realm, u.ID) })
 	a.srv.search.Feed(a.realm.ID(), a.durable, nil)

@@ -31,7 +31,7 @@ type (
 // closed.
 func (srv *Server) DropQueues(id realm.ID, list []DroppedQueue) {
 	if r := srv.find(id); r != nil && srv.ownerOf(r) != nil {
-		srv.runtime.send(r.pid, dropQueues{list})
+		srv.runtime.Send(r.pid, dropQueues{list})
 	}
 }
 

@@ -296,7 +296,7 @@ func queuesHere(srv *Server) (all []QueueRef) {
 	r := srv.find(1)
 	reply := make(chan []QueueRef, SessionActors)
 	for _, k := range r.sessionActors {
-		srv.runtime.send(k, listQueues{1, func(list []QueueRef) { reply <- list }})
+		srv.runtime.Send(k, listQueues{1, func(list []QueueRef) { reply <- list }})
 	}
 	for range r.sessionActors {
 		all = append(all, <-reply...)

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"parley/actors/mailbox"
 	"parley/actors/presence"
 	"parley/actors/realm"
 	"parley/snapshot"
@@ -208,7 +209,7 @@ func (run *seededRun) play() string {
 }
 
 func (run *seededRun) open() {
-	run.runtime = &simRuntime{random: run.random, mailboxes: map[string]*simMailbox{}}
+	run.runtime = &simRuntime{random: run.random, mailboxes: map[mailbox.Address]*simMailbox{}}
 	run.disk = seededDisk{&slowDisk{diskContents: run.contents}, &run.history, run.follower}
 	run.srv = openServerWith(run.t, run.disk, Options{
 		runtime: run.runtime,
@@ -238,7 +239,7 @@ func (run *seededRun) step() {
 		run.wallClock += []int64{-86400, 86400, -3600, 3600}[run.random.IntN(4)]
 		run.advance(1)
 	case p < 98:
-		run.runtime.send(run.srv.find(1).pid, clockTick{run.wallClock})
+		run.runtime.Send(run.srv.find(1).pid, clockTick{run.wallClock})
 	default:
 		run.crash()
 	}
@@ -255,7 +256,7 @@ func (run *seededRun) advance(seconds int64) {
 func (run *seededRun) crash() {
 	run.Crashes++
 	if run.random.IntN(2) == 0 {
-		for j := run.runtime.mailboxes[run.srv.journal.Id]; len(j.messages) > 0; {
+		for j := run.runtime.mailboxes[run.srv.journal]; len(j.messages) > 0; {
 			j.receiveNext()
 		}
 	}
@@ -367,7 +368,7 @@ func (q *seededQueue) mayExpire(run *seededRun, idle int64) bool {
 func (run *seededRun) do(u realm.UserID, decide func(*realm.Turn) (any, error), then func(answer)) {
 	o := &seededOp{reply: make(chan answer, 1), seq: new(realm.Seq), then: then}
 	run.ops = append(run.ops, o)
-	run.runtime.send(run.srv.find(1).pid, &ask{caller: realm.Caller{User: u, System: u == 0, Client: "test"},
+	run.runtime.Send(run.srv.find(1).pid, &ask{caller: realm.Caller{User: u, System: u == 0, Client: "test"},
 		reply: o.reply, decide: func(t *realm.Turn) (any, error) {
 			a, err := decide(t)
 			*o.seq = t.Seq()
@@ -508,7 +509,7 @@ func (run *seededRun) end() string {
 			more = q.last > was
 		}
 	}
-	live := run.runtime.mailboxes[run.srv.find(1).pid.Id].actor.(fatalOnPanic).inner.(*realmActor)
+	live := run.runtime.mailboxes[run.srv.find(1).pid].actor.(fatalOnPanic).inner.(*realmActor)
 	state := snapshot.StateDigest(live.realm).String()
 	run.Snapshots = int(run.srv.Metrics.Snapshots.Load())
 	if again := run.reload(); again != state {

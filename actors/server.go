@@ -11,8 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/asynkron/protoactor-go/actor"
-
+	"parley/actors/mailbox"
 	"parley/actors/realm"
 	"parley/actors/session"
 )
@@ -31,8 +30,8 @@ type Server struct {
 	deliveryLag time.Duration
 	fatal       func(error)
 	secret      []byte
-	runtime     actorRuntime
-	journal     *actor.PID
+	runtime     mailbox.Runtime
+	journal     mailbox.Address
 	texts       *textCache
 	damaged     damagedTexts
 	search      Search
@@ -79,10 +78,10 @@ type Server struct {
 // realm was opened, except name and site: CreateRealm sets them before it publishes the name.
 type realmHandle struct {
 	id            realm.ID
-	name          string                    // string id
-	pid           *actor.PID                // the realm actor
-	presence      *actor.PID                // the presence actor
-	sessionActors [SessionActors]*actor.PID // session actors; see sessionActorOf
+	name          string                         // string id
+	pid           mailbox.Address                // the realm actor
+	presence      mailbox.Address                // the presence actor
+	sessionActors [SessionActors]mailbox.Address // session actors; see sessionActorOf
 	// session actors without queues that have reported so
 	withoutQueues [SessionActors]atomic.Bool
 	// unackedRefs has the unacked events of the charged accounts with many of them, by session actor; see limitRefs.
@@ -145,7 +144,7 @@ type Options struct {
 	// default, MaxUnackedTotal.
 	UnackedBytes int64
 
-	runtime actorRuntime // nil: protoactor, and a ticker
+	runtime mailbox.Runtime // nil: protoactor, and a ticker
 }
 
 // Open starts the actors and opens every realm of the disk. It returns when all of them are ready.
@@ -206,7 +205,7 @@ func Open(disk Disk, o Options) (*Server, error) {
 	srv.replicasPaused.Store(srv.cluster != nil)
 	srv.texts = newTextCache(TextCacheBytes)
 	if srv.runtime = o.runtime; srv.runtime == nil {
-		srv.runtime = newProtoactorRuntime()
+		srv.runtime = mailbox.NewRuntime(Token)
 	}
 	srv.journal = srv.spawn(&journalActor{srv: srv})
 	if o.Preloaded != nil {
@@ -239,24 +238,24 @@ func (srv *Server) openRealms(p *Preloaded) error {
 	return nil
 }
 
-// fatalOnPanic is an actor whose panic ends the process. protoactor would restart the actor with half-changed state.
+// fatalOnPanic is an actor whose panic ends the process. The actor library would restart the actor with half-changed state.
 type fatalOnPanic struct {
 	srv   *Server
-	inner actor.Actor
+	inner mailbox.Actor
 }
 
-func (g fatalOnPanic) Receive(c actor.Context) {
+func (g fatalOnPanic) Receive(message any) {
 	defer func() {
 		if p := recover(); p != nil {
 			g.srv.fatal(fmt.Errorf("panic in %T: %v\n%s", g.inner, p, debug.Stack()))
 		}
 	}()
-	g.inner.Receive(c)
+	g.inner.Receive(message)
 }
 
 // spawn starts an actor whose panic ends the process.
-func (srv *Server) spawn(a actor.Actor) *actor.PID {
-	return srv.runtime.spawn(fatalOnPanic{srv, a})
+func (srv *Server) spawn(a mailbox.Actor) mailbox.Address {
+	return srv.runtime.Spawn(fatalOnPanic{srv, a})
 }
 
 // Now returns the time by the wall clock of the organizations; on an edge it is that of the core.
@@ -291,7 +290,7 @@ func (srv *Server) sweepQueues() {
 	srv.eachRealm(func(r *realmHandle) {
 		for k, s := range r.sessionActors {
 			if !r.withoutQueues[k].Load() {
-				srv.runtime.send(s, sweepQueues{now: now})
+				srv.runtime.Send(s, sweepQueues{now: now})
 			}
 		}
 		r.flow.expire()
@@ -308,7 +307,7 @@ func (srv *Server) CollectAcks(id realm.ID) {
 	done := make(chan struct{}, SessionActors)
 	r.flow.runInOrder(func() {
 		for _, s := range r.sessionActors {
-			srv.runtime.send(s, sweepQueues{now: srv.elapsed(), done: done})
+			srv.runtime.Send(s, sweepQueues{now: srv.elapsed(), done: done})
 		}
 	})
 	for range r.sessionActors {
@@ -319,7 +318,7 @@ func (srv *Server) CollectAcks(id realm.ID) {
 // tickRealms lets every realm actor run the commands that are due.
 func (srv *Server) tickRealms() {
 	now := srv.now().Unix()
-	srv.eachRealm(func(r *realmHandle) { srv.runtime.send(r.pid, clockTick{now}) })
+	srv.eachRealm(func(r *realmHandle) { srv.runtime.Send(r.pid, clockTick{now}) })
 }
 
 // eachRealm calls fn with every realm, without holding the lock.
@@ -344,7 +343,7 @@ func (srv *Server) find(id realm.ID) *realmHandle {
 
 // Save writes a snapshot of every realm while turns continue, so that a Close soon after has little left to write.
 func (srv *Server) Save(ctx context.Context) error {
-	return srv.askAllRealms(ctx, func(r *realmHandle, done chan error) { srv.runtime.send(r.pid, saveRealm{done}) })
+	return srv.askAllRealms(ctx, func(r *realmHandle, done chan error) { srv.runtime.Send(r.pid, saveRealm{done}) })
 }
 
 // SetReadOnly disables or enables all changes, because the disk is full or has space again. While changes are disabled,
@@ -368,13 +367,13 @@ func (srv *Server) checkWritable() error {
 // writes no last snapshot in this state, only presence, which is not in the journal.
 func (srv *Server) Freeze(ctx context.Context) error {
 	return srv.askAllRealms(ctx, func(r *realmHandle, done chan error) {
-		srv.runtime.send(r.pid, setFrozen{true, done})
+		srv.runtime.Send(r.pid, setFrozen{true, done})
 	})
 }
 
 // Unfreeze ends Freeze.
 func (srv *Server) Unfreeze() {
-	srv.eachRealm(func(r *realmHandle) { srv.runtime.send(r.pid, setFrozen{false, make(chan error, 1)}) })
+	srv.eachRealm(func(r *realmHandle) { srv.runtime.Send(r.pid, setFrozen{false, make(chan error, 1)}) })
 }
 
 // Close waits until the facts of pending turns are on disk, writes a last snapshot of every realm, and stops the
@@ -382,11 +381,11 @@ func (srv *Server) Unfreeze() {
 func (srv *Server) Close(ctx context.Context) error {
 	close(srv.stop)
 	srv.stopped.Wait()
-	err := srv.askAllRealms(ctx, func(r *realmHandle, done chan error) { srv.runtime.send(r.pid, closeRealm{done}) })
+	err := srv.askAllRealms(ctx, func(r *realmHandle, done chan error) { srv.runtime.Send(r.pid, closeRealm{done}) })
 	if err != nil {
 		return err
 	}
-	srv.runtime.shutdown()
+	srv.runtime.Shutdown()
 	return nil
 }
 

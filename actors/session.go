@@ -4,8 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/asynkron/protoactor-go/actor"
-
 	"parley/actors/admission"
 	"parley/actors/queue"
 	"parley/actors/realm"
@@ -113,8 +111,8 @@ func newSessionActor(srv *Server, index int) *sessionActor {
 // sessionActorOf returns the index of a user's session actor.
 func sessionActorOf(u realm.UserID) int { return int(uint64(u) % SessionActors) }
 
-func (s *sessionActor) Receive(c actor.Context) {
-	switch m := c.Message().(type) {
+func (s *sessionActor) Receive(message any) {
+	switch m := message.(type) {
 	case pollBatch:
 		s.handlePolls(m)
 	case *deliver:
@@ -172,12 +170,12 @@ func (s *sessionActor) realm(h *realmHandle) *sessionRealm {
 // received events of the newest fact.
 func (srv *Server) restoreQueues(a *realmActor, queues []realm.Queue, publications []realm.Publication) {
 	for k, m := range srv.restoredQueues(a, queues, publications) {
-		srv.runtime.send(a.handle.sessionActors[k], m)
+		srv.runtime.Send(a.handle.sessionActors[k], m)
 	}
 	// Every queue gets the restart event. It follows the messages above, so queues that the replay opened get it too.
 	restarted := func(t *realm.Turn) (any, error) { return nil, t.AnnounceRestart() }
 	caller := realm.Caller{System: true}
-	srv.runtime.send(a.handle.pid, &ask{decide: restarted, caller: caller, reply: make(chan answer, 1)})
+	srv.runtime.Send(a.handle.pid, &ask{decide: restarted, caller: caller, reply: make(chan answer, 1)})
 }
 
 // restoredQueues returns the messages with the queues and events for the session actors.
@@ -276,7 +274,7 @@ func (s *sessionActor) answerPoll(r *sessionRealm, q *queue.Queue) {
 // runSystemAsync runs a command of the server itself and does not wait for it.
 func (srv *Server) runSystemAsync(r *realmHandle, decide func(*realm.Turn) (any, error)) {
 	caller := realm.Caller{System: true, Client: "Internal"}
-	srv.runtime.send(r.pid, &ask{caller: caller, decide: decide, reply: make(chan answer, 1)})
+	srv.runtime.Send(r.pid, &ask{caller: caller, decide: decide, reply: make(chan answer, 1)})
 }
 
 // requestClose asks the realm to close a queue, once.
@@ -364,7 +362,7 @@ func (s *sessionActor) sweepQueues(now int64) {
 func (s *sessionActor) reportAcks(r *sessionRealm, low realm.Seq, confirmed bool) {
 	if report := (ackReport{s.index, low, r.seq, confirmed, r.generation}); report != r.reported {
 		r.reported = report
-		s.srv.runtime.send(r.handle.pid, report)
+		s.srv.runtime.Send(r.handle.pid, report)
 	}
 }
 

@@ -83,7 +83,7 @@ func (s *sessionActor) pollIncomplete(r *sessionRealm, q *queue.Queue, m *queue.
 	x.poll = m
 	if !x.asked {
 		x.asked = true
-		s.srv.runtime.send(r.handle.pid, adoptQueue{ref, m.Last})
+		s.srv.runtime.Send(r.handle.pid, adoptQueue{ref, m.Last})
 	}
 }
 
@@ -177,7 +177,7 @@ func (s *sessionActor) finishAdoption(m *finishAdoption) {
 			x := r.setAdopting(m.queue)
 			x.poll, x.asked = p, true
 			retry, pid := adoptQueue{m.queue, p.Last}, r.handle.pid
-			s.srv.runtime.after(adoptRetryInterval, func() { s.srv.runtime.send(pid, retry) })
+			s.srv.runtime.After(adoptRetryInterval, func() { s.srv.runtime.Send(pid, retry) })
 		default:
 			s.answerOrPark(r, q, p)
 		}

@@ -1,9 +1,8 @@
 package actors
 
 import (
-	"github.com/asynkron/protoactor-go/actor"
-
 	"parley/actors/admission"
+	"parley/actors/mailbox"
 	"parley/actors/queue"
 	"parley/actors/realm"
 )
@@ -58,7 +57,7 @@ func (srv *Server) pollAll(id realm.ID, list []*queue.PollRequest) {
 	}
 	for k, p := range parts {
 		if len(p) > 0 {
-			srv.runtime.send(r.sessionActors[k], p)
+			srv.runtime.Send(r.sessionActors[k], p)
 		}
 	}
 }
@@ -66,7 +65,7 @@ func (srv *Server) pollAll(id realm.ID, list []*queue.PollRequest) {
 // CancelPoll says that the client of a waiting poll has left.
 func (srv *Server) CancelPoll(p queue.PollRequest) {
 	if r := srv.find(p.Realm); r != nil {
-		srv.runtime.send(r.sessionActors[sessionActorOf(p.User)], &cancelPoll{p.Realm, p.User, p.Queue, p.Reply})
+		srv.runtime.Send(r.sessionActors[sessionActorOf(p.User)], &cancelPoll{p.Realm, p.User, p.Queue, p.Reply})
 	}
 }
 
@@ -112,7 +111,7 @@ func (s *sessionActor) answerOrPark(r *sessionRealm, q *queue.Queue, m *queue.Po
 		return
 	}
 	wasRestored := q.Restored()
-	delay := s.srv.runtime.randomBelow(queue.HeartbeatSpread)
+	delay := s.srv.runtime.RandomBelow(queue.HeartbeatSpread)
 	contact := q.LastContact()
 	a, err := q.Poll(m.Reply, m.Last, m.DontBlock || s.draining, s.now, delay, r.seq)
 	if err != nil {
@@ -172,7 +171,7 @@ func (s *sessionActor) endPolls(m endPolls) {
 				continue
 			}
 			ended := answerEndedPoll{p, q.Reg.ID}
-			s.srv.runtime.after(m.answerAfter, func() { s.srv.runtime.send(r.handle.sessionActors[s.index], ended) })
+			s.srv.runtime.After(m.answerAfter, func() { s.srv.runtime.Send(r.handle.sessionActors[s.index], ended) })
 		}
 	}
 }
@@ -209,11 +208,11 @@ func (s *sessionActor) drainPolls(m drainPolls) {
 
 // Drain answers all waiting polls. The clients poll again and reach the next process.
 func (srv *Server) Drain() {
-	var all []*actor.PID
+	var all []mailbox.Address
 	srv.eachRealm(func(r *realmHandle) { all = append(all, r.sessionActors[:]...) })
 	done := make(chan struct{}, len(all))
 	for _, s := range all {
-		srv.runtime.send(s, drainPolls{done})
+		srv.runtime.Send(s, drainPolls{done})
 	}
 	for range all {
 		<-done

@@ -40,8 +40,8 @@ func (a *realmActor) beginSnapshot() {
 	})
 	a.journalBytes, a.lastSnapshot, a.presenceRows = 0, a.srv.now(), nil
 	a.rowsEncoded, a.awaitsFacts, a.allEncoded = false, false, false
-	a.srv.runtime.send(a.handle.presence, savePresence{to: a.handle.pid})
-	a.srv.runtime.send(a.handle.pid, snapshotStep{})
+	a.srv.runtime.Send(a.handle.presence, savePresence{to: a.handle.pid})
+	a.srv.runtime.Send(a.handle.pid, snapshotStep{})
 }
 
 // continueSnapshot encodes the next rows. When all rows are encoded and the snapshot's facts are on disk, their unacked
@@ -58,7 +58,7 @@ func (a *realmActor) continueSnapshot() {
 			return // release calls this again
 		}
 		if a.allEncoded = a.rowsEncoded && a.encodeUnackedRows(a.iterator.Seq, enough); !a.allEncoded {
-			a.srv.runtime.send(a.handle.pid, snapshotStep{})
+			a.srv.runtime.Send(a.handle.pid, snapshotStep{})
 			return
 		}
 	}
@@ -68,9 +68,9 @@ func (a *realmActor) continueSnapshot() {
 	at, rows := a.iterator.Seq, append(a.snapshotRows, a.presenceRows)
 	id, epoch := a.realm.ID(), a.epoch
 	a.iterator = nil
-	a.srv.runtime.runInBackground(func() {
+	a.srv.runtime.RunInBackground(func() {
 		err := a.srv.disk.WriteRows(id, epoch, at, slices.Concat(rows...))
-		a.srv.runtime.send(a.handle.pid, snapshotWritten{epoch, at, err})
+		a.srv.runtime.Send(a.handle.pid, snapshotWritten{epoch, at, err})
 	})
 }
 
@@ -154,7 +154,7 @@ func (a *realmActor) savePresence() {
 		return
 	}
 	a.savingPresence, a.presenceDueAt = true, a.srv.elapsed()+presenceInterval
-	a.srv.runtime.send(a.handle.presence, savePresence{to: a.handle.pid, limit: MaxPresenceRows, early: true})
+	a.srv.runtime.Send(a.handle.presence, savePresence{to: a.handle.pid, limit: MaxPresenceRows, early: true})
 }
 
 // handleEarlyPresence writes rows of presence in the background, because a sync of the journal may be in progress.
@@ -164,9 +164,9 @@ func (a *realmActor) handleEarlyPresence(rows []realm.EncodedRow) {
 		return
 	}
 	id, epoch := a.realm.ID(), a.epoch
-	a.srv.runtime.runInBackground(func() {
+	a.srv.runtime.RunInBackground(func() {
 		err := a.srv.disk.SavePresence(id, epoch, rows)
-		a.srv.runtime.send(a.handle.pid, presenceSaved{len(rows), err})
+		a.srv.runtime.Send(a.handle.pid, presenceSaved{len(rows), err})
 	})
 }
 
@@ -194,9 +194,9 @@ func (a *realmActor) writeLastPresence(rows []realm.EncodedRow) {
 		return
 	}
 	id, epoch, at := a.realm.ID(), a.epoch, a.rowsSeq
-	a.srv.runtime.runInBackground(func() {
+	a.srv.runtime.RunInBackground(func() {
 		err := a.srv.disk.WriteRows(id, epoch, at, rows)
-		a.srv.runtime.send(a.handle.pid, snapshotWritten{epoch, at, err})
+		a.srv.runtime.Send(a.handle.pid, snapshotWritten{epoch, at, err})
 	})
 }
 
@@ -235,7 +235,7 @@ func (a *realmActor) continueClose() {
 		}
 		if a.snapshotState == snapshotFrozen && !a.srv.readOnly.Load() {
 			a.snapshotState = presenceWriting
-			a.srv.runtime.send(a.handle.presence, savePresence{to: a.handle.pid})
+			a.srv.runtime.Send(a.handle.presence, savePresence{to: a.handle.pid})
 			return
 		}
 	}

@@ -15,7 +15,7 @@ type Renderer interface {
 // turnEnv returns the access that a realm's turns have to the outside world. The actor sets the time for each turn.
 func (srv *Server) turnEnv(r *realmHandle) realm.TurnEnv {
 	return realm.TurnEnv{
-		Now: srv.now().Unix(), Token: srv.runtime.token, UUID: srv.runtime.uuid, Hash: HashKey,
+		Now: srv.now().Unix(), Token: srv.runtime.Token, UUID: srv.runtime.UUID, Hash: HashKey,
 		APIKey:          func(u realm.UserID, epoch int64) string { return srv.apiKey(r.id, u, epoch) },
 		PushEnabled:     srv.pushEnabled.Load(),
 		PushBouncer:     srv.bouncerEnabled.Load(),

@@ -207,7 +207,7 @@ func (a *realmActor) limitUnacked() {
 	a.srv.log.Warn("too many unacked events: evicting the slowest queues",
 		"realm", a.realm.ID(), "bytes", u.bytes, "limit", limit, "facts", len(u.list), "behind", uint64(seq))
 	for _, s := range a.handle.sessionActors {
-		a.srv.runtime.send(s, evictQueues{realm: a.realm.ID(), seq: seq})
+		a.srv.runtime.Send(s, evictQueues{realm: a.realm.ID(), seq: seq})
 	}
 	for e := range a.homes.acks {
 		e.link.EvictQueues(a.realm.ID(), seq)
@@ -218,7 +218,7 @@ func (a *realmActor) limitUnacked() {
 // owner stores too many events for them.
 func (srv *Server) EvictQueues(id realm.ID, before realm.Seq) {
 	if r := srv.find(id); r != nil && srv.ownerOf(r) != nil {
-		srv.runtime.send(r.pid, evictQueues{realm: id, seq: before})
+		srv.runtime.Send(r.pid, evictQueues{realm: id, seq: before})
 	}
 }
 

@@ -120,7 +120,7 @@ func (a *realmActor) limitAccounts() {
 	*w = accountUsage{round: w.round + 1, running: true, notUntil: now + usageInterval, missing: SessionActors,
 		generation: a.unacked.generation, behind: map[realm.UserID]*laggingAccount{}}
 	for _, s := range a.handle.sessionActors {
-		a.srv.runtime.send(s, findLaggingAccounts{a.handle, w.round})
+		a.srv.runtime.Send(s, findLaggingAccounts{a.handle, w.round})
 	}
 }
 
@@ -152,7 +152,7 @@ func (s *sessionActor) findLaggingAccounts(m findLaggingAccounts) {
 		add()
 		slices.SortFunc(report.accounts, func(x, y laggingAccount) int { return cmp.Compare(x.open, y.open) })
 	}
-	s.srv.runtime.send(m.realm.pid, report)
+	s.srv.runtime.Send(m.realm.pid, report)
 }
 
 // handleLaggingReport begins to charge the facts to accounts when every session actor has reported.
@@ -183,7 +183,7 @@ func (a *realmActor) chargeFacts() {
 		w.done = t.Seq
 	}
 	if first+factsPerChargeStep < len(list) {
-		a.srv.runtime.send(a.handle.pid, chargeStep{w.round})
+		a.srv.runtime.Send(a.handle.pid, chargeStep{w.round})
 		return
 	}
 	a.dropFactsOfFew()
@@ -364,7 +364,7 @@ func (a *realmActor) evictCharged(c *chargedAccounts, limit int64) {
 		a.srv.log.Warn("too many unacked events of an account: evicting its oldest queues", "realm", a.realm.ID(),
 			"user", int64(x.user), "bytes", x.bytes, "charged", int64(c.user), "charged_bytes", c.bytes, "limit", limit,
 			"behind", uint64(before))
-		a.srv.runtime.send(a.handle.sessionActors[sessionActorOf(x.user)], evictQueues{a.realm.ID(), before, x.user})
+		a.srv.runtime.Send(a.handle.sessionActors[sessionActorOf(x.user)], evictQueues{a.realm.ID(), before, x.user})
 		excess -= x.bytes - leave
 	}
 }
