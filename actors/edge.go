@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"parley/actors/delivery"
 	"parley/actors/presence"
 	"parley/actors/realm"
 )
@@ -22,7 +23,7 @@ const (
 // Adoption asks the owner of a realm to move an event queue to the edge that asks, because the client of the queue
 // polls this edge. The node that hosts a queue is called its home.
 type Adoption struct {
-	Queue QueueRef
+	Queue delivery.QueueRef
 	Last  int64 // last_event_id of the client
 	// After is 0 for the first part of the events, and then the Through of the previous Adopted: the owner sends only
 	// the events after that fact.
@@ -61,18 +62,11 @@ type QueueAcks struct {
 
 // HostedQueues is the list of all queues of a realm that an edge hosts. It is sent in parts of at most MaxHostedQueues.
 type HostedQueues struct {
-	Queues []QueueRef
+	Queues []delivery.QueueRef
 	More   bool // further parts follow
 	// The list has every queue that was registered up to fact Through or adopted up to Number.
 	Through realm.Seq
 	Number  uint64
-}
-
-// DroppedQueue is a queue that has moved from an edge to another node.
-type DroppedQueue struct {
-	QueueRef
-	// Number is the number of the adoption that ends. A later adoption of the same queue by the same edge stays valid.
-	Number uint64
 }
 
 // EdgeLink sends the owner's requests about event queues to one edge. Realm actors call its methods, which must not
@@ -81,7 +75,7 @@ type DroppedQueue struct {
 type EdgeLink interface {
 	// DropQueues asks the edge to drop queues that have moved to other nodes; the edge calls Server.DropQueues. The
 	// list has at most MaxHostedQueues queues.
-	DropQueues(realm.ID, []DroppedQueue)
+	DropQueues(realm.ID, []delivery.DroppedQueue)
 	// EvictQueues asks the edge to close the queues whose clients have not acknowledged all facts before the given one;
 	// the edge calls Server.EvictQueues.
 	EvictQueues(realm.ID, realm.Seq)

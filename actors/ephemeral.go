@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"parley/actors/delivery"
 	"parley/actors/realm"
 )
 
@@ -83,7 +84,7 @@ func (a *replicaClients) deliverEphemeral(t realm.Publication) {
 		return
 	}
 	t.Ephemeral, t.Seq = true, a.durable
-	a.handle.flow.release(&pendingOutput{publications: []realm.Publication{t}})
+	a.handle.sessions.Flow.Release(&delivery.Output{Publications: []realm.Publication{t}})
 }
 
 // deliverEphemeralAfter delivers the stored ephemeral events for which all earlier facts are applied now.

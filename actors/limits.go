@@ -1,12 +1,16 @@
 package actors
 
-import "time"
+import (
+	"time"
+
+	"parley/actors/delivery"
+)
+
+// SessionActors is delivery.SessionActors.
+const SessionActors = delivery.SessionActors
 
 // Limits of the server. Each one protects the process from one busy part.
 const (
-	// SessionActors is the number of session actors of an organization. It is large enough that two processors never
-	// wait for one actor, and small enough that a notice to every user is only a few sends.
-	SessionActors = 16
 	// MaxInFlight is how many commands and views of one realm may be in progress. Further ones are rejected as busy. At
 	// 50,000 turns a second a full mailbox is a fifth of a second of work.
 	MaxInFlight = 10000

@@ -2,9 +2,12 @@ package actors
 
 import (
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
+	"parley/actors/delivery"
 	"parley/actors/realm"
+	"parley/actors/stream"
 )
 
 // ask is one command or view on its way to a realm actor. Exactly one of decide, view and async is set.
@@ -13,7 +16,9 @@ type ask struct {
 	decide func(*realm.Turn) (any, error)
 	view   func(realm.View) (any, error)
 	async  realm.CommandWithCallback // its caller does not wait
-	reply  chan answer               // nil with async
+	reply  chan stream.Result        // nil with async
+	// inFlight is realmHandle.inFlight, with async.
+	inFlight *atomic.Int64
 	// admitted says that the command is counted by its organization's deliveryFlow.
 	admitted bool
 }
@@ -37,14 +42,6 @@ type (
 		epoch uint64 // of the owner that wrote it
 		at    realm.Seq
 		err   error
-	}
-	// ackReport says how far the clients of a session actor have acknowledged the realm's facts.
-	ackReport struct {
-		sessionActor int
-		seq          realm.Seq // every queue has acknowledged everything up to this fact
-		newest       realm.Seq // newest fact that the session actor has received
-		confirmed    bool      // the last of its restored queues has just been polled
-		generation   uint64    // newest generation of queues that the report is about; see unackedEvents
 	}
 	closeRealm struct{ done chan error }
 	// saveRealm asks for a snapshot. done gets nil when it is written, or at once if there is nothing to write.
@@ -122,18 +119,11 @@ const (
 // pendingOutput is the output of a turn or view: answer, events and outbox jobs. It is sent when all facts up to seq
 // are on disk.
 type pendingOutput struct {
+	delivery.Output
 	seq               realm.Seq
-	reply             chan answer
-	async             realm.CommandWithCallback
-	answer            answer
-	publications      []realm.Publication
-	committed         *Committed               // nil without facts
-	weight            int                      // of its events for each recipient; see queue.Weight
-	jobs              []*realm.OutboxJobsAdded // for the outbox, set when they are on disk
+	committed         *stream.Committed // nil without facts
 	markdownConfigSeq realm.Seq
 	closed            bool
-	admitted          bool   // see ask
-	released          func() // called with the answer; may be nil
 }
 
 // Receive handles one message and measures how long that took.
@@ -193,15 +183,15 @@ func (a *realmActor) receive(message any) {
 	case continueJobs:
 		a.continuing = false
 		a.runDueCommand(a.srv.now().Unix())
-	case ackReport:
+	case delivery.AckReport:
 		a.handleAckReport(m)
-	case *laggingReport:
+	case *delivery.LaggingReport:
 		a.handleLaggingReport(m)
 	case chargeStep:
 		if a.usage.running && m.round == a.usage.round {
 			a.chargeFacts()
 		}
-	case adoptQueue:
+	case delivery.AdoptQueue:
 		a.adoptQueue(m)
 	case expectRequest, waitForFact, batchReleased, ephemeralEvent, retryAdoption, *queueAdopted, sendAckReport,
 		ownerConnected, hostedList, dropQueues, evictQueues, forgetLocalQueues:
@@ -216,8 +206,8 @@ func (a *realmActor) receive(message any) {
 		a.handleCloseRequest(m)
 	case edgeDisconnected:
 		a.handleEdgeDisconnected(m.edge)
-	case *deliveryCheck:
-		a.checkDelivery(m)
+	case *homesCheck:
+		a.checkHomes(m)
 	case snapshotStep:
 		a.continueSnapshot()
 	case presenceRows:
@@ -250,26 +240,27 @@ func (a *realmActor) receive(message any) {
 func (a *realmActor) ask(m *ask) {
 	var p pendingOutput
 	if a.standby && !a.reloading {
-		p = pendingOutput{reply: m.reply, async: m.async, admitted: m.admitted, answer: answer{err: realm.ErrNotOwner}}
+		p.Output = m.output(stream.Result{Err: realm.ErrNotOwner})
 		if m.view != nil && (m.caller.System || !a.cannotServe()) { // the server compares the states of nodes
-			p.answer = a.view(m)
+			p.Answer.Result = a.view(m)
 		}
-		a.handle.flow.release(&p)
+		a.handle.sessions.Flow.Release(&p.Output)
 		return
 	}
 	if a.reloading {
-		a.refusePending(&pendingOutput{reply: m.reply, async: m.async, admitted: m.admitted})
+		p.Output = m.output(stream.Result{})
+		a.refusePending(&p)
 		return
 	}
 	if m.view != nil {
 		a.srv.Metrics.Views.Add(1)
-		p = pendingOutput{reply: m.reply, answer: a.view(m)}
+		p.Output = m.output(a.view(m))
 	} else {
 		a.srv.Metrics.Turns.Add(1)
 		p = a.turn(m)
 	}
 	p.seq, p.markdownConfigSeq, p.closed = a.realm.Seq(), a.realm.MarkdownConfigVersion(), a.realm.Closed()
-	if a.srv.cluster != nil && a.durable == p.seq && p.committed == nil && len(p.publications) == 0 {
+	if a.srv.cluster != nil && a.durable == p.seq && p.committed == nil && len(p.Publications) == 0 {
 		a.answerVerified(p)
 		return
 	}
@@ -281,7 +272,7 @@ func (a *realmActor) ask(m *ask) {
 
 // turn runs a command. A bug before the first recorded fact costs one answer; a bug after it ends the process.
 func (a *realmActor) turn(m *ask) (p pendingOutput) {
-	p.reply, p.async, p.admitted = m.reply, m.async, m.admitted
+	p.Output = m.output(stream.Result{})
 	decide := m.decide
 	if m.async != nil {
 		decide = m.async.Decide
@@ -292,12 +283,12 @@ func (a *realmActor) turn(m *ask) (p pendingOutput) {
 				panic(incomplete)
 			}
 			a.srv.log.Error("panic in a turn", "realm", a.realm.ID(), "panic", x, "stack", string(debug.Stack()))
-			p.answer = answer{err: errInternal}
+			p.Answer.Result = stream.Result{Err: errInternal}
 		}
 	}()
 	if m.caller.Request != "" {
 		if err := a.checkRequest(m.caller.Request); err != nil {
-			p.answer = answer{err: err}
+			p.Answer.Result = stream.Result{Err: err}
 			return p
 		}
 	}
@@ -317,13 +308,13 @@ func (a *realmActor) turn(m *ask) (p pendingOutput) {
 	if m.caller.Request != "" {
 		publications = withoutOpened(publications)
 	}
-	p.answer, p.publications = answer{v, err}, publications
+	p.Answer.Result, p.Publications = stream.Result{Value: v, Err: err}, publications
 	if err != nil {
 		a.srv.countRefusal(err)
 	}
 	if len(facts) > 0 {
-		p.committed = &Committed{Batch: a.appendToJournal(facts, m.caller.Request), Facts: facts,
-			Publications: publications, edge: a.srv.edgeOf(m.caller.Edge)}
+		p.committed = &stream.Committed{Batch: a.appendToJournal(facts, m.caller.Request), Facts: facts,
+			Publications: publications, Sender: m.caller.Edge}
 		if a.realm.HasJobs() {
 			a.scheduleContinue()
 		}
@@ -362,13 +353,15 @@ func (a *realmActor) release(seq realm.Seq) {
 		a.handle.markdownConfigSeq.Store(uint64(p.markdownConfigSeq))
 		a.handle.setClosed(a.srv, p.closed)
 		if p.committed != nil {
-			p.jobs = a.publish(p.committed)
-			p.weight = p.committed.weight()
+			if jobs := a.publish(p.committed); len(jobs) > 0 {
+				p.Answer.Sent = func() { a.srv.addOutboxJobs(a.handle, jobs) }
+			}
+			p.Weight = delivery.WeightOf(p.committed)
 			p.committed = nil
 		}
-		a.handle.ephemeral.pass(p.publications)
-		p.publications = a.withLocalQueues(p.publications)
-		a.handle.flow.release(p)
+		a.handle.ephemeral.pass(p.Publications)
+		p.Publications = a.withLocalQueues(p.Publications)
+		a.handle.sessions.Flow.Release(&p.Output)
 	}
 	if len(a.homes.waiting)+len(a.homes.polled) > 0 {
 		a.answerAdoptions()

@@ -1,6 +1,9 @@
 package actors
 
-import "parley/actors/realm"
+import (
+	"parley/actors/realm"
+	"parley/actors/stream"
+)
 
 // forgetLocalQueues makes a standby drop its event queues, because the owner does not allow this node to host any.
 type forgetLocalQueues struct{}
@@ -31,7 +34,7 @@ func (a *realmActor) receiveOfClients(message any) {
 		}
 	case expectRequest:
 		if !m.forget {
-			m.expected.result <- answer{err: errOwnershipLost}
+			m.expected.result <- stream.Result{Err: errOwnershipLost}
 		}
 	}
 }
@@ -43,10 +46,10 @@ func (a *realmActor) replaceQueues(queues []realm.Queue, publications []realm.Pu
 	n := max(a.unacked.generation, a.queues.number) + 1
 	a.unacked.generation = n
 	a.queues = replicaQueues{number: n, round: a.queues.round + 1, used: a.queues.used}
-	for k, m := range a.srv.restoredQueues(a, queues, publications) {
-		m.replace, m.generation = true, n
+	for k, m := range a.handle.sessions.Restored(queues, publications, &a.unacked.acked, a.durable) {
+		m.Replace, m.Generation = true, n
 		a.unacked.sentGenerations[k] = n
-		a.sendInOrder(k, m)
+		a.handle.sessions.SendInOrder(k, m)
 	}
 }
 

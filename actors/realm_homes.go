@@ -2,12 +2,13 @@ package actors
 
 import (
 	"maps"
-	"math"
 	"slices"
 	"sort"
 
+	"parley/actors/delivery"
 	"parley/actors/realm"
 	"parley/actors/realm/ids"
+	"parley/actors/stream"
 )
 
 // Messages of a realm actor about the event queues of edges; see the methods of Edge.
@@ -42,7 +43,7 @@ type queueHomes struct {
 	local   [SessionActors]int       // queues that this node hosts, for each session actor
 	total   int                      // sum of local
 	waiting []*adoptRequest          // for their facts to be published
-	polled  []adoptQueue             // polls of this node that also wait for published facts
+	polled  []delivery.AdoptQueue    // polls of this node that also wait for published facts
 }
 
 // queueHome is the edge that hosts a queue.
@@ -63,16 +64,13 @@ type edgeQueueAcks struct {
 	dropped map[realm.QueueID]bool
 }
 
-// noQueue is the acknowledgement of a session actor without queues.
-const noQueue = realm.Seq(math.MaxUint64)
-
 // acksOf returns the acknowledgements of an edge's queues and creates the entry if needed.
 func (h *queueHomes) acksOf(e *Edge) *edgeQueueAcks {
 	x := h.acks[e]
 	if x == nil {
 		x = &edgeQueueAcks{}
 		for k := range x.acked {
-			x.acked[k] = noQueue
+			x.acked[k] = delivery.NoQueue
 		}
 		if h.acks == nil {
 			h.acks = map[*Edge]*edgeQueueAcks{}
@@ -84,7 +82,7 @@ func (h *queueHomes) acksOf(e *Edge) *edgeQueueAcks {
 
 // setEdge records that an edge hosts a queue whose client has acknowledged everything up to a fact.
 func (h *queueHomes) setEdge(id realm.QueueID, home queueHome, acked realm.Seq) {
-	k, x := sessionActorOf(home.user), h.acksOf(home.edge)
+	k, x := delivery.ActorOf(home.user), h.acksOf(home.edge)
 	x.acked[k] = min(x.acked[k], acked)
 	x.newest[k], x.adopted[k] = max(x.newest[k], home.at), max(x.adopted[k], home.number)
 	if h.edges == nil {
@@ -120,13 +118,13 @@ func (h *queueHomes) deleteEdge(id realm.QueueID, u realm.UserID) {
 
 // countLocal adds n to the number of queues that this node hosts: 1 or -1.
 func (h *queueHomes) countLocal(u realm.UserID, n int) {
-	h.local[sessionActorOf(u)] += n
+	h.local[delivery.ActorOf(u)] += n
 	h.total += n
 }
 
 // lowest returns the fact up to which the queues of one session actor have acknowledged everything on all edges.
 func (h *queueHomes) lowest(sessionActor int) realm.Seq {
-	low := noQueue
+	low := delivery.NoQueue
 	for _, x := range h.acks {
 		low = min(low, x.acked[sessionActor])
 	}
@@ -135,16 +133,17 @@ func (h *queueHomes) lowest(sessionActor int) realm.Seq {
 
 // queueOpened records the home of a queue whose registration is on disk. If the edge that asked for it has
 // disconnected, this node hosts the queue.
-func (a *realmActor) queueOpened(q *realm.Queue, c *Committed, n realm.Seq) {
+func (a *realmActor) queueOpened(q *realm.Queue, c *stream.Committed, n realm.Seq) {
 	a.homes.countLocal(q.User, 1)
+	edge := a.srv.edgeOf(c.Sender)
 	switch {
-	case c.edge != nil && !c.edge.lost.Load():
-		a.homes.setEdge(q.ID, queueHome{edge: c.edge, user: q.User, at: n}, n)
+	case edge != nil && !edge.lost.Load():
+		a.homes.setEdge(q.ID, queueHome{edge: edge, user: q.User, at: n}, n)
 	case len(c.Batch.Requests) > 0:
 		a.homes.countLocal(q.User, -1) // hostLocally counts it
 		a.hostLocally([]*realm.Queue{q}, n, func(int) realm.Seq { return n })
 	default: // earlier reports of its session actor do not count for this queue
-		k := sessionActorOf(q.User)
+		k := delivery.ActorOf(q.User)
 		a.unacked.newestQueue[k], a.unacked.acked[k] = n, min(a.unacked.acked[k], n)
 	}
 }
@@ -167,10 +166,10 @@ func (a *realmActor) withLocalQueues(publications []realm.Publication) []realm.P
 	}
 	var out []realm.Publication
 	for _, t := range publications {
-		if !slices.ContainsFunc(t.Notices, internalOnly) {
+		if !slices.ContainsFunc(t.Notices, delivery.Internal) {
 			continue
 		}
-		t.Notices = slices.DeleteFunc(slices.Clone(t.Notices), func(n realm.Notice) bool { return !internalOnly(n) })
+		t.Notices = slices.DeleteFunc(slices.Clone(t.Notices), func(n realm.Notice) bool { return !delivery.Internal(n) })
 		out = append(out, t)
 	}
 	return out
@@ -184,12 +183,12 @@ func (a *realmActor) hostLocally(list []*realm.Queue, published realm.Seq, acked
 	var queues [SessionActors][]realm.Queue
 	var users ids.Set
 	for _, q := range list {
-		k := sessionActorOf(q.User)
+		k := delivery.ActorOf(q.User)
 		queues[k] = append(queues[k], *q)
 		users.Add(int64(q.User))
 		a.homes.setLocal(q.ID, q.User)
 	}
-	low := noQueue
+	low := delivery.NoQueue
 	for k := range queues {
 		if len(queues[k]) > 0 {
 			low = min(low, acked(k))
@@ -209,7 +208,7 @@ func (a *realmActor) hostLocally(list []*realm.Queue, published realm.Seq, acked
 			publications = append(publications, x)
 		}
 	}
-	parts, _ := splitBySessionActor(publications)
+	parts, _ := delivery.Split(publications)
 	for k := range queues {
 		if len(queues[k]) == 0 {
 			continue
@@ -217,7 +216,8 @@ func (a *realmActor) hostLocally(list []*realm.Queue, published realm.Seq, acked
 		u.acked[k] = min(u.acked[k], acked(k))
 		u.generation++
 		u.sentGenerations[k] = u.generation
-		a.sendInOrder(k, &openLocalQueues{a.handle, queues[k], parts[k], published, u.generation})
+		a.handle.sessions.SendInOrder(k, &delivery.OpenLocal{Queues: queues[k], Publications: parts[k], Seq: published,
+			Generation: u.generation})
 	}
 }
 
@@ -241,7 +241,7 @@ func (a *realmActor) handleAdoptRequest(m *adoptRequest) {
 	case a.reloading || a.standby || m.edge.lost.Load():
 		m.answer(Adopted{}, realm.ErrNotOwner)
 	case m.asked.Through > a.durable && len(a.homes.waiting) >= MaxInFlight:
-		m.answer(Adopted{}, errOverloaded)
+		m.answer(Adopted{}, delivery.ErrOverloaded)
 	case m.asked.Through > a.durable:
 		a.homes.waiting = append(a.homes.waiting, m)
 	default:
@@ -318,50 +318,45 @@ func (a *realmActor) adoptFor(e *Edge, asked *Adoption) Adopted {
 
 // dropFromHome makes the present home of a queue drop it. A poll that waits there is answered with no events.
 func (a *realmActor) dropFromHome(q *realm.Queue) {
-	ref := QueueRef{q.User, q.ID}
+	ref := delivery.QueueRef{User: q.User, ID: q.ID}
 	if home, remote := a.homes.edges[q.ID]; remote {
 		x := a.homes.acksOf(home.edge)
 		if x.dropped == nil {
 			x.dropped = map[realm.QueueID]bool{}
 		}
 		x.dropped[q.ID] = true
-		home.edge.link.DropQueues(a.realm.ID(), []DroppedQueue{{ref, home.number}})
+		home.edge.link.DropQueues(a.realm.ID(), []delivery.DroppedQueue{{QueueRef: ref, Number: home.number}})
 		return
 	}
-	a.sendInOrder(sessionActorOf(q.User), forgetQueues{a.handle.id, []DroppedQueue{{QueueRef: ref}}})
-}
-
-// sendInOrder sends a message to a session actor of this node after the events that were released before.
-func (a *replica) sendInOrder(sessionActor int, message any) {
-	a.handle.flow.runInOrder(func() { a.srv.runtime.Send(a.handle.sessionActors[sessionActor], message) })
+	a.handle.sessions.SendInOrder(delivery.ActorOf(q.User), delivery.Forget{{QueueRef: ref}})
 }
 
 // adoptQueue moves a queue from an edge to this node, because its client polls this node. It waits until the facts
 // whose events the client has received are published here, too.
-func (a *realmActor) adoptQueue(m adoptQueue) {
+func (a *realmActor) adoptQueue(m delivery.AdoptQueue) {
 	if a.standby {
 		a.replicaClients.adoptQueue(m)
 		return
 	}
-	q := a.realm.FindQueue(m.queue.ID)
-	found := q != nil && q.User == m.queue.User
+	q := a.realm.FindQueue(m.Queue.ID)
+	found := q != nil && q.User == m.Queue.User
 	if found {
-		if seen := ackedBy(q, m.last) + 1; !a.reloading && seen > a.durable && seen <= a.realm.Seq() {
+		if seen := ackedBy(q, m.Last) + 1; !a.reloading && seen > a.durable && seen <= a.realm.Seq() {
 			a.homes.polled = append(a.homes.polled, m)
 			return
 		}
 		if _, remote := a.homes.edges[q.ID]; remote {
-			acked := ackedBy(q, m.last)
+			acked := ackedBy(q, m.Last)
 			a.dropFromHome(q)
 			a.hostLocally([]*realm.Queue{q}, a.durable, func(int) realm.Seq { return acked })
 			a.srv.Metrics.QueuesAdopted.Add(1)
 		}
 	}
-	x := &finishAdoption{realm: a.handle.id, queue: m.queue, seq: a.durable, final: !a.reloading}
+	x := &delivery.FinishAdoption{Queue: m.Queue, Seq: a.durable, Final: !a.reloading}
 	if !found {
-		x.err = realm.ErrBadQueue(m.queue.ID)
+		x.Err = realm.ErrBadQueue(m.Queue.ID)
 	}
-	a.sendInOrder(sessionActorOf(m.queue.User), x)
+	a.handle.sessions.SendInOrder(delivery.ActorOf(m.Queue.User), x)
 }
 
 // handleHostedReport records which queues an edge hosts.
@@ -374,27 +369,27 @@ func (a *realmActor) handleHostedReport(m hostedReport) {
 	if acks.kept == nil {
 		acks.kept = map[realm.QueueID]bool{}
 	}
-	var elsewhere []DroppedQueue
-	var here [SessionActors][]DroppedQueue
+	var elsewhere []delivery.DroppedQueue
+	var here [SessionActors][]delivery.DroppedQueue
 	for _, x := range m.kept.Queues {
 		q := a.realm.FindQueue(x.ID)
 		if q == nil || q.User != x.User {
 			continue // closed: the edge will apply the fact of that
 		}
-		k := sessionActorOf(x.User)
+		k := delivery.ActorOf(x.User)
 		acks.kept[x.ID] = true
 		switch home, remote := h.edges[x.ID]; {
 		case !remote && !acks.dropped[x.ID]:
-			here[k] = append(here[k], DroppedQueue{QueueRef: x})
+			here[k] = append(here[k], delivery.DroppedQueue{QueueRef: x})
 			h.setEdge(x.ID, queueHome{edge: m.edge, user: x.User}, a.unacked.acked[k])
 			h.edges[x.ID] = queueHome{edge: m.edge, user: x.User, number: m.kept.Number}
 		case !remote || home.edge != m.edge:
-			elsewhere = append(elsewhere, DroppedQueue{x, m.kept.Number})
+			elsewhere = append(elsewhere, delivery.DroppedQueue{QueueRef: x, Number: m.kept.Number})
 		}
 	}
 	for k, list := range here {
 		if len(list) > 0 {
-			a.sendInOrder(k, forgetQueues{a.handle.id, list})
+			a.handle.sessions.SendInOrder(k, delivery.Forget(list))
 		}
 	}
 	for part := range slices.Chunk(elsewhere, MaxHostedQueues) {

@@ -5,8 +5,10 @@ import (
 	"slices"
 	"time"
 
+	"parley/actors/delivery"
 	"parley/actors/presence"
 	"parley/actors/realm"
+	"parley/actors/stream"
 )
 
 // replayedBytes is how much a replayed fact adds to the journal's size, in bytes: about as much as a usual message. If
@@ -77,6 +79,17 @@ func (srv *Server) openRealm(id realm.ID, before *loadedRealm) error {
 	return nil
 }
 
+// restoreQueues opens the queues in a realm's rows with the events that they may not have acknowledged.
+func (srv *Server) restoreQueues(a *realmActor, queues []realm.Queue, publications []realm.Publication) {
+	for k, m := range a.handle.sessions.Restored(queues, publications, &a.unacked.acked, a.durable) {
+		a.handle.sessions.Send(k, m)
+	}
+	// Every queue gets the restart event. It follows the messages above, so queues that the replay opened get it too.
+	restarted := func(t *realm.Turn) (any, error) { return nil, t.AnnounceRestart() }
+	caller := realm.Caller{System: true}
+	srv.runtime.Send(a.handle.pid, &ask{decide: restarted, caller: caller, reply: make(chan stream.Result, 1)})
+}
+
 // CreateRealm founds an organization under a string id ("" is the root organization) and returns the new realm's id.
 func (srv *Server) CreateRealm(stringID, name string) (realm.ID, error) {
 	srv.creating.Lock()
@@ -98,9 +111,7 @@ func (srv *Server) CreateRealm(stringID, name string) (realm.ID, error) {
 	table := presence.New()
 	table.BeginEpoch(claimed.Epoch)
 	srv.startRealm(a, table)
-	for _, k := range a.handle.sessionActors { // session actors without users must report acknowledgements too
-		srv.runtime.Send(k, &restoreQueues{realm: a.handle})
-	}
+	a.handle.sessions.SendAll(&delivery.Restore{}) // session actors without users must report acknowledgements too
 	_, err = srv.Turn(id, realm.Caller{System: true, Client: "Internal"}, func(t *realm.Turn) (any, error) {
 		return realm.FoundRealm{StringID: stringID, Name: name}.Decide(t)
 	})
@@ -108,7 +119,7 @@ func (srv *Server) CreateRealm(stringID, name string) (realm.ID, error) {
 		return 0, err
 	}
 	srv.mu.Lock()
-	a.handle.name, a.handle.site = stringID, srv.site(stringID)
+	a.handle.name, a.handle.sessions.Site = stringID, srv.site(stringID)
 	srv.byName[stringID] = a.handle
 	srv.mu.Unlock()
 	srv.setOwned(a.handle, true)

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"time"
 
+	"parley/actors/delivery"
 	"parley/actors/realm"
+	"parley/actors/stream"
 )
 
 // appendRefused says that the journal did not store a batch of this owner.
@@ -18,7 +20,7 @@ type appendRefused struct {
 type realmReloaded struct {
 	loaded    *loadedRealm
 	claimed   realm.Claimed
-	committed []Committed // the facts that the actor has not published
+	committed []stream.Committed // the facts that the actor has not published
 	err       error
 }
 
@@ -61,10 +63,10 @@ func (a *realmActor) endOwnership(m appendRefused) {
 
 // refusePending answers a turn or view whose facts were not stored.
 func (a *realmActor) refusePending(p *pendingOutput) {
-	p.answer = answer{err: errOwnershipLost}
-	p.publications, p.committed, p.jobs = nil, nil, nil
+	p.Answer.Result = stream.Result{Err: errOwnershipLost}
+	p.Publications, p.committed, p.Answer.Sent = nil, nil, nil
 	a.srv.countRefusal(errOwnershipLost)
-	a.handle.flow.release(p)
+	a.handle.sessions.Flow.Release(&p.Output)
 }
 
 // cancelSnapshot cancels a snapshot that is not being written to disk yet.
@@ -100,7 +102,7 @@ func (a *realmActor) reload() {
 }
 
 // committedAfter returns the facts of a loaded realm after one that was published, with their texts and events.
-func (srv *Server) committedAfter(l *loadedRealm, published realm.Seq) (list []Committed, err error) {
+func (srv *Server) committedAfter(l *loadedRealm, published realm.Seq) (list []stream.Committed, err error) {
 	if l.rowsSeq > published {
 		return nil, fmt.Errorf("the rows of realm %d are at fact %d; events were sent up to fact %d",
 			l.realm.ID(), l.rowsSeq, published)
@@ -111,7 +113,7 @@ func (srv *Server) committedAfter(l *loadedRealm, published realm.Seq) (list []C
 	}
 	text := func(ref realm.BodyRef) (realm.Body, bool, error) { return srv.disk.Text(l.realm.ID(), ref) }
 	err = srv.disk.Tail(l.realm.ID(), published, func(x realm.Record) error {
-		c := Committed{
+		c := stream.Committed{
 			Batch: realm.Batch{Realm: l.realm.ID(), After: x.Seq - 1, Now: x.Now, Level: x.Level},
 			Facts: []realm.Fact{x.Fact},
 		}
@@ -149,7 +151,8 @@ func (a *realmActor) handleReloaded(m *realmReloaded) {
 	for i := range m.committed {
 		c := &m.committed[i]
 		a.pending = append(a.pending, pendingOutput{
-			seq: c.Batch.After + 1, publications: c.Publications, committed: c,
+			Output: delivery.Output{Publications: c.Publications},
+			seq:    c.Batch.After + 1, committed: c,
 			markdownConfigSeq: a.realm.MarkdownConfigVersion(), closed: a.realm.Closed(),
 		})
 	}

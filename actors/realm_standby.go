@@ -6,8 +6,9 @@ import (
 	"slices"
 	"time"
 
-	"parley/actors/queue"
+	"parley/actors/delivery"
 	"parley/actors/realm"
+	"parley/actors/stream"
 )
 
 // On a core node that is not the leader, the realm actor is a standby: it applies committed batches of its own disk,
@@ -34,8 +35,6 @@ type (
 		n   int
 		err error
 	}
-	// dropRealm makes a session actor remove the queues of a realm, because this node has lost the ownership.
-	dropRealm struct{ realm realm.ID }
 )
 
 // handleLeadership claims the organization on the new leader, and ends the ownership on the former one.
@@ -117,9 +116,7 @@ func (a *realmActor) becomeOwner() {
 	}
 	a.replaceQueues(queues, publications)
 	if seq := a.unacked.evictedBefore; seq > 0 {
-		for k := range a.handle.sessionActors {
-			a.sendInOrder(k, evictQueues{realm: a.realm.ID(), seq: seq})
-		}
+		a.handle.sessions.SendAllInOrder(delivery.Evict{Before: seq})
 	}
 	a.srv.runtime.Send(a.handle.presence, presenceOwned{a.epoch})
 	a.srv.setOwned(a.handle, true)
@@ -135,7 +132,7 @@ func (a *realmActor) ackEmptySessionActors() {
 	u := &a.unacked
 	var hasQueue [SessionActors]bool
 	a.realm.EachQueue(func(q *realm.Queue) {
-		i := sessionActorOf(q.User)
+		i := delivery.ActorOf(q.User)
 		hasQueue[i], u.newestQueue[i] = true, max(u.newestQueue[i], q.At)
 	})
 	for i, has := range hasQueue {
@@ -156,9 +153,7 @@ func (a *realmActor) stepDown() {
 	a.srv.Metrics.OwnershipsLost.Add(1)
 	a.standby, a.reloading, a.claimed = true, !keepState, nil
 	a.srv.setOwned(a.handle, false)
-	for _, s := range a.handle.sessionActors {
-		a.srv.runtime.Send(s, dropRealm{a.realm.ID()})
-	}
+	a.handle.sessions.SendAll(delivery.Drop{})
 	pending := append(a.pending, a.unverified...)
 	a.pending, a.unverified, a.verifying = nil, nil, 0
 	for i := range pending {
@@ -209,7 +204,7 @@ func (a *realmActor) reloadStandby() {
 		m := &standbyLoaded{}
 		m.loaded, m.err = a.srv.loadStandby(id)
 		if m.err == nil && m.loaded.rowsSeq <= from {
-			var list []Committed
+			var list []stream.Committed
 			list, m.err = a.srv.committedAfter(m.loaded, from)
 			for i := range list {
 				m.texts = append(m.texts, list[i].Batch.Texts...)
@@ -402,36 +397,11 @@ func (a *realmActor) handleLeaderVerified(m leaderVerified) {
 		if m.err != nil {
 			a.refusePending(&a.unverified[i])
 		} else {
-			a.handle.flow.release(&a.unverified[i])
+			a.handle.sessions.Flow.Release(&a.unverified[i].Output)
 		}
 	}
 	a.unverified, a.verifying = append([]pendingOutput(nil), a.unverified[m.n:]...), 0
 	if len(a.unverified) > 0 {
 		a.verifyLeader()
-	}
-}
-
-// dropRealm removes the queues of a realm; the new owner hosts them. A waiting poll is answered with no events, so that
-// its client polls again.
-func (s *sessionActor) dropRealm(m dropRealm) {
-	r := s.realms[m.realm]
-	if r == nil {
-		return
-	}
-	r.sessions.EachQueue(func(q *queue.Queue) {
-		s.srv.Metrics.OpenQueues.Add(-1)
-		if p := q.Close(); p != nil {
-			s.srv.Metrics.ParkedPolls.Add(-1)
-			s.srv.protocol.AnswerPoll(p, q.Reg.ID, nil)
-		}
-	})
-	for ref, p := range r.adopting {
-		if p != nil && p.poll != nil {
-			s.srv.protocol.AnswerPoll(p.poll.Reply, ref.ID, nil)
-		}
-	}
-	delete(s.realms, m.realm)
-	if s.lastPolled == r {
-		s.lastPolled = nil
 	}
 }

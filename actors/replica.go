@@ -4,10 +4,10 @@ import (
 	"math"
 	"runtime/debug"
 
-	"parley/actors/admission"
 	"parley/actors/mailbox"
 	"parley/actors/presence"
 	"parley/actors/realm"
+	"parley/actors/stream"
 )
 
 // replica is an organization on one node, owner or not: the plain data, and access to the caches and sessions that
@@ -24,27 +24,24 @@ func (a *replica) start(main mailbox.Actor, handle *realmHandle, table *presence
 	srv := a.srv
 	srv.configureRealm(a.realm)
 	a.handle = handle
-	handle.id, handle.replayedThrough = a.realm.ID(), a.durable
+	handle.id = a.realm.ID()
+	handle.sessions.Realm, handle.sessions.ReplayedThrough = handle.id, a.durable
 	handle.latencies = turnLatencies{observer: srv.turnLatency}
-	handle.flow = &deliveryFlow{srv: srv, handle: handle, limiter: admission.NewFetchLimiter(srv.deliveryLag)}
 	if a.realm.Founded() {
 		handle.name = a.realm.Org().StringID
-		handle.site = srv.site(handle.name)
+		handle.sessions.Site = srv.site(handle.name)
 	}
 	handle.durable.Store(uint64(a.durable))
 	handle.lastSnapshot.Store(srv.now().Unix())
 	handle.markdownConfigSeq.Store(uint64(a.realm.MarkdownConfigVersion()))
 	handle.pid = srv.spawn(main)
-	spawn := srv.runtime.SessionSpawner()
-	for k := range handle.sessionActors {
-		handle.sessionActors[k] = spawn(fatalOnPanic{srv, newSessionActor(srv, k)})
-	}
-	handle.recentlyActive = func(u realm.UserID) bool {
+	handle.sessions.RecentlyActive = func(u realm.UserID) bool {
 		return handle.lastSeen.since(u, srv.now().Unix()-presence.PartialSubscriberDays*86400)
 	}
 	for _, row := range table.ChangedSince(0, math.MinInt64) {
 		handle.lastSeen.times.Store(row.User, max(row.Active, row.Connected))
 	}
+	handle.sessions.Start(&srv.delivery, handle.pid)
 	handle.presence = srv.spawn(&presenceActor{srv: srv, realm: handle, table: table, seen: &handle.lastSeen})
 	srv.mu.Lock()
 	srv.realms[handle.id] = handle
@@ -56,11 +53,11 @@ func (a *replica) start(main mailbox.Actor, handle *realmHandle, table *presence
 }
 
 // view runs a view. A bug in it costs one answer, because a view changes nothing.
-func (a *replica) view(m *ask) (x answer) {
+func (a *replica) view(m *ask) (x stream.Result) {
 	defer func() {
 		if p := recover(); p != nil {
 			a.srv.log.Error("panic in a view", "realm", a.realm.ID(), "panic", p, "stack", string(debug.Stack()))
-			x = answer{err: errInternal}
+			x = stream.Result{Err: errInternal}
 		}
 	}()
 	now := a.srv.now().Unix()
@@ -73,5 +70,5 @@ func (a *replica) view(m *ask) (x answer) {
 	if err != nil {
 		a.srv.countRefusal(err)
 	}
-	return answer{v, err}
+	return stream.Result{Value: v, Err: err}
 }

@@ -3,6 +3,7 @@ package actors
 import (
 	"time"
 
+	"parley/actors/delivery"
 	"parley/actors/realm"
 )
 
@@ -10,7 +11,7 @@ const (
 	// MaxAdoptionWait is how long a poll waits for the adoption of its queue. After a failure of the owner, a new owner
 	// exists within 3 seconds.
 	MaxAdoptionWait = 10 * time.Second
-	// adoptRetryInterval is the time between two attempts to adopt a queue.
+	// adoptRetryInterval is the time between two requests for a queue to the owner.
 	adoptRetryInterval = 50 * time.Millisecond
 	// ackReportInterval is the least time between two reports of a replica.
 	ackReportInterval = time.Second
@@ -31,14 +32,14 @@ type (
 	ownerConnected struct{}
 	hostedList     struct { // a session actor's answer to listQueues
 		round uint64
-		list  []QueueRef
+		list  []delivery.QueueRef
 	}
 	sendAckReport struct{}
 )
 
 // adoption is a queue that this node is adopting.
 type adoption struct {
-	queue        QueueRef
+	queue        delivery.QueueRef
 	last         int64
 	began        time.Duration // Server.sinceOpen
 	asked        Adoption
@@ -49,7 +50,7 @@ type adoption struct {
 
 // replicaQueues is the state of a replica actor about the event queues of its node.
 type replicaQueues struct {
-	adopting map[QueueRef]*adoption
+	adopting map[delivery.QueueRef]*adoption
 	number   uint64 // of the last adoption
 	acks     QueueAcks
 	reportAt time.Duration // Server.sinceOpen; when the next report of acknowledgements may be sent
@@ -71,12 +72,12 @@ func (q *replicaQueues) recordOpened() { q.opened, q.used = q.opened+1, true }
 func (q *replicaQueues) none() bool { return q.opened == 0 }
 
 // adoptQueue begins to adopt a queue.
-func (a *replicaClients) adoptQueue(m adoptQueue) {
-	x := &adoption{queue: m.queue, last: m.last, began: a.srv.sinceOpen()}
+func (a *replicaClients) adoptQueue(m delivery.AdoptQueue) {
+	x := &adoption{queue: m.Queue, last: m.Last, began: a.srv.sinceOpen()}
 	if a.queues.adopting == nil {
-		a.queues.adopting = map[QueueRef]*adoption{}
+		a.queues.adopting = map[delivery.QueueRef]*adoption{}
 	}
-	a.queues.adopting[m.queue] = x
+	a.queues.adopting[m.Queue] = x
 	a.tryAdoption(x)
 }
 
@@ -101,7 +102,8 @@ func (a *replicaClients) tryAdoption(x *adoption) {
 		a.queues.number++
 		a.queues.recordOpened()
 		x.asked.Through, x.asked.Number = a.durable, a.queues.number
-		a.sendInOrder(sessionActorOf(q.User), &openAdopted{a.handle, *q, a.durable, a.queues.number})
+		a.handle.sessions.SendInOrder(delivery.ActorOf(q.User),
+			&delivery.OpenAdopted{Queue: *q, Seq: a.durable, Generation: a.queues.number})
 	}
 	a.askForAdoption(x)
 }
@@ -182,8 +184,8 @@ func (a *replicaClients) finishAdoption(x *adoption, err error) {
 	if err == nil {
 		a.srv.Metrics.QueuesAdopted.Add(1)
 	}
-	a.sendInOrder(sessionActorOf(x.queue.User), &finishAdoption{realm: a.realm.ID(), queue: x.queue,
-		publications: x.publications, seq: a.durable, err: err})
+	a.handle.sessions.SendInOrder(delivery.ActorOf(x.queue.User), &delivery.FinishAdoption{Queue: x.queue,
+		Publications: x.publications, Seq: a.durable, Err: err})
 }
 
 // failAdoptions ends all adoptions with an error, because facts are missing on this node. The clients poll again.
@@ -194,10 +196,10 @@ func (a *replicaClients) failAdoptions() {
 }
 
 // handleAckReport records the acknowledgements of a session actor's queues and reports them to the owner.
-func (a *replicaClients) handleAckReport(m ackReport) {
+func (a *replicaClients) handleAckReport(m delivery.AckReport) {
 	q := &a.queues
-	k := m.sessionActor
-	q.acks.Acked[k], q.acks.Seen[k], q.acks.Adopted[k] = m.seq, m.newest, m.generation
+	k := m.SessionActor
+	q.acks.Acked[k], q.acks.Seen[k], q.acks.Adopted[k] = m.Seq, m.Newest, m.Generation
 	if q.timed {
 		return
 	}
@@ -233,11 +235,9 @@ func (a *replicaClients) listHostedQueues() {
 	q.answers, q.listAt = 0, a.srv.elapsed()+listQueuesInterval
 	q.kept, q.openedBefore = HostedQueues{Through: a.durable, Number: q.number}, q.opened
 	round, pid := q.round, a.handle.pid
-	for k := range a.handle.sessionActors {
-		a.sendInOrder(k, listQueues{a.realm.ID(), func(list []QueueRef) {
-			a.srv.runtime.Send(pid, hostedList{round, list})
-		}})
-	}
+	a.handle.sessions.SendAllInOrder(delivery.List{Reply: func(list []delivery.QueueRef) {
+		a.srv.runtime.Send(pid, hostedList{round, list})
+	}})
 }
 
 // handleHostedList reports the hosted queues to the owner when all session actors have answered.

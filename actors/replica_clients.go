@@ -4,7 +4,9 @@ import (
 	"context"
 	"slices"
 
+	"parley/actors/delivery"
 	"parley/actors/realm"
+	"parley/actors/stream"
 )
 
 // replicaClients serves the clients of an organization that another node owns. The replica actor of an edge and the
@@ -61,13 +63,13 @@ func (a *replicaClients) receive(message any) {
 		a.waitForFact(m)
 	case expectRequest:
 		a.expectRequest(m)
-	case adoptQueue:
+	case delivery.AdoptQueue:
 		a.adoptQueue(m)
 	case retryAdoption:
 		a.tryAdoption(m.adoption)
 	case *queueAdopted:
 		a.handleAdopted(m)
-	case ackReport:
+	case delivery.AckReport:
 		a.handleAckReport(m)
 	case sendAckReport:
 		a.sendAckReport()
@@ -78,16 +80,14 @@ func (a *replicaClients) receive(message any) {
 	case dropQueues:
 		a.dropQueues(m.list)
 	case evictQueues:
-		for k := range a.handle.sessionActors {
-			a.sendInOrder(k, m)
-		}
+		a.handle.sessions.SendAllInOrder(delivery.Evict{Before: m.seq})
 	}
 }
 
 // replay applies the facts of a batch and returns them with their events. It omits the events that open queues on other
 // nodes. The views that wait for a request of the batch run directly after the facts of the request.
-func (a *replicaClients) replay(m *followedBatch) *Committed {
-	c := &Committed{Batch: m.batch, Facts: m.facts}
+func (a *replicaClients) replay(m *followedBatch) *stream.Committed {
+	c := &stream.Committed{Batch: m.batch, Facts: m.facts}
 	requests := m.batch.Requests
 	for _, f := range m.facts {
 		t := a.realm.ReplayAt(f, m.batch.Now, m.batch.Level)
@@ -110,18 +110,16 @@ func (a *replicaClients) replay(m *followedBatch) *Committed {
 
 // deliver sends the events of an applied batch to the session actors, if this node hosts queues, and continues
 // everything that waits for its facts.
-func (a *replicaClients) deliver(c *Committed) {
+func (a *replicaClients) deliver(c *stream.Committed) {
 	if a.queues.none() {
 		a.setPublished(a.durable)
 	} else {
 		released := batchReleased{a.durable}
-		a.handle.flow.release(
-			&pendingOutput{
-				publications: c.Publications,
-				weight:       c.weight(),
-				released:     func() { a.srv.runtime.Send(a.handle.pid, released) },
-			},
-		)
+		a.handle.sessions.Flow.Release(&delivery.Output{
+			Publications: c.Publications,
+			Weight:       delivery.WeightOf(c),
+			Answer:       stream.Answer{Sent: func() { a.srv.runtime.Send(a.handle.pid, released) }},
+		})
 	}
 	a.deliverEphemeralAfter()
 	a.continueAdoptions()
@@ -223,7 +221,7 @@ type expectedRequest struct {
 	id     string
 	caller realm.Caller
 	view   func(v realm.View, opened *realm.Queue) (any, error)
-	result chan answer // has room for the result
+	result chan stream.Result // has room for the result
 }
 
 // ExpectRequest registers a view that runs directly after the facts of a request. It must be called before the request
@@ -237,13 +235,13 @@ func (srv *Server) ExpectRequest(
 	if r == nil || srv.ownerOf(r) == nil {
 		return func(context.Context) (any, error) { return nil, errUnknownRealm }, func() {}
 	}
-	x := &expectedRequest{id: request, caller: c, view: view, result: make(chan answer, 1)}
+	x := &expectedRequest{id: request, caller: c, view: view, result: make(chan stream.Result, 1)}
 	srv.runtime.Send(r.pid, expectRequest{x, false})
 	cancel = func() { srv.runtime.Send(r.pid, expectRequest{x, true}) }
 	return func(ctx context.Context) (any, error) {
 		select {
 		case a := <-x.result:
-			return a.result, a.err
+			return a.Value, a.Err
 		case <-ctx.Done():
 			cancel()
 			return nil, ctx.Err()

@@ -4,8 +4,9 @@ import (
 	"fmt"
 	"time"
 
-	"parley/actors/mailbox"
+	"parley/actors/delivery"
 	"parley/actors/realm"
+	"parley/actors/stream"
 )
 
 // closedReplicaLifetime is how long the actors of a closed replica continue to refuse requests that were sent to them
@@ -18,12 +19,7 @@ func (srv *Server) HasQueues(id realm.ID) bool {
 	if r == nil {
 		return false
 	}
-	for k := range r.withoutQueues {
-		if !r.withoutQueues[k].Load() {
-			return true
-		}
-	}
-	return false
+	return r.sessions.HasQueues()
 }
 
 // CloseReplica removes the replica of a realm from memory. Waiting polls are answered with no events; the owner then
@@ -44,16 +40,14 @@ func (srv *Server) CloseReplica(id realm.ID) error {
 	done := make(chan error, 1)
 	srv.runtime.Send(r.pid, closeRealm{done})
 	<-done
-	for _, k := range r.sessionActors {
-		srv.runtime.Send(k, dropRealm{id})
-	}
+	r.sessions.SendAll(delivery.Drop{})
 	srv.accounts.removeRealm(id)
 	srv.renderer.ForgetRealm(id)
 	srv.texts.dropRealm(id)
 	srv.runtime.After(closedReplicaLifetime, func() {
-		for _, pid := range append([]mailbox.Address{r.pid, r.presence}, r.sessionActors[:]...) {
-			srv.runtime.Stop(pid)
-		}
+		srv.runtime.Stop(r.pid)
+		srv.runtime.Stop(r.presence)
+		r.sessions.Stop()
 	})
 	return nil
 }
@@ -73,6 +67,6 @@ func (a *replicaActor) close() {
 func (a *replicaClients) endExpected() {
 	for id, x := range a.expected {
 		delete(a.expected, id)
-		x.result <- answer{err: errCannotFollow}
+		x.result <- stream.Result{Err: errCannotFollow}
 	}
 }

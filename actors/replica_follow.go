@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"slices"
 
+	"parley/actors/delivery"
 	"parley/actors/mailbox"
 	"parley/actors/presence"
 	"parley/actors/realm"
+	"parley/actors/stream"
 )
 
 // ReplicaSource is the source of the data of a replica: the disk of the owner, or a link to the owner.
@@ -125,9 +127,7 @@ func (srv *Server) OpenReplica(id realm.ID, o ReplicaOptions) error {
 	a.start(a, &realmHandle{source: o.Source, owner: &remoteOwner{o.Owner, o.Home}}, table)
 	a.handle.setClosed(srv, r.Closed())
 	srv.accounts.addRealm(r)
-	for _, k := range a.handle.sessionActors {
-		srv.runtime.Send(k, &restoreQueues{realm: a.handle, seq: a.durable})
-	}
+	a.handle.sessions.SendAll(&delivery.Restore{Seq: a.durable})
 	srv.log.Info("replica open", "realm", id, "name", a.handle.name, "facts", uint64(a.durable))
 	srv.runtime.Send(a.handle.pid, retryFollow{a.run}) // its actor changes the state from now on
 	return nil
@@ -226,17 +226,17 @@ func (a *replicaActor) Receive(message any) {
 
 // ask answers a view. It refuses commands, and refuses views, too, while the state may be old.
 func (a *replicaActor) ask(m *ask) {
-	p := pendingOutput{reply: m.reply, async: m.async, admitted: m.admitted}
+	p := m.output(stream.Result{})
 	switch {
 	case a.cannotServe():
-		p.answer = answer{err: errCannotFollow}
+		p.Answer.Err = errCannotFollow
 	case m.view == nil:
-		p.answer = answer{err: realm.ErrNotOwner}
+		p.Answer.Err = realm.ErrNotOwner
 	default:
 		a.srv.Metrics.Views.Add(1)
-		p.answer = a.view(m)
+		p.Answer.Result = a.view(m)
 	}
-	a.handle.flow.release(&p)
+	a.handle.sessions.Flow.Release(&p)
 }
 
 // follow subscribes to the batches of the source after the last applied fact. A goroutine of the source decodes them.
@@ -365,10 +365,8 @@ func (a *replicaActor) handleLoaded(m *replicaLoaded) {
 	a.handle.durable.Store(uint64(a.durable))
 	a.handle.markdownConfigSeq.Store(uint64(a.realm.MarkdownConfigVersion()))
 	a.handle.setClosed(a.srv, a.realm.Closed())
-	for _, k := range a.handle.sessionActors {
-		a.srv.runtime.Send(k, reloadQueues{a.realm.ID()})
-		a.srv.runtime.Send(k, &restoreQueues{realm: a.handle, seq: a.durable})
-	}
+	a.handle.sessions.SendAll(delivery.Reload{})
+	a.handle.sessions.SendAll(&delivery.Restore{Seq: a.durable})
 	a.realm.EachUser(func(u *realm.User) { a.srv.updateAccount(a.realm, u.ID) })
 	a.srv.search.Feed(a.realm.ID(), a.durable, nil)
 	a.endExpected()

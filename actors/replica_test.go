@@ -14,6 +14,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"parley/actors/delivery"
 	"parley/actors/presence"
 	"parley/actors/realm"
 	"parley/snapshot"
@@ -93,7 +94,7 @@ func (l *directLink) ReportPresence(id realm.ID, list []presence.Report) {
 	l.send(func(e *Edge) { e.ReportPresence(id, list) })
 }
 
-func (l *directLink) DropQueues(id realm.ID, list []DroppedQueue) {
+func (l *directLink) DropQueues(id realm.ID, list []delivery.DroppedQueue) {
 	if !l.cut.Load() {
 		l.edge.DropQueues(id, list)
 	}
@@ -292,13 +293,11 @@ func hasQueue(t testing.TB, srv *Server, q realm.QueueID) bool {
 }
 
 // queuesHere returns the queues that a node keeps.
-func queuesHere(srv *Server) (all []QueueRef) {
+func queuesHere(srv *Server) (all []delivery.QueueRef) {
 	r := srv.find(1)
-	reply := make(chan []QueueRef, SessionActors)
-	for _, k := range r.sessionActors {
-		srv.runtime.Send(k, listQueues{1, func(list []QueueRef) { reply <- list }})
-	}
-	for range r.sessionActors {
+	reply := make(chan []delivery.QueueRef, SessionActors)
+	r.sessions.SendAll(delivery.List{Reply: func(list []delivery.QueueRef) { reply <- list }})
+	for range SessionActors {
 		all = append(all, <-reply...)
 	}
 	return all
@@ -429,7 +428,7 @@ func TestCoreRestartsUnderReplica(t *testing.T) {
 	source.disk.Store(&next)
 	var elapsed atomic.Int64
 	core = openServerWith(t, next, Options{Elapsed: func() time.Duration { return time.Duration(elapsed.Load()) }})
-	if here := queuesHere(edge); len(here) != 1 || here[0] != (QueueRef{bo, q.ID}) {
+	if here := queuesHere(edge); len(here) != 1 || here[0] != (delivery.QueueRef{User: bo, ID: q.ID}) {
 		t.Fatalf("the edge keeps %v", here)
 	}
 	link.connect(core)

@@ -16,6 +16,7 @@ import (
 	"parley/actors/mailbox"
 	"parley/actors/presence"
 	"parley/actors/realm"
+	"parley/actors/stream"
 	"parley/snapshot"
 	"parley/snapshot/codec"
 	"parley/wire"
@@ -144,9 +145,9 @@ type seededMessage struct {
 
 // seededOp is a command in progress.
 type seededOp struct {
-	reply chan answer
+	reply chan stream.Result
 	seq   *realm.Seq // the newest fact that its turn could see
-	then  func(a answer)
+	then  func(a stream.Result)
 }
 
 type seededReply struct {
@@ -268,7 +269,7 @@ func (run *seededRun) crash() {
 	run.disk.crash()
 	for _, o := range run.ops {
 		select {
-		case a := <-o.reply: // the client got the answer just before
+		case a := <-o.reply: // the client got the stream.Result just before
 			run.finishOp(o, a)
 		default:
 			run.Unknown++
@@ -284,7 +285,7 @@ func (run *seededRun) crash() {
 	run.open()
 }
 
-// collectAnswers handles every answer that has arrived.
+// collectAnswers handles every stream.Result that has arrived.
 func (run *seededRun) collectAnswers() {
 	run.ops = slices.DeleteFunc(run.ops, func(o *seededOp) bool {
 		select {
@@ -302,11 +303,11 @@ func (run *seededRun) collectAnswers() {
 	}
 }
 
-func (run *seededRun) finishOp(o *seededOp, a answer) {
-	if *o.seq > run.contents.last() && !errors.Is(a.err, errOwnershipLost) {
-		run.fail("the answer depends on fact %d, the disk has %d", *o.seq, run.contents.last())
+func (run *seededRun) finishOp(o *seededOp, a stream.Result) {
+	if *o.seq > run.contents.last() && !errors.Is(a.Err, errOwnershipLost) {
+		run.fail("the stream.Result depends on fact %d, the disk has %d", *o.seq, run.contents.last())
 	}
-	if a.err != nil {
+	if a.Err != nil {
 		run.Refused++
 	} else {
 		run.Acked++
@@ -335,7 +336,7 @@ func (run *seededRun) takeEvents(q *seededQueue) {
 		}
 	}
 	if err := json.Unmarshal(p.body, &body); err != nil {
-		run.fail("answer %q: %v", p.body, err)
+		run.fail("stream.Result %q: %v", p.body, err)
 	}
 	if p.status != 200 {
 		if q.closed = body.Code == "BAD_EVENT_QUEUE_ID"; !q.closed || !q.mayExpire(run, idle) {
@@ -365,8 +366,8 @@ func (q *seededQueue) mayExpire(run *seededRun, idle int64) bool {
 }
 
 // do sends a command of a user; user 0 is the server itself.
-func (run *seededRun) do(u realm.UserID, decide func(*realm.Turn) (any, error), then func(answer)) {
-	o := &seededOp{reply: make(chan answer, 1), seq: new(realm.Seq), then: then}
+func (run *seededRun) do(u realm.UserID, decide func(*realm.Turn) (any, error), then func(stream.Result)) {
+	o := &seededOp{reply: make(chan stream.Result, 1), seq: new(realm.Seq), then: then}
 	run.ops = append(run.ops, o)
 	run.runtime.Send(run.srv.find(1).pid, &ask{caller: realm.Caller{User: u, System: u == 0, Client: "test"},
 		reply: o.reply, decide: func(t *realm.Turn) (any, error) {
@@ -389,11 +390,11 @@ func (run *seededRun) register(u realm.UserID, idle int64) {
 		},
 		State: func(realm.View, *realm.Queue) (any, error) { return nil, nil },
 	}
-	run.do(u, decideOf(c), func(a answer) {
-		if a.err == nil {
+	run.do(u, decideOf(c), func(a stream.Result) {
+		if a.Err == nil {
 			run.queues = append(run.queues, &seededQueue{
 				user:    u,
-				reg:     a.result.(realm.Registered).Queue,
+				reg:     a.Value.(realm.Registered).Queue,
 				last:    -1,
 				contact: run.elapsed,
 				events:  map[int64]string{},
@@ -410,7 +411,7 @@ func (run *seededRun) register(u realm.UserID, idle int64) {
 func (run *seededRun) act() {
 	run.nextText++
 	u := run.base.people[run.random.IntN(len(run.base.people))]
-	nothing := func(answer) {}
+	nothing := func(stream.Result) {}
 	var old *seededMessage
 	if n := len(run.messages); n > 0 {
 		old = run.messages[run.random.IntN(n)]
@@ -430,7 +431,7 @@ func (run *seededRun) act() {
 	case k < 16:
 		old.deleted = true
 		run.do(run.base.people[0], decideOf(realm.DeleteMessage{Message: old.id}),
-			func(a answer) { old.absent = old.absent || a.err == nil })
+			func(a stream.Result) { old.absent = old.absent || a.Err == nil })
 	case k == 16:
 		run.do(u, decideOf(realm.Unsubscribe{Names: []string{"open"}}), nothing)
 	case k == 17:
@@ -477,9 +478,9 @@ func (run *seededRun) sendMessage(u realm.UserID) {
 	if run.random.IntN(4) == 0 {
 		c = realm.SendMessage{People: []realm.Principal{{ID: run.base.people[run.random.IntN(4)]}}, Body: s.body()}
 	}
-	run.do(u, decideOf(c), func(a answer) {
-		if a.err == nil {
-			s.id = a.result.(realm.SendResult).ID
+	run.do(u, decideOf(c), func(a stream.Result) {
+		if a.Err == nil {
+			s.id = a.Value.(realm.SendResult).ID
 			if _, ok := run.contents.texts[realm.BodyRef{Message: s.id}]; !ok && !s.deleted {
 				run.fail("%q was acknowledged as %d and is not on disk", s.text, s.id)
 			}

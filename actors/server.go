@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"parley/actors/delivery"
 	"parley/actors/mailbox"
 	"parley/actors/realm"
 	"parley/actors/session"
@@ -21,20 +22,19 @@ import (
 type Server struct {
 	creating sync.Mutex // one organization is created at a time: each takes the next id
 
-	disk    Disk
-	log     *slog.Logger
-	now     func() time.Time // the wall clock; it may jump
-	elapsed func() int64     // seconds since the server was opened; it never jumps
-	// sinceOpen is elapsed as a duration. deliveryLag is Options.DeliveryLag.
-	sinceOpen   func() time.Duration
-	deliveryLag time.Duration
-	fatal       func(error)
-	secret      []byte
-	runtime     mailbox.Runtime
-	journal     mailbox.Address
-	texts       *textCache
-	damaged     damagedTexts
-	search      Search
+	disk      Disk
+	log       *slog.Logger
+	now       func() time.Time     // the wall clock; it may jump
+	elapsed   func() int64         // seconds since the server was opened; it never jumps
+	sinceOpen func() time.Duration // elapsed as a duration
+	delivery  delivery.Env
+	fatal     func(error)
+	secret    []byte
+	runtime   mailbox.Runtime
+	journal   mailbox.Address
+	texts     *textCache
+	damaged   damagedTexts
+	search    Search
 	// archiveDays is Options.ArchiveDays.
 	archiveDays *int
 	site        func(stringID string) realm.Site
@@ -42,9 +42,9 @@ type Server struct {
 	// Limits of the unacknowledged events, see unacked.go and MaxUnackedRefs: bytes of one organization, of all and of
 	// one account, and events of one account. maxFrozenBytes is MaxFrozenBytes. Tests lower these limits while realm
 	// actors read them.
-	maxUnackedBytes, maxUnackedTotal, maxUnackedAccount, maxUnackedRefs atomic.Int64
-	maxFrozenBytes                                                      atomic.Int64
-	limits                                                              realm.Limits
+	maxUnackedBytes, maxUnackedTotal, maxUnackedAccount atomic.Int64
+	maxFrozenBytes                                      atomic.Int64
+	limits                                              realm.Limits
 
 	mu             sync.RWMutex // guards realms and byName; only CloseReplica removes from them
 	realms         map[realm.ID]*realmHandle
@@ -77,35 +77,26 @@ type Server struct {
 // realmHandle gives the rest of the process access to a realm actor. Fields without atomics do not change after the
 // realm was opened, except name and site: CreateRealm sets them before it publishes the name.
 type realmHandle struct {
-	id            realm.ID
-	name          string                         // string id
-	pid           mailbox.Address                // the realm actor
-	presence      mailbox.Address                // the presence actor
-	sessionActors [SessionActors]mailbox.Address // session actors; see sessionActorOf
-	// session actors without queues that have reported so
-	withoutQueues [SessionActors]atomic.Bool
-	// unackedRefs has the unacked events of the charged accounts with many of them, by session actor; see limitRefs.
-	unackedRefs       [SessionActors]atomic.Pointer[map[realm.UserID]int]
+	id                realm.ID
+	name              string          // string id
+	pid               mailbox.Address // the realm actor
+	presence          mailbox.Address // the presence actor
+	sessions          delivery.Sessions
 	lastSeen          lastSeenTable
-	recentlyActive    func(realm.UserID) bool // users seen in the last presence.PartialSubscriberDays
-	inFlight          atomic.Int64            // commands and views in progress; see MaxInFlight
-	durable           atomic.Uint64           // last fact on disk
-	lastSnapshot      atomic.Int64            // when its rows were last written, Unix seconds
-	markdownConfigSeq atomic.Uint64           // see Server.MarkdownConfigSeq
-	// Facts up to this one were replayed. The queues that they opened existed before this process.
-	replayedThrough realm.Seq
-	site            realm.Site
-	source          ReplicaSource // of an edge; cores read their own disk
-	owner           *remoteOwner  // of an edge; else see Server.ownerOf
-	owned           atomic.Bool   // this node gives the realm its turns; see OwnerTask
-	hasEdges        atomic.Bool   // an edge has asked for queues of the realm
-	ephemeral       ephemeralFollowers
-	closed          atomic.Bool // a fact on disk says that the organization is deactivated
-	flow            *deliveryFlow
-	latencies       turnLatencies
-	retentionLag    atomic.Int64 // see realm.Realm.RetentionLag
-	archived        atomic.Int64 // messages in the archive
-	largestAccount  atomic.Int64 // see LargestAccountBytes
+	inFlight          atomic.Int64  // commands and views in progress; see MaxInFlight
+	durable           atomic.Uint64 // last fact on disk
+	lastSnapshot      atomic.Int64  // when its rows were last written, Unix seconds
+	markdownConfigSeq atomic.Uint64 // see Server.MarkdownConfigSeq
+	source            ReplicaSource // of an edge; cores read their own disk
+	owner             *remoteOwner  // of an edge; else see Server.ownerOf
+	owned             atomic.Bool   // this node gives the realm its turns; see OwnerTask
+	hasEdges          atomic.Bool   // an edge has asked for queues of the realm
+	ephemeral         ephemeralFollowers
+	closed            atomic.Bool // a fact on disk says that the organization is deactivated
+	latencies         turnLatencies
+	retentionLag      atomic.Int64 // see realm.Realm.RetentionLag
+	archived          atomic.Int64 // messages in the archive
+	largestAccount    atomic.Int64 // see LargestAccountBytes
 }
 
 // Options configure a server.
@@ -176,7 +167,6 @@ func Open(disk Disk, o Options) (*Server, error) {
 	srv.maxUnackedBytes.Store(o.UnackedBytes / unackedShare)
 	srv.maxUnackedTotal.Store(o.UnackedBytes)
 	srv.maxUnackedAccount.Store(o.UnackedBytes / unackedShare / unackedAccountShare)
-	srv.maxUnackedRefs.Store(MaxUnackedRefs)
 	srv.maxFrozenBytes.Store(MaxFrozenBytes)
 	if srv.log == nil {
 		srv.log = slog.Default()
@@ -188,7 +178,7 @@ func Open(disk Disk, o Options) (*Server, error) {
 		began := time.Now()
 		o.Elapsed = func() time.Duration { return time.Since(began) }
 	}
-	srv.sinceOpen, srv.deliveryLag = o.Elapsed, o.DeliveryLag
+	srv.sinceOpen = o.Elapsed
 	srv.elapsed = func() int64 { return int64(o.Elapsed() / time.Second) }
 	if srv.fatal == nil {
 		srv.fatal = func(err error) {
@@ -207,6 +197,7 @@ func Open(disk Disk, o Options) (*Server, error) {
 	if srv.runtime = o.runtime; srv.runtime == nil {
 		srv.runtime = mailbox.NewRuntime(Token)
 	}
+	srv.startDelivery(o.DeliveryLag)
 	srv.journal = srv.spawn(&journalActor{srv: srv})
 	if o.Preloaded != nil {
 		srv.accounts = o.Preloaded.accounts
@@ -236,6 +227,15 @@ func (srv *Server) openRealms(p *Preloaded) error {
 		}
 	}
 	return nil
+}
+
+// startDelivery prepares what the sessions of all realms share.
+func (srv *Server) startDelivery(lag time.Duration) {
+	d := &srv.delivery
+	d.Node, d.Runtime, d.Log, d.SinceOpen = deliveryNode{srv}, srv.runtime, srv.log, srv.sinceOpen
+	d.Guard = func(a mailbox.Actor) mailbox.Actor { return fatalOnPanic{srv, a} }
+	d.Protocol, d.Texts, d.Metrics, d.Lag = srv.protocol, srv, &srv.Metrics.Metrics, lag
+	d.MaxRefs.Store(delivery.MaxUnackedRefs)
 }
 
 // fatalOnPanic is an actor whose panic ends the process. The actor library would restart the actor with half-changed state.
@@ -286,32 +286,14 @@ func (srv *Server) runClock() {
 // sweepQueues lets every session actor send heartbeats, close idle queues and report acknowledgements, and refuses
 // commands that have waited too long.
 func (srv *Server) sweepQueues() {
-	now := srv.elapsed()
-	srv.eachRealm(func(r *realmHandle) {
-		for k, s := range r.sessionActors {
-			if !r.withoutQueues[k].Load() {
-				srv.runtime.Send(s, sweepQueues{now: now})
-			}
-		}
-		r.flow.expire()
-	})
+	srv.eachRealm(func(r *realmHandle) { r.sessions.Sweep() })
 }
 
 // CollectAcks lets the owner of an organization know at once, instead of within a second, what the clients of this node
 // have acknowledged.
 func (srv *Server) CollectAcks(id realm.ID) {
-	r := srv.find(id)
-	if r == nil {
-		return
-	}
-	done := make(chan struct{}, SessionActors)
-	r.flow.runInOrder(func() {
-		for _, s := range r.sessionActors {
-			srv.runtime.Send(s, sweepQueues{now: srv.elapsed(), done: done})
-		}
-	})
-	for range r.sessionActors {
-		<-done
+	if r := srv.find(id); r != nil {
+		r.sessions.CollectAcks()
 	}
 }
 

@@ -21,13 +21,13 @@ func (srv *Server) turnEnv(r *realmHandle) realm.TurnEnv {
 		PushBouncer:     srv.bouncerEnabled.Load(),
 		InviteLinkToken: func(id int64) string { return srv.LinkToken(r.id, id) },
 		RenderMessage: func(text string, v realm.View) (realm.Body, realm.ContentInfo) {
-			return srv.renderer.RenderInTurn(text, v, r.site)
+			return srv.renderer.RenderInTurn(text, v, r.sessions.Site)
 		},
 		RenderDescription: func(text string, v realm.View) string {
-			return srv.renderer.RenderDescription(text, v, r.site)
+			return srv.renderer.RenderDescription(text, v, r.sessions.Site)
 		},
 		TopicLinks: func(topic string, v realm.View) []realm.TopicLink {
-			return srv.renderer.TopicLinks(topic, v, r.site)
+			return srv.renderer.TopicLinks(topic, v, r.sessions.Site)
 		},
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"parley/actors/delivery"
 	"parley/actors/realm"
 )
 
@@ -144,7 +145,7 @@ func messageKind(message any) (kind string, user realm.UserID) {
 		return "answers and notices", 0
 	case clockTick, continueJobs:
 		return "clock", 0
-	case ackReport:
+	case delivery.AckReport:
 		return "acknowledgements", 0
 	case snapshotStep, presenceRows, snapshotWritten, closeRealm, saveRealm:
 		return "snapshot", 0

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"parley/actors/queue"
+	"parley/actors/delivery"
 	"parley/actors/realm"
 )
 
@@ -54,12 +54,8 @@ type unackedFact struct {
 	bytes int64
 }
 
-// evictQueues tells a session actor to close the queues of a realm that have not acknowledged the facts before seq.
-type evictQueues struct {
-	realm realm.ID
-	seq   realm.Seq
-	user  realm.UserID // only queues of this account, because of its share; 0: of all
-}
+// evictQueues makes a replica close the queues that have not acknowledged the facts before one.
+type evictQueues struct{ seq realm.Seq }
 
 // add appends the events of the newest fact.
 func (u *unackedEvents) add(t realm.Publication, m *Metrics) {
@@ -99,34 +95,31 @@ func (u *unackedEvents) dropThrough(seq realm.Seq, m *Metrics) {
 // storeUnacked stores the events of a fact until every queue has acknowledged them.
 func (a *realmActor) storeUnacked(t realm.Publication) {
 	notices := t.Notices
-	if slices.ContainsFunc(notices, internalOnly) {
-		notices = slices.DeleteFunc(slices.Clone(notices), internalOnly)
+	if slices.ContainsFunc(notices, delivery.Internal) {
+		notices = slices.DeleteFunc(slices.Clone(notices), delivery.Internal)
 	}
 	if len(notices) > 0 {
 		a.unacked.add(realm.Publication{Seq: t.Seq, Notices: notices}, &a.srv.Metrics)
 	}
 }
 
-// internalOnly reports whether a notice is for the session actors, not for clients.
-func internalOnly(n realm.Notice) bool { return n.Event.EventType() == "" }
-
 // handleAckReport drops the events that every queue has acknowledged. It ignores a report that is older than the newest
 // queue of the session actor, because the report does not include that queue. A confirmed report is journaled, so that
 // the next start does not restore acknowledged events.
-func (a *realmActor) handleAckReport(m ackReport) {
+func (a *realmActor) handleAckReport(m delivery.AckReport) {
 	u := &a.unacked
 	if a.standby {
 		a.replicaClients.handleAckReport(m)
 		return
 	}
-	if m.newest < u.newestQueue[m.sessionActor] || m.generation < u.sentGenerations[m.sessionActor] {
+	if m.Newest < u.newestQueue[m.SessionActor] || m.Generation < u.sentGenerations[m.SessionActor] {
 		return
 	}
-	u.acked[m.sessionActor] = max(u.acked[m.sessionActor], m.seq)
-	seq := min(m.seq, m.newest, a.homes.lowest(m.sessionActor))
-	if m.confirmed && len(u.list) > 0 && u.list[0].Seq <= seq {
+	u.acked[m.SessionActor] = max(u.acked[m.SessionActor], m.Seq)
+	seq := min(m.Seq, m.Newest, a.homes.lowest(m.SessionActor))
+	if m.Confirmed && len(u.list) > 0 && u.list[0].Seq <= seq {
 		a.runSystemCommand(func(t *realm.Turn) (any, error) {
-			t.RecordCaughtUp(&realm.QueuesCaughtUp{Actor: m.sessionActor, Actors: SessionActors, Through: seq})
+			t.RecordCaughtUp(&realm.QueuesCaughtUp{Actor: m.SessionActor, Actors: SessionActors, Through: seq})
 			return nil, nil
 		})
 	}
@@ -161,7 +154,7 @@ func (a *realmActor) restoreUnacked(l *loadedRealm) {
 	u.acked = l.ackedThrough
 	var hasQueue [SessionActors]bool
 	a.realm.EachQueue(func(q *realm.Queue) {
-		i := sessionActorOf(q.User)
+		i := delivery.ActorOf(q.User)
 		hasQueue[i], u.newestQueue[i] = true, max(u.newestQueue[i], q.At)
 		a.homes.countLocal(q.User, 1)
 	})
@@ -206,9 +199,7 @@ func (a *realmActor) limitUnacked() {
 	u.evictedBefore, u.evictingBytes = seq, u.bytes-left
 	a.srv.log.Warn("too many unacked events: evicting the slowest queues",
 		"realm", a.realm.ID(), "bytes", u.bytes, "limit", limit, "facts", len(u.list), "behind", uint64(seq))
-	for _, s := range a.handle.sessionActors {
-		a.srv.runtime.Send(s, evictQueues{realm: a.realm.ID(), seq: seq})
-	}
+	a.handle.sessions.SendAll(delivery.Evict{Before: seq})
 	for e := range a.homes.acks {
 		e.link.EvictQueues(a.realm.ID(), seq)
 	}
@@ -218,7 +209,7 @@ func (a *realmActor) limitUnacked() {
 // owner stores too many events for them.
 func (srv *Server) EvictQueues(id realm.ID, before realm.Seq) {
 	if r := srv.find(id); r != nil && srv.ownerOf(r) != nil {
-		srv.runtime.Send(r.pid, evictQueues{realm: id, seq: before})
+		srv.runtime.Send(r.pid, evictQueues{before})
 	}
 }
 
@@ -233,29 +224,6 @@ func (srv *Server) unackedLimit() int64 {
 	srv.mu.RLock()
 	defer srv.mu.RUnlock()
 	return min(srv.maxUnackedBytes.Load(), srv.maxUnackedTotal.Load()/max(1, int64(len(srv.realms))))
-}
-
-// evictQueues closes a realm's queues that are behind a fact.
-func (s *sessionActor) evictQueues(m evictQueues) {
-	r := s.realms[m.realm]
-	if r == nil {
-		return
-	}
-	if m.user != 0 {
-		for q := r.session(m.user).FirstQueue(); q != nil; q = q.Next {
-			if !q.CloseRequested && q.AckedThrough(r.seq)+1 < m.seq {
-				s.evictOfAccount(r, q)
-			}
-		}
-		return
-	}
-	r.sessions.EachQueue(func(q *queue.Queue) {
-		if !q.CloseRequested && q.AckedThrough(r.seq)+1 < m.seq {
-			s.srv.Metrics.QueuesEvicted.Add(1)
-			s.srv.Metrics.QueuesEvictedForMemory.Add(1)
-			s.requestClose(r, q)
-		}
-	})
 }
 
 // encodeUnackedRows adds the changes of the unacked events to a snapshot at the fact at: rows to write and rows to

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"parley/actors/queue"
+	"parley/actors/delivery"
 	"parley/actors/realm"
 )
 
@@ -18,9 +18,6 @@ const (
 	// unackedAccountShare is the part of an organization's bytes that one account can use: by default 64 MiB. That is
 	// some thousand messages if no other account is behind, and more than any client can fetch usefully.
 	unackedAccountShare = 8
-	// MaxUnackedRefs is how many events may wait in all queues of one account: 20 full queues, or 6 MB. Each queue
-	// refers to its events, which the bytes of the events do not include.
-	MaxUnackedRefs = 20 * queue.MaxUnacked
 	// usageInterval is the least time in seconds between two computations of the usage of the accounts of an
 	// organization. One takes some milliseconds in each of several turns if very many events are stored.
 	usageInterval = 5
@@ -34,28 +31,12 @@ const (
 	maxAccountsEvicted = 16
 )
 
-// findLaggingAccounts asks a session actor which accounts of a realm have unacked events.
-type findLaggingAccounts struct {
-	realm *realmHandle
-	round uint64
-}
-
 // laggingAccount is an account with unacked events.
 type laggingAccount struct {
-	user  realm.UserID
-	acked realm.Seq // fact that every queue of the account has acknowledged
-	open  realm.Seq // the same without queues that are being closed; noQueue: there are no others
-	bytes int64     // of unacked events that are charged to it
+	delivery.LaggingAccount
+	bytes int64 // of unacked events that are charged to it
 	// sharedBefore is the value of accountUsage.shared before the first fact that the account has not acknowledged.
 	sharedBefore int64
-}
-
-// laggingReport is the answer to findLaggingAccounts.
-type laggingReport struct {
-	sessionActor int
-	round        uint64
-	newest       realm.Seq        // newest fact that the session actor has received
-	accounts     []laggingAccount // by open
 }
 
 // chargeStep makes the realm actor charge further facts to accounts.
@@ -119,52 +100,21 @@ func (a *realmActor) limitAccounts() {
 	}
 	*w = accountUsage{round: w.round + 1, running: true, notUntil: now + usageInterval, missing: SessionActors,
 		generation: a.unacked.generation, behind: map[realm.UserID]*laggingAccount{}}
-	for _, s := range a.handle.sessionActors {
-		a.srv.runtime.Send(s, findLaggingAccounts{a.handle, w.round})
-	}
-}
-
-// findLaggingAccounts reports the accounts of a realm with unacked events to the realm actor.
-func (s *sessionActor) findLaggingAccounts(m findLaggingAccounts) {
-	report := &laggingReport{sessionActor: s.index, round: m.round}
-	if r := s.realms[m.realm.id]; r != nil {
-		report.newest = r.seq
-		x := laggingAccount{open: noQueue}
-		add := func() {
-			if x.acked < noQueue && x.user != 0 {
-				report.accounts = append(report.accounts, x)
-			}
-		}
-		r.sessions.EachQueue(func(q *queue.Queue) { // the queues of a user follow each other
-			if q.UnackedCount() == 0 && !q.Restored() {
-				return
-			}
-			if q.Reg.User != x.user {
-				add()
-				x = laggingAccount{user: q.Reg.User, acked: noQueue, open: noQueue}
-			}
-			acked := q.AckedThrough(r.seq)
-			x.acked = min(x.acked, acked)
-			if !q.CloseRequested {
-				x.open = min(x.open, acked)
-			}
-		})
-		add()
-		slices.SortFunc(report.accounts, func(x, y laggingAccount) int { return cmp.Compare(x.open, y.open) })
-	}
-	s.srv.runtime.Send(m.realm.pid, report)
+	a.handle.sessions.SendAll(delivery.FindLagging{Round: w.round})
 }
 
 // handleLaggingReport begins to charge the facts to accounts when every session actor has reported.
-func (a *realmActor) handleLaggingReport(m *laggingReport) {
+func (a *realmActor) handleLaggingReport(m *delivery.LaggingReport) {
 	w := &a.usage
-	if !w.running || m.round != w.round {
+	if !w.running || m.Round != w.round {
 		return
 	}
-	w.newest[m.sessionActor], w.accounts[m.sessionActor] = m.newest, m.accounts
-	for i := range m.accounts {
-		w.behind[m.accounts[i].user] = &m.accounts[i]
+	accounts := make([]laggingAccount, len(m.Accounts))
+	for i := range m.Accounts {
+		accounts[i].LaggingAccount = m.Accounts[i]
+		w.behind[accounts[i].User] = &accounts[i]
 	}
+	w.newest[m.SessionActor], w.accounts[m.SessionActor] = m.Newest, accounts
 	if w.missing--; w.missing == 0 {
 		a.chargeFacts()
 	}
@@ -201,7 +151,7 @@ func (w *accountUsage) charge(t *unackedFact) {
 	holders := 0
 	for k := range w.accounts {
 		list := w.accounts[k]
-		for w.passed[k] < len(list) && list[w.passed[k]].open < t.Seq {
+		for w.passed[k] < len(list) && list[w.passed[k]].Open < t.Seq {
 			list[w.passed[k]].sharedBefore = w.shared
 			w.passed[k]++
 		}
@@ -220,8 +170,8 @@ func (w *accountUsage) charge(t *unackedFact) {
 	var open []*laggingAccount
 	for _, u := range to {
 		x := w.behind[u]
-		needed = needed || t.Seq > w.newest[sessionActorOf(u)] || x != nil && x.acked < t.Seq
-		if x != nil && x.open < t.Seq {
+		needed = needed || t.Seq > w.newest[delivery.ActorOf(u)] || x != nil && x.Acked < t.Seq
+		if x != nil && x.Open < t.Seq {
 			open = append(open, x)
 		}
 	}
@@ -308,7 +258,7 @@ func (a *realmActor) evictAccounts() {
 			if i < w.passed[k] {
 				x.bytes += w.shared - x.sharedBefore
 			}
-			u := a.realm.ChargedUser(x.user)
+			u := a.realm.ChargedUser(x.User)
 			if charged[u] == nil {
 				charged[u] = &chargedAccounts{user: u}
 			}
@@ -342,29 +292,29 @@ type chargedAccounts struct {
 // left.
 func (a *realmActor) evictCharged(c *chargedAccounts, limit int64) {
 	slices.SortFunc(c.accounts, func(x, y *laggingAccount) int {
-		if own := x.user == c.user; own != (y.user == c.user) {
+		if own := x.User == c.user; own != (y.User == c.user) {
 			if own {
 				return 1
 			}
 			return -1
 		}
-		return cmp.Or(cmp.Compare(y.bytes, x.bytes), cmp.Compare(x.user, y.user))
+		return cmp.Or(cmp.Compare(y.bytes, x.bytes), cmp.Compare(x.User, y.User))
 	})
 	excess := c.bytes - int64(float64(limit)*unackedAfterEviction)
 	for _, x := range c.accounts {
 		if excess <= 0 {
 			return
 		}
-		if x.open == noQueue { // all its queues are being closed
+		if x.Open == delivery.NoQueue { // all its queues are being closed
 			excess -= x.bytes
 			continue
 		}
 		leave := max(0, x.bytes-excess)
 		before := a.evictedBefore(x, leave)
 		a.srv.log.Warn("too many unacked events of an account: evicting its oldest queues", "realm", a.realm.ID(),
-			"user", int64(x.user), "bytes", x.bytes, "charged", int64(c.user), "charged_bytes", c.bytes, "limit", limit,
+			"user", int64(x.User), "bytes", x.bytes, "charged", int64(c.user), "charged_bytes", c.bytes, "limit", limit,
 			"behind", uint64(before))
-		a.srv.runtime.Send(a.handle.sessionActors[sessionActorOf(x.user)], evictQueues{a.realm.ID(), before, x.user})
+		a.handle.sessions.Send(delivery.ActorOf(x.User), delivery.Evict{Before: before, User: x.User})
 		excess -= x.bytes - leave
 	}
 }
@@ -375,9 +325,9 @@ func (a *realmActor) evictedBefore(x *laggingAccount, leave int64) realm.Seq {
 	left := x.bytes
 	parts := a.usage.charges
 	bySeq := func(p factCharge, seq realm.Seq) int { return cmp.Compare(p.seq, seq) }
-	i, _ := slices.BinarySearchFunc(parts, x.open+1, bySeq)
+	i, _ := slices.BinarySearchFunc(parts, x.Open+1, bySeq)
 	for ; i < len(parts) && left > leave; i++ {
-		if parts[i].few && !a.unacked.isFor(parts[i].seq, x.user) {
+		if parts[i].few && !a.unacked.isFor(parts[i].seq, x.User) {
 			continue
 		}
 		left -= parts[i].bytes
@@ -394,79 +344,4 @@ func (u *unackedEvents) isFor(seq realm.Seq, user realm.UserID) bool {
 	return i < len(u.list) && u.list[i].Seq == seq && slices.ContainsFunc(u.list[i].Notices, func(n realm.Notice) bool {
 		return slices.Contains(n.To, user)
 	})
-}
-
-// uncountedRefs: an account with less than this part of MaxUnackedRefs is not counted. So a member with a hundred bots
-// uses at most a tenth more.
-const uncountedRefs = 1000
-
-// accountRefs is the number of unacked events in the open queues of an account.
-type accountRefs struct {
-	user, charged realm.UserID
-	refs          int
-}
-
-// limitRefs evicts the oldest queues of accounts with too many unacked events. An account counts together with the
-// accounts that share its bounds: a person with the person's bots, also if their queues belong to other session actors.
-// Each account loses events in proportion to those that it has.
-func (s *sessionActor) limitRefs(r *sessionRealm, accounts []accountRefs, now int64) {
-	own := &r.handle.unackedRefs[s.index]
-	if len(accounts) == 0 {
-		own.Store(nil)
-		return
-	}
-	sums := map[realm.UserID]int{}
-	for i := range accounts {
-		x := &accounts[i]
-		x.charged, _ = s.srv.charged(r.handle.id, x.user)
-		sums[x.charged] += x.refs
-	}
-	own.Store(&sums)
-	if now < s.refsSince {
-		return
-	}
-	limit := float64(s.srv.maxUnackedRefs.Load())
-	for _, x := range accounts {
-		total := 0
-		for k := range r.handle.unackedRefs {
-			if m := r.handle.unackedRefs[k].Load(); m != nil {
-				total += (*m)[x.charged]
-			}
-		}
-		if float64(total) > limit {
-			s.evictRefs(r, x, limit*float64(x.refs)/float64(total), total)
-		}
-	}
-}
-
-// evictRefs evicts the oldest queues of an account until unackedAfterEviction of its part of the limit is left. total
-// is the number of events of all accounts that share its bounds.
-func (s *sessionActor) evictRefs(r *sessionRealm, x accountRefs, part float64, total int) {
-	var open []*queue.Queue
-	for q := r.session(x.user).FirstQueue(); q != nil; q = q.Next {
-		if !q.CloseRequested {
-			open = append(open, q)
-		}
-	}
-	slices.SortStableFunc(open, func(x, y *queue.Queue) int {
-		return cmp.Compare(x.AckedThrough(r.seq), y.AckedThrough(r.seq))
-	})
-	s.srv.log.Warn("too many unacked events in the queues of an account: evicting its oldest queues", "realm",
-		r.handle.id, "user", int64(x.user), "events", x.refs, "charged", int64(x.charged), "charged_events", total,
-		"limit", s.srv.maxUnackedRefs.Load())
-	refs := x.refs
-	for _, q := range open {
-		if float64(refs) <= part*unackedAfterEviction {
-			return
-		}
-		refs -= q.UnackedCount()
-		s.evictOfAccount(r, q)
-	}
-}
-
-// evictOfAccount closes a queue because of its account's share.
-func (s *sessionActor) evictOfAccount(r *sessionRealm, q *queue.Queue) {
-	s.srv.Metrics.QueuesEvicted.Add(1)
-	s.srv.Metrics.QueuesEvictedForAccount.Add(1)
-	s.requestClose(r, q)
 }

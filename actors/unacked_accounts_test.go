@@ -148,7 +148,7 @@ func TestShareOfAccountsThatAreBehindTogether(t *testing.T) {
 func TestEventsInAllQueuesOfAnAccount(t *testing.T) {
 	runSynctest(t, func(t *testing.T) {
 		srv := openServer(t, &slowDisk{diskContents: newDiskContents()})
-		srv.maxUnackedRefs.Store(100)
+		srv.delivery.MaxRefs.Store(100)
 		people := createOrganization(t, srv, "eve", "bo")
 		other := follow(t, srv, people[1])
 		var queues []*follower

@@ -77,7 +77,7 @@ func TestBotsUseTheShareOfTheirOwner(t *testing.T) {
 func TestEventsInQueuesOfBots(t *testing.T) {
 	runSynctest(t, func(t *testing.T) {
 		srv := openServer(t, &slowDisk{diskContents: newDiskContents()})
-		srv.maxUnackedRefs.Store(100)
+		srv.delivery.MaxRefs.Store(100)
 		people := createOrganization(t, srv, "eve", "bo")
 		bots := createBots(t, srv, people[0], 8)
 		mustCall(t, srv, people[0], "POST /users/me/subscriptions",

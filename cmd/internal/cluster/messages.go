@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"parley/actors"
+	"parley/actors/delivery"
 	"parley/actors/presence"
 	"parley/actors/realm"
 	"parley/snapshot/codec"
@@ -137,7 +138,7 @@ type (
 	}
 	dropMessage struct {
 		Realm  realm.ID
-		Queues []actors.DroppedQueue
+		Queues []delivery.DroppedQueue
 	}
 	evictMessage struct {
 		Realm  realm.ID

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"parley/actors"
+	"parley/actors/delivery"
 	"parley/actors/presence"
 	"parley/actors/realm"
 	"parley/snapshot/codec"
@@ -120,7 +121,7 @@ func (e *edgeLink) sendAdopted(id int64, a actors.Adopted, err error) {
 }
 
 // DropQueues asks the edge to drop queues.
-func (e *edgeLink) DropQueues(id realm.ID, list []actors.DroppedQueue) {
+func (e *edgeLink) DropQueues(id realm.ID, list []delivery.DroppedQueue) {
 	e.peer.Send(encode(msgDrop, &dropMessage{id, list}))
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"parley/actors"
+	"parley/actors/delivery"
 	"parley/actors/queue"
 	"parley/actors/realm"
 	"parley/snapshot"
@@ -351,7 +352,7 @@ var AllBounds = append([]Bound{
 		Of:       "commands that wait because events are delivered late, in the organization with the most",
 		Overflow: "the newest command of the account with the most gets 503, a bot's first",
 		Reason:   "each holds a connection, and up to 20 kB",
-		limit:    constant(actors.MaxWaitingCommands),
+		limit:    constant(delivery.MaxWaitingCommands),
 		used:     func(r *metricReading) int64 { return largest(r.realm.Waiting) },
 		hits:     func(r *metricReading) int64 { return r.orgs.CommandsRefused.Load() },
 	},
@@ -360,14 +361,14 @@ var AllBounds = append([]Bound{
 		Of:       "commands of one account, with its bots, that wait because events are delivered late",
 		Overflow: "503",
 		Reason:   "no client has as many requests in progress",
-		limit:    constant(actors.MaxWaitingOfAccount),
+		limit:    constant(delivery.MaxWaitingOfAccount),
 	},
 	{
 		Name:     "delivery_window",
 		Of:       "recipients of one organization's events in the mailboxes of its sessions; one event may exceed it",
 		Overflow: "further events wait",
 		Reason:   "a mailbox full of events would delay the polls behind them",
-		limit:    constant(actors.DeliveryWindow),
+		limit:    constant(delivery.DeliveryWindow),
 	},
 	{
 		Name:     "queues_per_user",
@@ -555,7 +556,7 @@ var AllBounds = append([]Bound{
 		Of:       "unacknowledged events in all queues of one account and its bots",
 		Overflow: "the oldest queues of the account are closed: BAD_EVENT_QUEUE_ID",
 		Reason:   "16 bytes each; an account can have a thousand queues",
-		limit:    constant(actors.MaxUnackedRefs),
+		limit:    constant(delivery.MaxUnackedRefs),
 	},
 	{
 		Name:     "text_cache_bytes",
