@@ -118,12 +118,10 @@ func (srv *Server) openStandby(id realm.ID) error {
 	if !l.realm.Founded() {
 		return nil // not complete yet; openNewRealms tries again
 	}
-	a := &realmActor{
-		replicaClients: newReplicaClients(srv, l.realm, l.realm.Seq()),
-		lastSnapshot:   srv.now(), rowsSeq: l.rowsSeq, standby: true,
-		mailboxSlots: make(chan struct{}, maxQueuedBatches),
-	}
-	a.restoreUnacked(l)
+	a := newRealmActor(srv, l.realm, l.realm.Seq())
+	a.lastSnapshot, a.rowsSeq, a.standby = srv.now(), l.rowsSeq, true
+	a.mailboxSlots = make(chan struct{}, maxQueuedBatches)
+	a.owned.Restore(l.publications, l.fromRows, l.ackedThrough)
 	a.journalBytes = int64(l.realm.Seq()-l.rowsSeq) * replayedBytes
 	a.noSnapshotBefore = srv.elapsed() + snapshotDelay
 	srv.search.Attach(id, a.durable, l.rowsSeq, srv.searchTextReader(id))

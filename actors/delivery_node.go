@@ -44,7 +44,7 @@ func (n deliveryNode) HasOtherNodes(id realm.ID) bool {
 		return true
 	}
 	r := n.srv.find(id)
-	return r != nil && (r.owner != nil || r.hasEdges.Load())
+	return r != nil && (r.owner != nil || r.sessions.Shared.Load())
 }
 
 // MayChangeOwner reports whether the ownership can move.
@@ -63,6 +63,58 @@ func (n deliveryNode) Charged(id realm.ID, u realm.UserID) (realm.UserID, bool) 
 
 // Refused counts a refusal.
 func (n deliveryNode) Refused(err error) { n.srv.countRefusal(err) }
+
+// Home returns the connection from another node with a key, or nil if it has ended.
+func (n deliveryNode) Home(key string) delivery.Home {
+	if e := n.srv.edgeOf(key); e != nil {
+		return e
+	}
+	return nil
+}
+
+// Realms returns the number of organizations on this node.
+func (n deliveryNode) Realms() int {
+	n.srv.mu.RLock()
+	defer n.srv.mu.RUnlock()
+	return len(n.srv.realms)
+}
+
+// UnackedLimit returns how many bytes of unacked events all organizations together may have.
+func (srv *Server) UnackedLimit() int64 { return srv.delivery.Limits.Total.Load() }
+
+// AccountLimit returns how many bytes of unacked events one account may use while all organizations together are within
+// their limit.
+func (srv *Server) AccountLimit() int64 { return srv.delivery.Limits.Account.Load() }
+
+// LargestAccountBytes returns the highest usage of unacked events of one account in any organization, in bytes,
+// according to the last computation. The usage is not computed in organizations where no account can exceed its share.
+func (srv *Server) LargestAccountBytes() (most int64) {
+	srv.eachRealm(func(r *realmHandle) { most = max(most, r.sessions.LargestAccount()) })
+	return most
+}
+
+// toFollower sends a message about hosted queues to the actor of a realm that another node owns.
+func (srv *Server) toFollower(id realm.ID, m delivery.HostingMessage) {
+	if r := srv.find(id); r != nil && srv.ownerOf(r) != nil {
+		srv.runtime.Send(r.pid, m)
+	}
+}
+
+// OwnerConnected must be called after a new connection to the owner of a realm was opened: the replica reports its
+// hosted queues.
+func (srv *Server) OwnerConnected(id realm.ID) { srv.toFollower(id, delivery.OwnerConnected{}) }
+
+// DropQueues removes queues of a realm that have moved to other nodes. Their clients poll there, so the queues are not
+// closed.
+func (srv *Server) DropQueues(id realm.ID, list []delivery.DroppedQueue) {
+	srv.toFollower(id, delivery.DropQueues(list))
+}
+
+// EvictQueues closes the queues of a realm on this node that have not acknowledged the facts before one, because the
+// owner stores too many events for them.
+func (srv *Server) EvictQueues(id realm.ID, before realm.Seq) {
+	srv.toFollower(id, delivery.EvictQueues{Before: before})
+}
 
 // Poll sends a request for events to the session actor that owns the queue. The actor answers it, at once or later.
 func (srv *Server) Poll(p queue.PollRequest) {
@@ -130,34 +182,14 @@ func (srv *Server) DeliveryState(id realm.ID, u realm.UserID, fact realm.Seq) (o
 	}
 	x := r.sessions.StateOf(u, fact)
 	if srv.edgeCount.Load() > 0 {
-		m := &homesCheck{user: u, seq: fact, reply: make(chan delivery.State, 1)}
+		m := &delivery.CheckHomes{User: u, Seq: fact, Reply: make(chan delivery.State, 1)}
 		srv.runtime.Send(r.pid, m)
-		y := <-m.reply
+		y := <-m.Reply
 		x.Polling, x.Received = x.Polling || y.Polling, x.Received || y.Received
 	}
 	row := srv.PresenceOf(id, u)
 	active := row != nil && srv.now().Unix()-row.Active < presence.OfflineAfter
 	return x.Polling && active, x.Received
-}
-
-// homesCheck asks a realm actor for the state of a user's queues that other nodes host.
-type homesCheck struct {
-	user  realm.UserID
-	seq   realm.Seq
-	reply chan delivery.State
-}
-
-// checkHomes answers from the user's queues that other nodes host. These close a queue whose client does not poll. They
-// report the acknowledgements of all queues of a session actor together, so a client may have received more.
-func (a *realmActor) checkHomes(m *homesCheck) {
-	var x delivery.State
-	for _, id := range a.homes.byUser[m.user] {
-		if q := a.realm.FindQueue(id); q != nil && q.WantsEvent("message") {
-			x.Polling = true
-			x.Received = x.Received || a.homes.acks[a.homes.edges[id].edge].acked[delivery.ActorOf(m.user)] >= m.seq
-		}
-	}
-	m.reply <- x
 }
 
 // endPolls answers every waiting poll of a user with no events after a time, because an API key of the user was revoked.

@@ -80,7 +80,7 @@ func (a *replicaClients) deliverEphemeral(t realm.Publication) {
 		}
 		return
 	}
-	if a.queues.none() {
+	if a.hosting.None() {
 		return
 	}
 	t.Ephemeral, t.Seq = true, a.durable

@@ -12,15 +12,10 @@ import (
 type Metrics struct {
 	delivery.Metrics
 	Turns, Views, Busy, Snapshots atomic.Int64
-	// Gauges: facts whose events are stored because some queue has not acknowledged them, and an estimate of the memory
-	// of these events.
-	UnackedFacts, UnackedBytes atomic.Int64
 	// OwnershipsLost counts how often the journal refused a batch and the organization was loaded again.
 	OwnershipsLost atomic.Int64
 	// RequestsRepeated counts the commands that were not run again because their request had been carried out.
 	RequestsRepeated atomic.Int64
-	// QueuesAdopted counts the event queues that another node became the home of, because their clients poll it.
-	QueuesAdopted atomic.Int64
 	// Messages that went to the archive, came back from it, and were deleted permanently.
 	MessagesArchived, MessagesRestored, MessagesPurged atomic.Int64
 }

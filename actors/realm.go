@@ -77,9 +77,7 @@ type realmActor struct {
 
 	requests recentRequests // also of turns whose facts are not on disk yet
 
-	unacked unackedEvents // events that some queue may not have acknowledged
-	homes   queueHomes
-	usage   accountUsage
+	owned delivery.Owned
 
 	// The snapshot in progress, if any.
 	iterator *realm.SnapshotIterator
@@ -125,6 +123,23 @@ type pendingOutput struct {
 	markdownConfigSeq realm.Seq
 	closed            bool
 }
+
+// newRealmActor makes the actor of a realm that is stored on this node.
+func newRealmActor(srv *Server, r *realm.Realm, durable realm.Seq) *realmActor {
+	a := &realmActor{replicaClients: newReplicaClients(srv, r, durable)}
+	a.hosting = delivery.NewHosting(&a.handle.sessions, &a.replicaClients)
+	a.owned = delivery.NewOwned(&a.handle.sessions, a)
+	return a
+}
+
+// Run runs a command of the server itself.
+func (a *realmActor) Run(decide func(*realm.Turn) (any, error)) { a.runSystemCommand(decide) }
+
+// Settled reports whether the realm is not being loaded again.
+func (a *realmActor) Settled() bool { return !a.reloading }
+
+// Owns reports whether this node gives the realm its turns now.
+func (a *realmActor) Owns() bool { return !a.reloading && !a.standby }
 
 // Receive handles one message and measures how long that took.
 func (a *realmActor) Receive(message any) {
@@ -183,31 +198,21 @@ func (a *realmActor) receive(message any) {
 	case continueJobs:
 		a.continuing = false
 		a.runDueCommand(a.srv.now().Unix())
-	case delivery.AckReport:
-		a.handleAckReport(m)
-	case *delivery.LaggingReport:
-		a.handleLaggingReport(m)
-	case chargeStep:
-		if a.usage.running && m.round == a.usage.round {
-			a.chargeFacts()
+	case delivery.OwnerMessage: // some are for nodes that follow, too
+		x, both := m.(delivery.HostingMessage)
+		_, report := m.(delivery.HostedReport)
+		switch {
+		case a.standby && both:
+			x.HandleHosting(&a.hosting)
+		case !a.standby || !report:
+			m.HandleOwned(&a.owned)
 		}
-	case delivery.AdoptQueue:
-		a.adoptQueue(m)
-	case expectRequest, waitForFact, batchReleased, ephemeralEvent, retryAdoption, *queueAdopted, sendAckReport,
-		ownerConnected, hostedList, dropQueues, evictQueues, forgetLocalQueues:
+	case delivery.HostingMessage:
+		if a.standby {
+			m.HandleHosting(&a.hosting)
+		}
+	case expectRequest, waitForFact, batchReleased, ephemeralEvent, forgetLocalQueues:
 		a.receiveOfClients(m)
-	case *adoptRequest:
-		a.handleAdoptRequest(m)
-	case hostedReport:
-		a.handleHostedReport(m)
-	case edgeAckReport:
-		a.handleEdgeAckReport(m)
-	case closeRequest:
-		a.handleCloseRequest(m)
-	case edgeDisconnected:
-		a.handleEdgeDisconnected(m.edge)
-	case *homesCheck:
-		a.checkHomes(m)
 	case snapshotStep:
 		a.continueSnapshot()
 	case presenceRows:
@@ -360,13 +365,11 @@ func (a *realmActor) release(seq realm.Seq) {
 			p.committed = nil
 		}
 		a.handle.ephemeral.pass(p.Publications)
-		p.Publications = a.withLocalQueues(p.Publications)
+		p.Publications = a.owned.WithLocalQueues(p.Publications)
 		a.handle.sessions.Flow.Release(&p.Output)
 	}
-	if len(a.homes.waiting)+len(a.homes.polled) > 0 {
-		a.answerAdoptions()
-	}
-	a.limitUnacked()
+	a.owned.AnswerAdoptions()
+	a.owned.Limit()
 	if rest := a.pending[n:]; len(rest) <= n { // reuse the space at the front
 		copy(a.pending, rest)
 		clear(a.pending[len(rest):])
@@ -415,10 +418,10 @@ func (a *realmActor) handleClockTick(now int64) {
 	}
 	if !a.standby {
 		a.runDueCommand(now)
-		a.limitUnacked()
+		a.owned.Limit()
 		a.journalAcks()
-	} else if a.queues.used && a.srv.elapsed() >= a.queues.listAt {
-		a.listHostedQueues()
+	} else {
+		a.hosting.Tick(false)
 	}
 	if a.journalBytes > 0 && a.srv.now().Sub(a.lastSnapshot) > snapshotAge {
 		a.beginSnapshot()

@@ -1,7 +1,6 @@
 package actors
 
 import (
-	"parley/actors/realm"
 	"parley/actors/stream"
 )
 
@@ -19,7 +18,7 @@ func (srv *Server) ForgetLocalQueues() {
 func (a *realmActor) receiveOfClients(message any) {
 	if a.standby {
 		if _, is := message.(forgetLocalQueues); is {
-			if !a.queues.none() {
+			if !a.hosting.None() {
 				a.replaceQueues(nil, nil)
 			}
 			return
@@ -36,20 +35,6 @@ func (a *realmActor) receiveOfClients(message any) {
 		if !m.forget {
 			m.expected.result <- stream.Result{Err: errOwnershipLost}
 		}
-	}
-}
-
-// replaceQueues makes the session actors drop all event queues of this node and open the given ones, with their unacked
-// events, after all events that were released before. Waiting polls are answered with no events. Earlier reports of
-// acknowledgements are ignored, because they are about other queues.
-func (a *realmActor) replaceQueues(queues []realm.Queue, publications []realm.Publication) {
-	n := max(a.unacked.generation, a.queues.number) + 1
-	a.unacked.generation = n
-	a.queues = replicaQueues{number: n, round: a.queues.round + 1, used: a.queues.used}
-	for k, m := range a.handle.sessions.Restored(queues, publications, &a.unacked.acked, a.durable) {
-		m.Replace, m.Generation = true, n
-		a.unacked.sentGenerations[k] = n
-		a.handle.sessions.SendInOrder(k, m)
 	}
 }
 

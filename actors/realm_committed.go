@@ -3,7 +3,6 @@ package actors
 import (
 	"slices"
 
-	"parley/actors/delivery"
 	"parley/actors/realm"
 	"parley/actors/stream"
 )
@@ -34,21 +33,9 @@ func (a *replica) feedSearch(list []pendingOutput) {
 // with the answer to the caller. It returns the outbox jobs that the batch adds.
 func (a *realmActor) publish(c *stream.Committed) (jobs []*realm.OutboxJobsAdded) {
 	a.replica.publish(c)
-	for i, f := range c.Facts {
+	for _, f := range c.Facts {
 		a.srv.Metrics.countArchive(f)
 		switch f := f.(type) {
-		case *realm.QueueOpened:
-			if a.standby { // becomeOwner determines the homes of all queues
-				k, n := delivery.ActorOf(f.Queue.User), c.Batch.After+realm.Seq(i)+1
-				a.unacked.newestQueue[k], a.unacked.acked[k] = n, min(a.unacked.acked[k], n)
-				continue
-			}
-			a.queueOpened(&f.Queue, c, c.Batch.After+realm.Seq(i)+1)
-		case *realm.QueueClosed:
-			if a.standby {
-				continue
-			}
-			a.queueClosed(f.ID, f.User)
 		case *realm.OutboxJobsAdded:
 			jobs = append(jobs, f)
 		case *realm.TextsCompacted:
@@ -57,11 +44,7 @@ func (a *realmActor) publish(c *stream.Committed) (jobs []*realm.OutboxJobsAdded
 			}
 		}
 	}
-	for _, t := range c.Publications {
-		if !t.Ephemeral {
-			a.storeUnacked(t)
-		}
-	}
+	a.owned.Publish(c, !a.standby)
 	return jobs
 }
 

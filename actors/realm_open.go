@@ -46,12 +46,13 @@ func (srv *Server) openRealm(id realm.ID, before *loadedRealm) error {
 			return err
 		}
 	}
-	a := &realmActor{replicaClients: newReplicaClients(srv, l.realm, 0), epoch: epoch, lastSnapshot: began,
-		rowsSeq: rows}
+	a := newRealmActor(srv, l.realm, 0)
+	a.epoch, a.lastSnapshot, a.rowsSeq = epoch, began, rows
 	a.realm.SetClock(began.Unix())
-	a.restoreUnacked(l)
+	a.owned.Restore(l.publications, l.fromRows, l.ackedThrough)
 	a.journalBytes = int64(last-rows) * replayedBytes
-	a.unacked.graceUntil, a.noSnapshotBefore = srv.elapsed()+evictionGrace, srv.elapsed()+snapshotDelay
+	a.owned.SetGrace()
+	a.noSnapshotBefore = srv.elapsed() + snapshotDelay
 	a.durable = a.realm.Seq()
 	if !a.realm.Founded() && last == 0 {
 		// Nothing was ever stored under this number: an import or the creation of an organization was interrupted.
@@ -81,9 +82,7 @@ func (srv *Server) openRealm(id realm.ID, before *loadedRealm) error {
 
 // restoreQueues opens the queues in a realm's rows with the events that they may not have acknowledged.
 func (srv *Server) restoreQueues(a *realmActor, queues []realm.Queue, publications []realm.Publication) {
-	for k, m := range a.handle.sessions.Restored(queues, publications, &a.unacked.acked, a.durable) {
-		a.handle.sessions.Send(k, m)
-	}
+	a.owned.RestoreQueues(queues, publications)
 	// Every queue gets the restart event. It follows the messages above, so queues that the replay opened get it too.
 	restarted := func(t *realm.Turn) (any, error) { return nil, t.AnnounceRestart() }
 	caller := realm.Caller{System: true}
@@ -105,8 +104,8 @@ func (srv *Server) CreateRealm(stringID, name string) (realm.ID, error) {
 	if err != nil {
 		return 0, fmt.Errorf("claim realm %d: %w", id, err)
 	}
-	a := &realmActor{replicaClients: newReplicaClients(srv, realm.New(id), 0), epoch: claimed.Epoch,
-		lastSnapshot: srv.now(), mailboxSlots: make(chan struct{}, maxQueuedBatches)}
+	a := newRealmActor(srv, realm.New(id), 0)
+	a.epoch, a.lastSnapshot, a.mailboxSlots = claimed.Epoch, srv.now(), make(chan struct{}, maxQueuedBatches)
 	srv.search.Attach(id, 0, 0, srv.searchTextReader(id))
 	table := presence.New()
 	table.BeginEpoch(claimed.Epoch)
@@ -215,6 +214,6 @@ func (srv *Server) configureRealm(r *realm.Realm) {
 
 // startRealm starts the realm actor and the other actors of a realm.
 func (srv *Server) startRealm(a *realmActor, table *presence.Table) {
-	a.start(a, &realmHandle{}, table)
+	a.start(a, table)
 	a.handle.lastSnapshot.Store(a.lastSnapshot.Unix())
 }

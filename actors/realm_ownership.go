@@ -146,7 +146,7 @@ func (a *realmActor) handleReloaded(m *realmReloaded) {
 	a.realm.SetClock(a.srv.now().Unix())
 	a.reloading = false
 	a.journalBytes = int64(m.claimed.Last-m.claimed.Rows) * replayedBytes
-	a.unacked.storedSeqs = m.loaded.storedSeqs()
+	a.owned.SetStored(m.loaded.publications[:m.loaded.fromRows])
 	a.realm.EachUser(func(u *realm.User) { a.srv.updateAccount(a.realm, u.ID) })
 	for i := range m.committed {
 		c := &m.committed[i]

@@ -3,7 +3,6 @@ package actors
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"parley/actors/delivery"
@@ -100,45 +99,15 @@ func (a *realmActor) becomeOwner() {
 	a.endFollowing()
 	a.standby, a.epoch, a.claimed = false, a.claimed.Epoch, nil
 	a.requests = recentRequests{}
-	a.unacked.graceUntil = a.srv.elapsed() + evictionGrace
 	a.realm.SetClock(a.srv.now().Unix())
-	var queues []realm.Queue
-	a.homes = queueHomes{}
-	a.realm.EachQueue(func(q *realm.Queue) {
-		queues = append(queues, *q)
-		a.homes.countLocal(q.User, 1) // until an edge says that it keeps the queue
-	})
-	a.ackEmptySessionActors()
-	publications := make([]realm.Publication, len(a.unacked.list))
-	for i := range publications {
-		publications[i] = a.unacked.list[i].Publication
-		publications[i].Notices = slices.Clone(publications[i].Notices)
-	}
-	a.replaceQueues(queues, publications)
-	if seq := a.unacked.evictedBefore; seq > 0 {
-		a.handle.sessions.SendAllInOrder(delivery.Evict{Before: seq})
-	}
+	a.hosting.Reset()
+	queues, events := a.owned.BecomeOwner()
 	a.srv.runtime.Send(a.handle.presence, presenceOwned{a.epoch})
 	a.srv.setOwned(a.handle, true)
 	a.srv.log.Debug("this node owns the organization", "realm", a.realm.ID(), "epoch", a.epoch,
-		"facts", uint64(a.durable), "queues", len(queues), "events", len(publications))
+		"facts", uint64(a.durable), "queues", queues, "events", events)
 	if a.realm.HasJobs() {
 		a.scheduleContinue()
-	}
-}
-
-// ackEmptySessionActors records that session actors without queues have acknowledged everything.
-func (a *realmActor) ackEmptySessionActors() {
-	u := &a.unacked
-	var hasQueue [SessionActors]bool
-	a.realm.EachQueue(func(q *realm.Queue) {
-		i := delivery.ActorOf(q.User)
-		hasQueue[i], u.newestQueue[i] = true, max(u.newestQueue[i], q.At)
-	})
-	for i, has := range hasQueue {
-		if !has {
-			u.acked[i] = max(u.acked[i], a.realm.Seq())
-		}
 	}
 }
 
@@ -160,28 +129,14 @@ func (a *realmActor) stepDown() {
 		a.refusePending(&pending[i])
 	}
 	a.requests = recentRequests{}
-	for _, m := range a.homes.waiting {
-		m.answer(Adopted{}, realm.ErrNotOwner)
-	}
+	a.owned.StepDown(keepState)
 	if keepState {
-		a.includeRemoteAcks()
 		a.becomeStandby()
 	} else {
 		a.cancelSnapshot()
 		a.reloadStandby()
 	}
-	a.homes = queueHomes{}
 	a.continueClose()
-}
-
-// includeRemoteAcks lowers the acknowledgements to what the clients of all nodes have acknowledged. An owner counts the
-// queues of other nodes separately, see queueHomes; a standby does not know where a queue is.
-func (a *realmActor) includeRemoteAcks() {
-	u := &a.unacked
-	for k := range u.acked {
-		u.acked[k] = min(u.acked[k], a.homes.lowest(k), a.durable)
-	}
-	u.evictedBefore, u.evictingBytes = 0, 0 // the next owner evicts
 }
 
 // becomeStandby follows the journal with the state in memory, all of whose facts are stored.
@@ -230,9 +185,8 @@ func (a *realmActor) handleStandbyLoaded(m *standbyLoaded) {
 	a.srv.configureRealm(a.realm)
 	a.srv.renderer.ForgetRealm(id)
 	a.srv.texts.dropRealm(id)
-	a.unacked.drop(len(a.unacked.list), &a.srv.Metrics)
-	a.unacked = unackedEvents{generation: a.unacked.generation}
-	a.restoreUnacked(l)
+	a.owned.Reset()
+	a.owned.Restore(l.publications, l.fromRows, l.ackedThrough)
 	a.journalBytes = int64(a.durable-a.rowsSeq) * replayedBytes
 	a.realm.EachUser(func(u *realm.User) { a.srv.updateAccount(a.realm, u.ID) })
 	a.srv.search.Feed(id, a.durable, m.texts)
@@ -275,13 +229,6 @@ func (a *realmActor) applyFollowed(m *followedBatch) {
 		return
 	}
 	c := a.replay(m)
-	caughtUp := false
-	for _, f := range m.facts {
-		if x, is := f.(*realm.QueuesCaughtUp); is && x.Actors == SessionActors && x.Actor >= 0 &&
-			x.Actor < SessionActors {
-			a.unacked.acked[x.Actor], caughtUp = max(a.unacked.acked[x.Actor], x.Through), true
-		}
-	}
 	for _, data := range m.batch.Facts {
 		a.journalBytes += int64(len(data))
 	}
@@ -290,66 +237,25 @@ func (a *realmActor) applyFollowed(m *followedBatch) {
 	a.publish(c)
 	a.publishState()
 	a.deliver(c)
-	if caughtUp {
-		a.dropAcknowledged()
-	}
-	a.limitStandbyEvents()
+	a.owned.CaughtUp(m.facts)
 	if a.snapshotDue() {
 		a.beginSnapshot()
 	}
 	a.becomeOwner()
 }
 
-// dropAcknowledged drops the events that the journal says are acknowledged.
-func (a *realmActor) dropAcknowledged() {
-	a.ackEmptySessionActors()
-	a.unacked.dropThrough(a.unacked.ackedThrough(), &a.srv.Metrics)
-}
-
-// limitStandbyEvents drops the oldest events beyond twice the limit. The owner normally evicts the queues that need
-// them earlier. If it has not, these queues are evicted when this node becomes the owner.
-func (a *realmActor) limitStandbyEvents() {
-	u := &a.unacked
-	left, n := u.bytes, 0
-	for limit := 2 * a.srv.unackedLimit(); left > limit && n < len(u.list)-1; n++ {
-		left -= u.list[n].bytes
-	}
-	if n > 0 {
-		u.evictedBefore = u.list[n].Seq
-		u.drop(n, &a.srv.Metrics)
-		u.evictingBytes = 0
-	}
-}
-
 // journalAcks records in the journal how far the queues have acknowledged, so that standbys need not store older
 // events. It records nothing if there was no new event since the last record.
 func (a *realmActor) journalAcks() {
-	u := &a.unacked
-	if a.srv.cluster == nil || a.standby || a.reloading || a.srv.readOnly.Load() || u.newest <= u.journaledNewest {
-		return
+	if a.srv.cluster != nil && !a.standby && !a.reloading && !a.srv.readOnly.Load() {
+		a.owned.JournalAcks()
 	}
-	var list []*realm.QueuesCaughtUp
-	done := true
-	for k := range u.acked {
-		through := min(u.acked[k], a.homes.lowest(k), a.durable)
-		done = done && through >= u.newest
-		if through > u.journaled[k] {
-			u.journaled[k] = through
-			list = append(list, &realm.QueuesCaughtUp{Actor: k, Actors: SessionActors, Through: through})
-		}
-	}
-	if done {
-		u.journaledNewest = u.newest
-	}
-	if len(list) == 0 {
-		return
-	}
-	a.runSystemCommand(func(t *realm.Turn) (any, error) {
-		for _, f := range list {
-			t.RecordCaughtUp(f)
-		}
-		return nil, nil
-	})
+}
+
+// replaceQueues replaces the event queues of this node; see delivery.Owned.
+func (a *realmActor) replaceQueues(queues []realm.Queue, publications []realm.Publication) {
+	a.hosting.Reset()
+	a.owned.Replace(queues, publications)
 }
 
 // handleStandbyFollowEnded follows again, or loads the realm if facts are missing: after the installation of a backup.

@@ -19,13 +19,17 @@ type replica struct {
 	durable realm.Seq // last fact that is known to be on disk
 }
 
+// Realm returns the organization.
+func (a *replica) Realm() *realm.Realm { return a.realm }
+
+// Durable returns the last fact that is known to be on disk.
+func (a *replica) Durable() realm.Seq { return a.durable }
+
 // start starts an actor with this replica and the session and presence actors, and publishes the realm's handle.
-func (a *replica) start(main mailbox.Actor, handle *realmHandle, table *presence.Table) {
-	srv := a.srv
+func (a *replica) start(main mailbox.Actor, table *presence.Table) {
+	srv, handle := a.srv, a.handle
 	srv.configureRealm(a.realm)
-	a.handle = handle
-	handle.id = a.realm.ID()
-	handle.sessions.Realm, handle.sessions.ReplayedThrough = handle.id, a.durable
+	handle.sessions.ReplayedThrough = a.durable
 	handle.latencies = turnLatencies{observer: srv.turnLatency}
 	if a.realm.Founded() {
 		handle.name = a.realm.Org().StringID
@@ -41,7 +45,7 @@ func (a *replica) start(main mailbox.Actor, handle *realmHandle, table *presence
 	for _, row := range table.ChangedSince(0, math.MinInt64) {
 		handle.lastSeen.times.Store(row.User, max(row.Active, row.Connected))
 	}
-	handle.sessions.Start(&srv.delivery, handle.pid)
+	handle.sessions.Start(handle.pid)
 	handle.presence = srv.spawn(&presenceActor{srv: srv, realm: handle, table: table, seen: &handle.lastSeen})
 	srv.mu.Lock()
 	srv.realms[handle.id] = handle

@@ -19,12 +19,28 @@ type replicaClients struct {
 	waiting   []waitForFact
 	ephemeral []realm.Publication // by arrival; see MaxEphemeralAhead
 	expected  map[string]*expectedRequest
-	queues    replicaQueues
+	hosting   delivery.Hosting
 }
 
 func newReplicaClients(srv *Server, r *realm.Realm, durable realm.Seq) replicaClients {
-	return replicaClients{replica: replica{srv: srv, realm: r, durable: durable}}
+	h := &realmHandle{id: r.ID()}
+	h.sessions.Prepare(&srv.delivery, r.ID())
+	return replicaClients{replica: replica{srv: srv, handle: h, realm: r, durable: durable}}
 }
+
+// CanServe reports whether the state is known to be new enough for clients.
+func (a *replicaClients) CanServe() bool { return !a.cannotServe() }
+
+// Owner returns the node that owns the realm, or nil.
+func (a *replicaClients) Owner() delivery.Owner {
+	if owner := a.srv.ownerOf(a.handle); owner != nil {
+		return owner
+	}
+	return nil
+}
+
+// KeepText puts a text that the owner has sent into the cache.
+func (a *replicaClients) KeepText(t realm.TextWrite) { a.srv.texts.put(a.realm.ID(), t.Ref, *t.Body) }
 
 // remoteOwner is the node that owns organizations which this node follows.
 type remoteOwner struct {
@@ -63,24 +79,6 @@ func (a *replicaClients) receive(message any) {
 		a.waitForFact(m)
 	case expectRequest:
 		a.expectRequest(m)
-	case delivery.AdoptQueue:
-		a.adoptQueue(m)
-	case retryAdoption:
-		a.tryAdoption(m.adoption)
-	case *queueAdopted:
-		a.handleAdopted(m)
-	case delivery.AckReport:
-		a.handleAckReport(m)
-	case sendAckReport:
-		a.sendAckReport()
-	case ownerConnected:
-		a.listHostedQueues()
-	case hostedList:
-		a.handleHostedList(m)
-	case dropQueues:
-		a.dropQueues(m.list)
-	case evictQueues:
-		a.handle.sessions.SendAllInOrder(delivery.Evict{Before: m.seq})
 	}
 }
 
@@ -98,7 +96,7 @@ func (a *replicaClients) replay(m *followedBatch) *stream.Committed {
 		opened, _ := f.(*realm.QueueOpened)
 		home := opened != nil && a.isHome(id)
 		if home {
-			a.queues.recordOpened()
+			a.hosting.Opened()
 		}
 		if len(t.Notices) > 0 && (opened == nil || home) {
 			c.Publications = append(c.Publications, t)
@@ -111,7 +109,7 @@ func (a *replicaClients) replay(m *followedBatch) *stream.Committed {
 // deliver sends the events of an applied batch to the session actors, if this node hosts queues, and continues
 // everything that waits for its facts.
 func (a *replicaClients) deliver(c *stream.Committed) {
-	if a.queues.none() {
+	if a.hosting.None() {
 		a.setPublished(a.durable)
 	} else {
 		released := batchReleased{a.durable}
@@ -122,7 +120,7 @@ func (a *replicaClients) deliver(c *stream.Committed) {
 		})
 	}
 	a.deliverEphemeralAfter()
-	a.continueAdoptions()
+	a.hosting.Continue()
 }
 
 // setPublished records that the events of all facts up to seq were sent to the session actors.
@@ -160,7 +158,7 @@ func (a *replicaClients) expectRequest(m expectRequest) {
 		delete(a.expected, m.expected.id)
 		return
 	}
-	a.queues.used = true
+	a.hosting.Expect()
 	if a.expected == nil {
 		a.expected = map[string]*expectedRequest{}
 	}

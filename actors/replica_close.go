@@ -58,8 +58,8 @@ func (a *replicaActor) close() {
 		a.stop()
 	}
 	a.run++ // batches that are already in the mailbox are ignored
-	a.closed, a.failed = true, errCannotFollow
-	a.failAdoptions()
+	a.closed, a.failed = true, delivery.ErrCannotFollow
+	a.hosting.Fail()
 	a.endExpected()
 }
 
@@ -67,6 +67,6 @@ func (a *replicaActor) close() {
 func (a *replicaClients) endExpected() {
 	for id, x := range a.expected {
 		delete(a.expected, id)
-		x.result <- stream.Result{Err: errCannotFollow}
+		x.result <- stream.Result{Err: delivery.ErrCannotFollow}
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"parley/actors/delivery"
 	"parley/actors/realm"
 	"parley/actors/stream"
 )
@@ -34,7 +35,7 @@ func TestCloseReplica(t *testing.T) {
 	reply := make(chan stream.Result, 1)
 	edge.runtime.Send(found.pid, &ask{caller: realm.Caller{System: true}, reply: reply,
 		view: func(realm.View) (any, error) { return nil, nil }})
-	if a := <-reply; a.Err != errCannotFollow {
+	if a := <-reply; a.Err != delivery.ErrCannotFollow {
 		t.Errorf("a closed replica answers: %v", a.Err)
 	}
 	if _, err := edge.View(1, realm.Caller{User: bo}, nil); err == nil || edge.HasQueues(1) || len(edge.Realms()) > 0 {

@@ -28,22 +28,10 @@ type ReplicaSource interface {
 	Text(id realm.ID, ref realm.BodyRef) (realm.Body, bool, error)
 }
 
-// OwnerLink sends messages about event queues from a replica to the owner of its realm. Each method calls a method of
-// Edge at the other end. Actors call the methods, which must not block. The calls of a method must arrive in order.
-// While there is no connection, calls without an answer are lost; the link calls Server.OwnerConnected when it has a
-// new connection.
+// OwnerLink sends messages about event queues and presence from a replica to the owner of its realm. Each method calls a
+// method of Edge at the other end. The link calls Server.OwnerConnected when it has a new connection.
 type OwnerLink interface {
-	// CloseQueue asks to close a queue whose client no longer polls; see Edge.CloseQueue.
-	CloseQueue(realm.ID, realm.QueueID)
-	// Tick asks for an empty fact, because a queue has no event ids left for ephemeral events; see Server.Tick.
-	Tick(realm.ID)
-	// AdoptQueue asks for a queue whose client polls this node; see Edge.AdoptQueue. answer is called once, from any
-	// goroutine. After an error there is no connection, or it broke: the replica asks again.
-	AdoptQueue(id realm.ID, a Adoption, answer func(Adopted, error))
-	// ReportQueues reports which queues this node hosts; see Edge.ReportQueues.
-	ReportQueues(realm.ID, HostedQueues)
-	// ReportAcks reports the acknowledgements of the clients of this node, at most once a second; see Edge.ReportAcks.
-	ReportAcks(realm.ID, QueueAcks)
+	delivery.Owner
 	// ReportPresence reports which users are active or idle, every few seconds and at most MaxPresenceReports users;
 	// see Edge.ReportPresence.
 	ReportPresence(realm.ID, []presence.Report)
@@ -104,10 +92,6 @@ type replicaActor struct {
 	closed       bool          // see Server.CloseReplica
 }
 
-// errCannotFollow is the answer to requests while a replica cannot follow its owner.
-var errCannotFollow = realm.Refuse(realm.Busy, "SERVER_OVERLOADED",
-	"This server cannot reach the other servers; try again in a few seconds.")
-
 // OpenReplica loads a realm that another node owns and begins to follow its owner. It returns when the rows are loaded.
 func (srv *Server) OpenReplica(id realm.ID, o ReplicaOptions) error {
 	srv.creating.Lock()
@@ -124,7 +108,9 @@ func (srv *Server) OpenReplica(id realm.ID, o ReplicaOptions) error {
 		mailboxSlots: make(chan struct{}, maxQueuedBatches),
 	}
 	srv.search.Attach(id, r.Seq(), r.Seq(), srv.searchTextReader(id))
-	a.start(a, &realmHandle{source: o.Source, owner: &remoteOwner{o.Owner, o.Home}}, table)
+	a.hosting = delivery.NewHosting(&a.handle.sessions, &a.replicaClients)
+	a.handle.source, a.handle.owner = o.Source, &remoteOwner{o.Owner, o.Home}
+	a.start(a, table)
 	a.handle.setClosed(srv, r.Closed())
 	srv.accounts.addRealm(r)
 	a.handle.sessions.SendAll(&delivery.Restore{Seq: a.durable})
@@ -208,9 +194,7 @@ func (a *replicaActor) Receive(message any) {
 	case *replicaLoaded:
 		a.handleLoaded(m)
 	case clockTick:
-		if a.srv.elapsed() >= a.queues.listAt {
-			a.listHostedQueues()
-		}
+		a.hosting.Tick(true)
 	case presenceRows:
 	case closeRealm:
 		a.close()
@@ -219,6 +203,8 @@ func (a *replicaActor) Receive(message any) {
 		m.done <- nil
 	case setFrozen:
 		m.done <- nil
+	case delivery.HostingMessage:
+		m.HandleHosting(&a.hosting)
 	default:
 		a.receive(m)
 	}
@@ -229,7 +215,7 @@ func (a *replicaActor) ask(m *ask) {
 	p := m.output(stream.Result{})
 	switch {
 	case a.cannotServe():
-		p.Answer.Err = errCannotFollow
+		p.Answer.Err = delivery.ErrCannotFollow
 	case m.view == nil:
 		p.Answer.Err = realm.ErrNotOwner
 	default:
@@ -335,7 +321,7 @@ func (a *replicaActor) handleFollowEnded(m followEnded) {
 // reload loads the rows in the background. The result arrives as replicaLoaded.
 func (a *replicaActor) reload() {
 	a.reloading = true
-	a.failAdoptions()
+	a.hosting.Fail()
 	id := a.realm.ID()
 	a.srv.runtime.RunInBackground(func() {
 		r, _, err := a.srv.loadReplica(id, a.options.Source)
@@ -372,7 +358,7 @@ func (a *replicaActor) handleLoaded(m *replicaLoaded) {
 	a.endExpected()
 	a.srv.log.Info("replica open again", "realm", a.realm.ID(), "facts", uint64(a.durable))
 	a.answerWaiting()
-	a.listHostedQueues()
+	a.hosting.ListQueues()
 	a.follow()
 }
 

@@ -29,7 +29,7 @@ type directLink struct {
 
 	mu      sync.Mutex
 	calls   int
-	pending map[int]func(Adopted, error)
+	pending map[int]func(delivery.Adopted, error)
 }
 
 // send passes a call of the edge to the owner.
@@ -45,23 +45,23 @@ func (l *directLink) CloseQueue(id realm.ID, q realm.QueueID) {
 
 func (l *directLink) Tick(id realm.ID) { l.send(func(e *Edge) { e.srv.Tick(id) }) }
 
-func (l *directLink) AdoptQueue(id realm.ID, a Adoption, answer func(Adopted, error)) {
+func (l *directLink) AdoptQueue(id realm.ID, a delivery.Adoption, answer func(delivery.Adopted, error)) {
 	if l.cut.Load() {
-		answer(Adopted{}, errors.New("the connection is cut"))
+		answer(delivery.Adopted{}, errors.New("the connection is cut"))
 		return
 	}
 	l.mu.Lock()
 	l.calls++
 	n := l.calls
 	if l.pending == nil {
-		l.pending = map[int]func(Adopted, error){}
+		l.pending = map[int]func(delivery.Adopted, error){}
 	}
 	l.pending[n] = answer
 	l.mu.Unlock()
-	l.at.Load().AdoptQueue(id, a, func(x Adopted, err error) { l.answer(n, x, err) })
+	l.at.Load().AdoptQueue(id, a, func(x delivery.Adopted, err error) { l.answer(n, x, err) })
 }
 
-func (l *directLink) answer(n int, x Adopted, err error) {
+func (l *directLink) answer(n int, x delivery.Adopted, err error) {
 	l.mu.Lock()
 	answer := l.pending[n]
 	delete(l.pending, n)
@@ -78,15 +78,15 @@ func (l *directLink) cutOff() {
 	n := l.calls
 	l.mu.Unlock()
 	for i := range n {
-		l.answer(i+1, Adopted{}, errors.New("the connection broke"))
+		l.answer(i+1, delivery.Adopted{}, errors.New("the connection broke"))
 	}
 }
 
-func (l *directLink) ReportQueues(id realm.ID, k HostedQueues) {
+func (l *directLink) ReportQueues(id realm.ID, k delivery.HostedQueues) {
 	l.send(func(e *Edge) { e.ReportQueues(id, k) })
 }
 
-func (l *directLink) ReportAcks(id realm.ID, a QueueAcks) {
+func (l *directLink) ReportAcks(id realm.ID, a delivery.QueueAcks) {
 	l.send(func(e *Edge) { e.ReportAcks(id, a) })
 }
 

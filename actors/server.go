@@ -39,12 +39,8 @@ type Server struct {
 	archiveDays *int
 	site        func(stringID string) realm.Site
 
-	// Limits of the unacknowledged events, see unacked.go and MaxUnackedRefs: bytes of one organization, of all and of
-	// one account, and events of one account. maxFrozenBytes is MaxFrozenBytes. Tests lower these limits while realm
-	// actors read them.
-	maxUnackedBytes, maxUnackedTotal, maxUnackedAccount atomic.Int64
-	maxFrozenBytes                                      atomic.Int64
-	limits                                              realm.Limits
+	maxFrozenBytes atomic.Int64 // MaxFrozenBytes; tests lower it while realm actors read it
+	limits         realm.Limits
 
 	mu             sync.RWMutex // guards realms and byName; only CloseReplica removes from them
 	realms         map[realm.ID]*realmHandle
@@ -90,13 +86,11 @@ type realmHandle struct {
 	source            ReplicaSource // of an edge; cores read their own disk
 	owner             *remoteOwner  // of an edge; else see Server.ownerOf
 	owned             atomic.Bool   // this node gives the realm its turns; see OwnerTask
-	hasEdges          atomic.Bool   // an edge has asked for queues of the realm
 	ephemeral         ephemeralFollowers
 	closed            atomic.Bool // a fact on disk says that the organization is deactivated
 	latencies         turnLatencies
 	retentionLag      atomic.Int64 // see realm.Realm.RetentionLag
 	archived          atomic.Int64 // messages in the archive
-	largestAccount    atomic.Int64 // see LargestAccountBytes
 }
 
 // Options configure a server.
@@ -132,7 +126,7 @@ type Options struct {
 	// Limits are the limits of the objects that users of each realm create; fields that are 0 have their defaults.
 	Limits realm.Limits
 	// UnackedBytes is the limit of the unacked events of all realms, in bytes; one realm can use half of it. 0: the
-	// default, MaxUnackedTotal.
+	// default, delivery.MaxUnackedTotal.
 	UnackedBytes int64
 
 	runtime mailbox.Runtime // nil: protoactor, and a ticker
@@ -161,12 +155,10 @@ func Open(disk Disk, o Options) (*Server, error) {
 		stop:        make(chan struct{}),
 	}
 	if o.UnackedBytes == 0 {
-		o.UnackedBytes = MaxUnackedTotal
+		o.UnackedBytes = delivery.MaxUnackedTotal
 	}
 	srv.limits = o.Limits
-	srv.maxUnackedBytes.Store(o.UnackedBytes / unackedShare)
-	srv.maxUnackedTotal.Store(o.UnackedBytes)
-	srv.maxUnackedAccount.Store(o.UnackedBytes / unackedShare / unackedAccountShare)
+	srv.delivery.Limits.Set(o.UnackedBytes)
 	srv.maxFrozenBytes.Store(MaxFrozenBytes)
 	if srv.log == nil {
 		srv.log = slog.Default()

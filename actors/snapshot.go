@@ -57,7 +57,8 @@ func (a *realmActor) continueSnapshot() {
 		if a.awaitsFacts = a.rowsEncoded && a.durable < a.iterator.Seq; a.awaitsFacts {
 			return // release calls this again
 		}
-		if a.allEncoded = a.rowsEncoded && a.encodeUnackedRows(a.iterator.Seq, enough); !a.allEncoded {
+		if a.allEncoded = a.rowsEncoded &&
+			a.owned.EncodeRows(a.iterator.Seq, a.srv.disk.EncodeUnacked, a.addSnapshotRow, enough); !a.allEncoded {
 			a.srv.runtime.Send(a.handle.pid, snapshotStep{})
 			return
 		}
@@ -108,12 +109,12 @@ func (a *realmActor) handleSnapshotWritten(m snapshotWritten) {
 // fact, but the rows of events that every queue has acknowledged must go, too.
 func (a *realmActor) handleSaveRealm(m saveRealm) {
 	if a.standby {
-		a.dropAcknowledged()
+		a.owned.DropJournaled()
 	} else {
-		a.dropUnacked() // session actors without queues do not report
+		a.owned.DropAcknowledged() // session actors without queues do not report
 		a.journalAcks()
 	}
-	if a.journalBytes > 0 || a.unacked.hasObsoleteRows() {
+	if a.journalBytes > 0 || a.owned.HasObsoleteRows() {
 		a.beginSnapshot()
 	}
 	a.replyAfterSnapshot(m.done)

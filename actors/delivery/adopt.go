@@ -21,9 +21,9 @@ type (
 	// OpenAdopted opens a queue that is being adopted, unless it is open already. The queue gets all later events;
 	// FinishAdoption brings the earlier ones. Each attempt to adopt the queue repeats it.
 	OpenAdopted struct {
-		Queue      realm.Queue
-		Seq        realm.Seq // newest fact
-		Generation uint64
+		Queue   realm.Queue
+		Seq     realm.Seq // newest fact
+		Opening uint64
 	}
 	// FinishAdoption brings the earlier events of a queue that is being adopted, or the reason why the adoption failed.
 	FinishAdoption struct {
@@ -40,7 +40,7 @@ type (
 		Queues       []realm.Queue
 		Publications []realm.Publication
 		Seq          realm.Seq
-		Generation   uint64
+		Opening      uint64
 	}
 	// List lists the queues of a session actor. Before it, the actor reports their acknowledgements, because an earlier
 	// report may not include all of them.
@@ -124,7 +124,7 @@ func (s *sessionActor) unconfirm(r *sessionState, q *queue.Queue) {
 
 func (m *OpenAdopted) handle(s *sessionActor) {
 	r := s.open()
-	r.seq, r.generation = max(r.seq, m.Seq), max(r.generation, m.Generation)
+	r.seq, r.opening = max(r.seq, m.Seq), max(r.opening, m.Opening)
 	s.openQueue(r, m.Queue, true)
 	ref := QueueRef{m.Queue.User, m.Queue.ID}
 	x := r.adopting[ref]
@@ -132,7 +132,7 @@ func (m *OpenAdopted) handle(s *sessionActor) {
 		x = r.setAdopting(ref)
 		x.asked = true
 	}
-	x.opened, x.number = m.Seq, m.Generation
+	x.opened, x.number = m.Seq, m.Opening
 }
 
 // handle puts the older events into a queue and handles the poll that waits for it. After an error the queue stays
@@ -179,7 +179,7 @@ func (m *FinishAdoption) handle(s *sessionActor) {
 
 func (m *OpenLocal) handle(s *sessionActor) {
 	r := s.open()
-	r.seq, r.generation = max(r.seq, m.Seq), max(r.generation, m.Generation)
+	r.seq, r.opening = max(r.seq, m.Seq), max(r.opening, m.Opening)
 	fresh := map[*queue.Queue]bool{}
 	for i := range m.Queues {
 		s.openQueue(r, m.Queues[i], true)

@@ -67,6 +67,10 @@ type Node interface {
 	Charged(realm.ID, realm.UserID) (charged realm.UserID, bot bool)
 	// Refused counts a refusal.
 	Refused(error)
+	// Home returns the node with a connection of that key, or nil if it has ended.
+	Home(key string) Home
+	// Realms returns the number of realms on this node.
+	Realms() int
 }
 
 // Env is what the sessions of all realms of a process share.
@@ -81,7 +85,8 @@ type Env struct {
 	Metrics   *Metrics
 	// Lag is how long events may wait for their delivery before commands have to wait for their turn; 0: without limit.
 	Lag time.Duration
-	// MaxRefs is MaxUnackedRefs; tests lower it while session actors read it.
+	// Limits are those of unacked events. MaxRefs is MaxUnackedRefs; tests lower it while session actors read it.
+	Limits  Limits
 	MaxRefs atomic.Int64
 }
 
@@ -101,6 +106,11 @@ type Metrics struct {
 	// QueuesEvictedForMemory counts the queues among QueuesEvicted that were closed because of the limit of all unacked
 	// events, QueuesEvictedForAccount those that were closed because their account used more than its share.
 	QueuesEvictedForMemory, QueuesEvictedForAccount atomic.Int64
+	// QueuesAdopted counts the event queues that another node became the home of, because their clients poll it.
+	QueuesAdopted atomic.Int64
+	// Gauges: facts whose events are stored because some queue has not acknowledged them, and an estimate of the memory
+	// of these events.
+	UnackedFacts, UnackedBytes atomic.Int64
 }
 
 // Sessions are the session actors of one realm, and the flow control before them. The fields do not change after Start,
@@ -115,23 +125,35 @@ type Sessions struct {
 	ReplayedThrough realm.Seq
 	Flow            *Flow
 
-	env    *Env
-	main   mailbox.Address
-	actors [SessionActors]mailbox.Address
+	// Shared says that another node has asked for queues of the realm.
+	Shared atomic.Bool
+
+	env  *Env
+	main mailbox.Address
+	// openings counts how often queues were opened other than by the fact of their registration, and opened has the
+	// newest number that each session actor was sent: earlier reports do not include those queues. Main uses them.
+	openings       uint64
+	opened         [SessionActors]uint64
+	largestAccount atomic.Int64 // see LargestAccount
+	actors         [SessionActors]mailbox.Address
 	// empty are the session actors without queues that have reported so.
 	empty [SessionActors]atomic.Bool
 	// refs has the unacked events of the charged accounts with many of them, by session actor; see limitRefs.
 	refs [SessionActors]atomic.Pointer[map[realm.UserID]int]
 }
 
+// Prepare sets what Start and the actor of the realm need.
+func (all *Sessions) Prepare(env *Env, id realm.ID) {
+	all.env, all.Realm, all.Flow = env, id, newFlow(env, all)
+}
+
 // Start starts the session actors. main is the actor of the realm that gets their messages: AckReport, AdoptQueue and
 // *LaggingReport.
-func (all *Sessions) Start(env *Env, main mailbox.Address) {
-	all.env, all.main = env, main
-	all.Flow = newFlow(env, all)
-	spawn := env.Runtime.SessionSpawner()
+func (all *Sessions) Start(main mailbox.Address) {
+	all.main = main
+	spawn := all.env.Runtime.SessionSpawner()
 	for k := range all.actors {
-		all.actors[k] = spawn(env.Guard(newSessionActor(all, k)))
+		all.actors[k] = spawn(all.env.Guard(newSessionActor(all, k)))
 	}
 }
 
@@ -168,6 +190,13 @@ func (all *Sessions) SendInOrder(sessionActor int, m Message) {
 // SendAllInOrder sends a message to every session actor after the events that were released before.
 func (all *Sessions) SendAllInOrder(m Message) {
 	all.Flow.runInOrder(func() { all.SendAll(m) })
+}
+
+// nextOpening returns the number of a new opening of queues by a session actor.
+func (all *Sessions) nextOpening(sessionActor int) uint64 {
+	all.openings++
+	all.opened[sessionActor] = all.openings
+	return all.openings
 }
 
 // HasQueues reports whether a session actor has queues. A closed queue still counts for up to two seconds.
@@ -257,7 +286,7 @@ type (
 		Seq          realm.Seq // every queue has acknowledged everything up to this fact
 		Newest       realm.Seq // newest fact that the session actor has received
 		Confirmed    bool      // the last of its restored queues has just been polled
-		Generation   uint64    // newest generation of queues that the report is about
+		Opening      uint64    // newest opening that the report is about
 	}
 	// AdoptQueue asks to make this node the home of a queue. Main answers with FinishAdoption, and before it, if events
 	// must be fetched from the owner, with OpenAdopted.

@@ -18,9 +18,9 @@ type (
 		Unacked []realm.Publication // for users of the session actor only
 		Seq     realm.Seq           // newest fact on disk
 		// Replace says that the node has gained or lost the ownership of the realm: all present queues are dropped
-		// first. Generation is the number of the new set of queues.
+		// first. Opening is the number of this opening; see Sessions.openings.
 		Replace    bool
-		Generation uint64
+		Opening    uint64
 		recipients int64 // of Unacked, counted in Metrics.Undelivered until the events are in their queues
 	}
 	// Reload marks every queue as incomplete, because events are missing on this node. When their clients poll again,
@@ -40,10 +40,6 @@ type (
 	}
 )
 
-// evictionGrace is for how many seconds after its start a session actor evicts no queue because of MaxUnackedRefs: what
-// the client of a restored queue has acknowledged is unknown until it polls.
-const evictionGrace = 60
-
 // sessionActor owns the event queues of every user of a realm with a certain id modulo SessionActors. Its fields belong
 // to its mailbox.
 type sessionActor struct {
@@ -53,7 +49,7 @@ type sessionActor struct {
 	// Env.elapsed at the last sweep: a jump of the wall clock changes no queue's lifetime
 	now           int64
 	unackedEvents int                    // in all its queues at the last sweep
-	refsSince     int64                  // accounts are not limited by MaxUnackedRefs before; see evictionGrace
+	refsSince     int64                  // accounts are not limited by MaxUnackedRefs before; see EvictionGrace
 	draining      bool                   // no poll may wait any more
 	queueOptions  func(*realm.Queue) any // see session.Protocol
 	prefetched    int64                  // a sum without meaning; see prefetchQueues
@@ -65,7 +61,7 @@ type sessionState struct {
 	seq         realm.Seq                   // newest fact received
 	reported    AckReport                   // the last report to the realm
 	unconfirmed int                         // restored queues that no client has polled yet
-	generation  uint64                      // newest number of OpenLocal, OpenAdopted or Restore
+	opening     uint64                      // newest number of OpenLocal, OpenAdopted or Restore
 	adopting    map[QueueRef]*adoptingQueue // queues with missing events
 	pollLatency pollLatency
 }
@@ -88,7 +84,7 @@ func newSessionActor(all *Sessions, index int) *sessionActor {
 		all:          all,
 		index:        index,
 		now:          all.env.elapsed(),
-		refsSince:    all.env.elapsed() + evictionGrace,
+		refsSince:    all.env.elapsed() + EvictionGrace,
 		queueOptions: all.env.Protocol.NewQueueOptions(),
 	}
 }
@@ -113,10 +109,10 @@ func (s *sessionActor) open() *sessionState {
 	return s.state
 }
 
-// Restored returns the messages that restore queues after the events up to fact seq are on disk. Of the publications,
+// restored returns the messages that restore queues after the events up to fact seq are on disk. Of the publications,
 // each session actor gets those that its queues may not have acknowledged; acked is the fact up to which all queues of
 // each session actor have acknowledged everything.
-func (all *Sessions) Restored(queues []realm.Queue, publications []realm.Publication, acked *[SessionActors]realm.Seq,
+func (all *Sessions) restored(queues []realm.Queue, publications []realm.Publication, acked *[SessionActors]realm.Seq,
 	seq realm.Seq,
 ) (m [SessionActors]*Restore) {
 	var parts [SessionActors][]realm.Queue
@@ -156,7 +152,7 @@ func (m *Restore) handle(s *sessionActor) {
 		s.drop()
 	}
 	r := s.open()
-	r.generation = max(r.generation, m.Generation)
+	r.opening = max(r.opening, m.Opening)
 	r.unconfirmed++ // no report before all queues are open: a queue may be closed among these facts
 	for _, q := range m.Queues {
 		s.openQueue(r, q, true)
@@ -303,7 +299,7 @@ func (s *sessionActor) sweep(now int64) {
 // reportAcks reports the fact up to which all queues have acknowledged everything to the realm actor, if the report has
 // changed.
 func (s *sessionActor) reportAcks(r *sessionState, low realm.Seq, confirmed bool) {
-	if report := (AckReport{s.index, low, r.seq, confirmed, r.generation}); report != r.reported {
+	if report := (AckReport{s.index, low, r.seq, confirmed, r.opening}); report != r.reported {
 		r.reported = report
 		s.all.env.Runtime.Send(s.all.main, report)
 	}

@@ -1,10 +1,9 @@
-package actors
+package delivery
 
 import (
 	"cmp"
 	"slices"
 
-	"parley/actors/delivery"
 	"parley/actors/realm"
 )
 
@@ -12,15 +11,15 @@ import (
 // not acknowledged it: its recipients, if these are few, and otherwise every account whose slowest queue is behind it,
 // because events are dropped in order. A person and the person's bots are one account. If an account exceeds a limit,
 // its oldest queues are evicted until it uses
-// unackedAfterEviction of the limit. Queues of other accounts are not evicted because of it. Queues that an edge hosts
+// afterEviction of the limit. Queues of other accounts are not evicted because of it. Queues that an edge hosts
 // are not charged to accounts: only the limits of their organization and of one queue apply.
 const (
 	// unackedAccountShare is the part of an organization's bytes that one account can use: by default 64 MiB. That is
 	// some thousand messages if no other account is behind, and more than any client can fetch usefully.
 	unackedAccountShare = 8
-	// usageInterval is the least time in seconds between two computations of the usage of the accounts of an
+	// UsageInterval is the least time in seconds between two computations of the usage of the accounts of an
 	// organization. One takes some milliseconds in each of several turns if very many events are stored.
-	usageInterval = 5
+	UsageInterval = 5
 	// factsPerChargeStep is how many facts are charged to accounts in one turn: about a millisecond of work.
 	factsPerChargeStep = 4096
 	// maxFewRecipients is the largest number of recipients with which a fact is charged only to them, and dropped as
@@ -33,31 +32,28 @@ const (
 
 // laggingAccount is an account with unacked events.
 type laggingAccount struct {
-	delivery.LaggingAccount
+	LaggingAccount
 	bytes int64 // of unacked events that are charged to it
 	// sharedBefore is the value of accountUsage.shared before the first fact that the account has not acknowledged.
 	sharedBefore int64
 }
 
-// chargeStep makes the realm actor charge further facts to accounts.
-type chargeStep struct{ round uint64 }
-
 // accountUsage computes how many bytes of unacked events each account uses, in several steps. It belongs to the realm
 // actor.
 type accountUsage struct {
-	round      uint64
-	running    bool
-	notUntil   int64 // elapsed seconds
-	missing    int   // session actors that have not reported
-	generation uint64
-	newest     [SessionActors]realm.Seq
-	accounts   [SessionActors][]laggingAccount
-	passed     [SessionActors]int // accounts of each list that are behind the next fact
-	behind     map[realm.UserID]*laggingAccount
-	done       realm.Seq    // facts up to this one are charged
-	shared     int64        // bytes charged to an account that has acknowledged nothing, so far
-	charges    []factCharge // by seq
-	unneeded   []realm.Seq  // facts that none of their recipients needs
+	round    uint64
+	running  bool
+	notUntil int64  // elapsed seconds
+	missing  int    // session actors that have not reported
+	openings uint64 // Sessions.openings at the beginning
+	newest   [SessionActors]realm.Seq
+	accounts [SessionActors][]laggingAccount
+	passed   [SessionActors]int // accounts of each list that are behind the next fact
+	behind   map[realm.UserID]*laggingAccount
+	done     realm.Seq    // facts up to this one are charged
+	shared   int64        // bytes charged to an account that has acknowledged nothing, so far
+	charges  []factCharge // by seq
+	unneeded []realm.Seq  // facts that none of their recipients needs
 }
 
 // factCharge is the number of bytes that a fact charges to each account that has not acknowledged it.
@@ -68,44 +64,37 @@ type factCharge struct {
 }
 
 // accountLimit returns how many bytes of unacked events one account of an organization may use now.
-func (srv *Server) accountLimit() int64 {
-	most := srv.maxUnackedBytes.Load()
-	if limit := srv.unackedLimit(); limit < most {
-		return int64(float64(srv.maxUnackedAccount.Load()) * float64(limit) / float64(most))
+func (e *Env) accountLimit() int64 {
+	most := e.Limits.Realm.Load()
+	if limit := e.realmLimit(); limit < most {
+		return int64(float64(e.Limits.Account.Load()) * float64(limit) / float64(most))
 	}
-	return srv.maxUnackedAccount.Load()
+	return e.Limits.Account.Load()
 }
 
-// LargestAccountBytes returns the highest usage of unacked events of one account in any organization, in bytes,
-// according to the last computation. The usage is not computed in organizations where no account can exceed its share.
-func (srv *Server) LargestAccountBytes() (most int64) {
-	srv.eachRealm(func(r *realmHandle) { most = max(most, r.largestAccount.Load()) })
-	return most
-}
-
-// AccountLimit returns how many bytes of unacked events one account may use while all organizations together are within
-// their limit.
-func (srv *Server) AccountLimit() int64 { return srv.maxUnackedAccount.Load() }
+// LargestAccount returns the highest usage of unacked events of one account, in bytes, according to the last
+// computation. The usage is not computed while no account can exceed its share.
+func (all *Sessions) LargestAccount() int64 { return all.largestAccount.Load() }
 
 // limitAccounts begins to compute the usage of the accounts, if one of them can exceed its share.
-func (a *realmActor) limitAccounts() {
-	w := &a.usage
-	now, limit := a.srv.elapsed(), a.srv.accountLimit()
-	if a.unacked.bytes <= limit {
-		a.handle.largestAccount.Store(0)
+func (o *Owned) limitAccounts() {
+	w := &o.usage
+	now, limit := o.all.env.elapsed(), o.all.env.accountLimit()
+	if o.unacked.bytes <= limit {
+		o.all.largestAccount.Store(0)
 	}
-	if a.unacked.bytes <= limit || w.running || now < w.notUntil || a.standby ||
-		now < a.unacked.graceUntil && a.unacked.bytes <= 2*limit {
+	if o.unacked.bytes <= limit || w.running || now < w.notUntil ||
+		now < o.unacked.graceUntil && o.unacked.bytes <= 2*limit {
 		return
 	}
-	*w = accountUsage{round: w.round + 1, running: true, notUntil: now + usageInterval, missing: SessionActors,
-		generation: a.unacked.generation, behind: map[realm.UserID]*laggingAccount{}}
-	a.handle.sessions.SendAll(delivery.FindLagging{Round: w.round})
+	*w = accountUsage{round: w.round + 1, running: true, notUntil: now + UsageInterval, missing: SessionActors,
+		openings: o.all.openings, behind: map[realm.UserID]*laggingAccount{}}
+	o.all.SendAll(FindLagging{Round: w.round})
 }
 
-// handleLaggingReport begins to charge the facts to accounts when every session actor has reported.
-func (a *realmActor) handleLaggingReport(m *delivery.LaggingReport) {
-	w := &a.usage
+// HandleOwned begins to charge the facts to accounts when every session actor has reported.
+func (m *LaggingReport) HandleOwned(o *Owned) {
+	w := &o.usage
 	if !w.running || m.Round != w.round {
 		return
 	}
@@ -116,34 +105,34 @@ func (a *realmActor) handleLaggingReport(m *delivery.LaggingReport) {
 	}
 	w.newest[m.SessionActor], w.accounts[m.SessionActor] = m.Newest, accounts
 	if w.missing--; w.missing == 0 {
-		a.chargeFacts()
+		o.chargeFacts()
 	}
 }
 
 // chargeFacts charges some facts to accounts, and continues in another turn.
-func (a *realmActor) chargeFacts() {
-	w, list := &a.usage, a.unacked.list
-	if a.standby || a.reloading || w.generation != a.unacked.generation { // the reports are about other queues
-		a.endUsageScan()
+func (o *Owned) chargeFacts() {
+	w, list := &o.usage, o.unacked.list
+	if !o.main.Owns() || w.openings != o.all.openings { // the reports are about other queues
+		o.endUsageScan()
 		return
 	}
-	first := a.unacked.indexAfter(w.done)
+	first := o.unacked.indexAfter(w.done)
 	for _, t := range list[first:min(first+factsPerChargeStep, len(list))] {
 		w.charge(&t)
 		w.done = t.Seq
 	}
 	if first+factsPerChargeStep < len(list) {
-		a.srv.runtime.Send(a.handle.pid, chargeStep{w.round})
+		o.all.env.Runtime.Send(o.all.main, chargeStep{w.round})
 		return
 	}
-	a.dropFactsOfFew()
-	a.evictAccounts()
-	a.endUsageScan()
+	o.dropFactsOfFew()
+	o.evictAccounts()
+	o.endUsageScan()
 }
 
 // endUsageScan releases the memory of the computation.
-func (a *realmActor) endUsageScan() {
-	a.usage = accountUsage{round: a.usage.round, notUntil: a.usage.notUntil}
+func (o *Owned) endUsageScan() {
+	o.usage = accountUsage{round: o.usage.round, notUntil: o.usage.notUntil}
 }
 
 // charge divides the bytes of a fact among the accounts that have not acknowledged it.
@@ -170,7 +159,7 @@ func (w *accountUsage) charge(t *unackedFact) {
 	var open []*laggingAccount
 	for _, u := range to {
 		x := w.behind[u]
-		needed = needed || t.Seq > w.newest[delivery.ActorOf(u)] || x != nil && x.Acked < t.Seq
+		needed = needed || t.Seq > w.newest[ActorOf(u)] || x != nil && x.Acked < t.Seq
 		if x != nil && x.Open < t.Seq {
 			open = append(open, x)
 		}
@@ -212,14 +201,14 @@ func fewRecipients(t *unackedFact) []realm.UserID {
 // dropFactsOfFew drops the facts whose few recipients have all acknowledged them, although older facts are still
 // needed. While edges host queues it drops none, because the session actors of this node do not know what those queues
 // have acknowledged.
-func (a *realmActor) dropFactsOfFew() {
-	if u := &a.unacked; len(a.usage.unneeded) > 0 && !a.handle.hasEdges.Load() && len(a.homes.edges) == 0 {
-		u.dropFacts(a.usage.unneeded, &a.srv.Metrics)
+func (o *Owned) dropFactsOfFew() {
+	if u := &o.unacked; len(o.usage.unneeded) > 0 && !o.all.Shared.Load() && len(o.homes.edges) == 0 {
+		u.dropFacts(o.usage.unneeded, o.all.env.Metrics)
 	}
 }
 
 // dropFacts removes facts from the list. seqs is sorted.
-func (u *unackedEvents) dropFacts(seqs []realm.Seq, m *Metrics) {
+func (u *unacked) dropFacts(seqs []realm.Seq, m *Metrics) {
 	in := func(seq realm.Seq) bool {
 		_, found := slices.BinarySearch(seqs, seq)
 		return found
@@ -248,9 +237,9 @@ func (u *unackedEvents) dropFacts(seqs []realm.Seq, m *Metrics) {
 
 // evictAccounts evicts the oldest queues of the accounts that exceed their share. A person and the person's bots have
 // one share. The queues of bots are evicted first, those of the account with the most bytes before others.
-func (a *realmActor) evictAccounts() {
-	w := &a.usage
-	limit, most := a.srv.accountLimit(), int64(0)
+func (o *Owned) evictAccounts() {
+	w := &o.usage
+	limit, most := o.all.env.accountLimit(), int64(0)
 	charged := map[realm.UserID]*chargedAccounts{}
 	for k, list := range w.accounts {
 		for i := range list {
@@ -258,7 +247,7 @@ func (a *realmActor) evictAccounts() {
 			if i < w.passed[k] {
 				x.bytes += w.shared - x.sharedBefore
 			}
-			u := a.realm.ChargedUser(x.User)
+			u := o.main.Realm().ChargedUser(x.User)
 			if charged[u] == nil {
 				charged[u] = &chargedAccounts{user: u}
 			}
@@ -272,12 +261,12 @@ func (a *realmActor) evictAccounts() {
 			over = append(over, c)
 		}
 	}
-	a.handle.largestAccount.Store(most)
+	o.all.largestAccount.Store(most)
 	slices.SortFunc(over, func(x, y *chargedAccounts) int {
 		return cmp.Or(cmp.Compare(y.bytes, x.bytes), cmp.Compare(x.user, y.user))
 	})
 	for _, c := range over[:min(len(over), maxAccountsEvicted)] {
-		a.evictCharged(c, limit)
+		o.evictCharged(c, limit)
 	}
 }
 
@@ -288,9 +277,9 @@ type chargedAccounts struct {
 	accounts []*laggingAccount
 }
 
-// evictCharged evicts the oldest queues of accounts that exceed their common share, until unackedAfterEviction of it is
+// evictCharged evicts the oldest queues of accounts that exceed their common share, until afterEviction of it is
 // left.
-func (a *realmActor) evictCharged(c *chargedAccounts, limit int64) {
+func (o *Owned) evictCharged(c *chargedAccounts, limit int64) {
 	slices.SortFunc(c.accounts, func(x, y *laggingAccount) int {
 		if own := x.User == c.user; own != (y.User == c.user) {
 			if own {
@@ -300,46 +289,46 @@ func (a *realmActor) evictCharged(c *chargedAccounts, limit int64) {
 		}
 		return cmp.Or(cmp.Compare(y.bytes, x.bytes), cmp.Compare(x.User, y.User))
 	})
-	excess := c.bytes - int64(float64(limit)*unackedAfterEviction)
+	excess := c.bytes - int64(float64(limit)*afterEviction)
 	for _, x := range c.accounts {
 		if excess <= 0 {
 			return
 		}
-		if x.Open == delivery.NoQueue { // all its queues are being closed
+		if x.Open == NoQueue { // all its queues are being closed
 			excess -= x.bytes
 			continue
 		}
 		leave := max(0, x.bytes-excess)
-		before := a.evictedBefore(x, leave)
-		a.srv.log.Warn("too many unacked events of an account: evicting its oldest queues", "realm", a.realm.ID(),
+		before := o.evictedBefore(x, leave)
+		o.all.env.Log.Warn("too many unacked events of an account: evicting its oldest queues", "realm", o.all.Realm,
 			"user", int64(x.User), "bytes", x.bytes, "charged", int64(c.user), "charged_bytes", c.bytes, "limit", limit,
 			"behind", uint64(before))
-		a.handle.sessions.Send(delivery.ActorOf(x.User), delivery.Evict{Before: before, User: x.User})
+		o.all.Send(ActorOf(x.User), Evict{Before: before, User: x.User})
 		excess -= x.bytes - leave
 	}
 }
 
 // evictedBefore returns a fact: the queues of the account that have not acknowledged all facts before it are evicted,
 // so that the account uses about leave bytes.
-func (a *realmActor) evictedBefore(x *laggingAccount, leave int64) realm.Seq {
+func (o *Owned) evictedBefore(x *laggingAccount, leave int64) realm.Seq {
 	left := x.bytes
-	parts := a.usage.charges
+	parts := o.usage.charges
 	bySeq := func(p factCharge, seq realm.Seq) int { return cmp.Compare(p.seq, seq) }
 	i, _ := slices.BinarySearchFunc(parts, x.Open+1, bySeq)
 	for ; i < len(parts) && left > leave; i++ {
-		if parts[i].few && !a.unacked.isFor(parts[i].seq, x.User) {
+		if parts[i].few && !o.unacked.isFor(parts[i].seq, x.User) {
 			continue
 		}
 		left -= parts[i].bytes
 	}
 	if i == len(parts) {
-		return a.usage.done + 1
+		return o.usage.done + 1
 	}
 	return parts[i].seq
 }
 
 // isFor reports whether a user is among the recipients of a fact.
-func (u *unackedEvents) isFor(seq realm.Seq, user realm.UserID) bool {
+func (u *unacked) isFor(seq realm.Seq, user realm.UserID) bool {
 	i := u.indexAfter(seq - 1)
 	return i < len(u.list) && u.list[i].Seq == seq && slices.ContainsFunc(u.list[i].Notices, func(n realm.Notice) bool {
 		return slices.Contains(n.To, user)
