@@ -119,11 +119,9 @@ func (srv *Server) openStandby(id realm.ID) error {
 		return nil // not complete yet; openNewRealms tries again
 	}
 	a := newRealmActor(srv, l.realm, l.realm.Seq())
-	a.lastSnapshot, a.rowsSeq, a.standby = srv.now(), l.rowsSeq, true
-	a.mailboxSlots = make(chan struct{}, maxQueuedBatches)
+	a.standby, a.mailboxSlots = true, make(chan struct{}, maxQueuedBatches)
 	a.owned.Restore(l.publications, l.fromRows, l.ackedThrough)
-	a.journalBytes = int64(l.realm.Seq()-l.rowsSeq) * replayedBytes
-	a.noSnapshotBefore = srv.elapsed() + snapshotDelay
+	a.rows.Opened(l.rowsSeq, l.realm.Seq(), true)
 	srv.search.Attach(id, a.durable, l.rowsSeq, srv.searchTextReader(id))
 	srv.startRealm(a, l.presence)
 	a.handle.setClosed(srv, a.realm.Closed())

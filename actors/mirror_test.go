@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"parley/actors/mailbox"
+	"parley/actors/owner"
 	"parley/actors/realm"
 	"parley/bench/crowd"
 	twin "parley/bench/mirror"
@@ -486,7 +487,7 @@ func (run *mirrorRun) step() {
 	case p < 97 && run.skipsDays():
 		run.advance(86400)
 	case p < 97:
-		run.advance(int64(snapshotAge/time.Second) + 10)
+		run.advance(int64(owner.SnapshotAge/time.Second) + 10)
 	case p < 98:
 		run.crash()
 	default:

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"parley/actors/mailbox"
+	"parley/actors/owner"
 	"parley/actors/presence"
 	"parley/actors/realm"
 )
@@ -27,11 +28,7 @@ type (
 	savePresence struct {
 		to    mailbox.Address
 		limit int  // of rows; 0: none
-		early bool // the rows are not for a snapshot; see realmActor.savePresence
-	}
-	presenceRows struct {
-		rows  []realm.EncodedRow
-		early bool
+		early bool // the rows are not for a snapshot; see owner.PresenceRows
 	}
 	// followPresence adds or removes a follower; restorePresence has the rows that a replica or a standby gets.
 	followPresence struct {
@@ -120,7 +117,7 @@ func (p *presenceActor) Receive(message any) {
 		for _, r := range p.table.TakeChanged(m.limit) {
 			rows = append(rows, p.srv.disk.EncodeRow(realm.PresenceTable, int64(r.User), &r))
 		}
-		p.srv.runtime.Send(m.to, presenceRows{rows, m.early})
+		p.srv.runtime.Send(m.to, owner.PresenceRows{Rows: rows, Early: m.early})
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"parley/actors/delivery"
+	"parley/actors/mailbox"
+	"parley/actors/owner"
 	"parley/actors/realm"
 	"parley/actors/stream"
 )
@@ -28,29 +30,9 @@ type asyncBatch []ask
 
 // Messages of a realm actor besides ask.
 type (
-	factsDurable struct{ seq realm.Seq } // everything up to seq is on disk
-	clockTick    struct{ now int64 }     // Unix seconds
-	continueJobs struct{}                // run the next turn of a job
-	snapshotStep struct{}                // encode the next part of the running snapshot
-	// presenceSaved says that presence was stored between snapshots.
-	presenceSaved struct {
-		count int
-		err   error
-	}
-	// snapshotWritten says that a snapshot, or the last presence rows, are on disk.
-	snapshotWritten struct {
-		epoch uint64 // of the owner that wrote it
-		at    realm.Seq
-		err   error
-	}
-	closeRealm struct{ done chan error }
-	// saveRealm asks for a snapshot. done gets nil when it is written, or at once if there is nothing to write.
-	saveRealm struct{ done chan error }
-	// setFrozen stops or allows snapshots. done gets nil when none is in progress.
-	setFrozen struct {
-		on   bool
-		done chan error
-	}
+	clockTick    struct{ now int64 } // Unix seconds
+	continueJobs struct{}            // run the next turn of a job
+	closeRealm   struct{ done chan error }
 )
 
 // realmActor runs one organization on a node that stores it. On the owner it gives commands and views their turns, and
@@ -79,40 +61,8 @@ type realmActor struct {
 
 	owned delivery.Owned
 
-	// The snapshot in progress, if any.
-	iterator *realm.SnapshotIterator
-	// rowsPerStep in each part. Growing one list of all rows would copy it, which takes tens of milliseconds.
-	snapshotRows     [][]realm.EncodedRow
-	stepRows         int // rows and bytes that this step has encoded
-	stepBytes        int
-	rowsEncoded      bool               // every changed row is encoded, without the unacked events
-	awaitsFacts      bool               // the unacked events of some of its facts are not known yet
-	allEncoded       bool               // every row and unacked event is encoded
-	presenceRows     []realm.EncodedRow // nil until the presence actor has sent them
-	journalBytes     int64              // bytes of the journal since the last snapshot
-	noSnapshotBefore int64              // elapsed seconds; see snapshotDelay
-	lastSnapshot     time.Time
-	closeWaiters     []chan error // answered when the realm is closed
-	snapshotWaiters  []chan error // answered when the snapshot is written
-
-	rowsSeq       realm.Seq // sequence number of the rows on disk
-	snapshotState snapshotState
-
-	savingPresence bool  // presence is being stored between snapshots; see savePresence
-	presenceDueAt  int64 // elapsed seconds
+	rows owner.Rows
 }
-
-// snapshotState is the state of writing a realm's rows to disk.
-type snapshotState int
-
-const (
-	snapshotIdle     snapshotState = iota // a snapshot may begin
-	snapshotWriting                       // one is in progress
-	snapshotFreezing                      // one is in progress; the realm is frozen after it
-	snapshotFrozen                        // the rows must not change
-	presenceWriting                       // a frozen realm is closing: presence, which no journal has, is being written
-	presenceDone                          // that is written
-)
 
 // pendingOutput is the output of a turn or view: answer, events and outbox jobs. It is sent when all facts up to seq
 // are on disk.
@@ -129,11 +79,34 @@ func newRealmActor(srv *Server, r *realm.Realm, durable realm.Seq) *realmActor {
 	a := &realmActor{replicaClients: newReplicaClients(srv, r, durable)}
 	a.hosting = delivery.NewHosting(&a.handle.sessions, &a.replicaClients)
 	a.owned = delivery.NewOwned(&a.handle.sessions, a)
+	a.rows = owner.NewRows(&srv.owner, a, &a.owned, &a.handle.lastSnapshot)
 	return a
 }
 
 // Run runs a command of the server itself.
 func (a *realmActor) Run(decide func(*realm.Turn) (any, error)) { a.runSystemCommand(decide) }
+
+// Address returns where messages to the actor are sent.
+func (a *realmActor) Address() mailbox.Address { return a.handle.pid }
+
+// Epoch returns the epoch of the last claim.
+func (a *realmActor) Epoch() uint64 { return a.epoch }
+
+// SendPresence asks the presence actor for changed rows.
+func (a *realmActor) SendPresence(limit int, early bool) {
+	a.srv.runtime.Send(a.handle.presence, savePresence{to: a.handle.pid, limit: limit, early: early})
+}
+
+// BeforeSave drops the events that every queue has acknowledged. Acknowledgements record no fact, but the rows of these
+// events must go, too.
+func (a *realmActor) BeforeSave() {
+	if a.standby {
+		a.owned.DropJournaled()
+		return
+	}
+	a.owned.DropAcknowledged() // session actors without queues do not report
+	a.journalAcks()
+}
 
 // Settled reports whether the realm is not being loaded again.
 func (a *realmActor) Settled() bool { return !a.reloading }
@@ -163,11 +136,11 @@ func (a *realmActor) receive(message any) {
 	switch m := message.(type) {
 	case *ask:
 		a.ask(m)
-	case factsDurable:
+	case owner.Durable:
 		if !a.standby {
-			a.release(m.seq)
+			a.release(m.Seq)
 		}
-	case appendRefused:
+	case owner.Refused:
 		a.endOwnership(m)
 	case *realmReloaded:
 		a.handleReloaded(m)
@@ -213,31 +186,11 @@ func (a *realmActor) receive(message any) {
 		}
 	case expectRequest, waitForFact, batchReleased, ephemeralEvent, forgetLocalQueues:
 		a.receiveOfClients(m)
-	case snapshotStep:
-		a.continueSnapshot()
-	case presenceRows:
-		if m.early {
-			a.handleEarlyPresence(m.rows)
-			return
-		}
-		if a.snapshotState == presenceWriting {
-			a.writeLastPresence(m.rows)
-			return
-		}
-		a.presenceRows = append([]realm.EncodedRow{}, m.rows...)
-		if a.allEncoded {
-			a.continueSnapshot()
-		}
-	case snapshotWritten:
-		a.handleSnapshotWritten(m)
-	case presenceSaved:
-		a.handlePresenceSaved(m)
+	case owner.RowsMessage:
+		m.HandleRows(&a.rows)
 	case closeRealm:
-		a.beginClose(m)
-	case saveRealm:
-		a.handleSaveRealm(m)
-	case setFrozen:
-		a.handleSetFrozen(m)
+		a.stopFollowing()
+		a.rows.BeginClose(m.done)
 	}
 }
 
@@ -335,10 +288,8 @@ func (a *realmActor) appendToJournal(facts []realm.Fact, request string) realm.B
 		b.Requests = []realm.Request{{ID: request, Seq: a.realm.Seq()}}
 		a.requests.add(request, a.realm.Seq())
 	}
-	for _, data := range b.Facts {
-		a.journalBytes += int64(len(data))
-	}
-	a.srv.runtime.Send(a.srv.journal, &appendFacts{batch: b, from: a.handle.pid})
+	a.rows.Journaled(b.Facts)
+	a.srv.runtime.Send(a.srv.journal, &owner.Append{Batch: b, From: a.handle.pid})
 	return b
 }
 
@@ -381,28 +332,7 @@ func (a *realmActor) release(seq realm.Seq) {
 	if len(a.pending) == 0 && cap(a.pending) > 4096 {
 		a.pending = nil
 	}
-	if a.iterator != nil && a.awaitsFacts && a.durable >= a.iterator.Seq {
-		a.continueSnapshot()
-	}
-	if a.snapshotDue() {
-		a.beginSnapshot()
-	}
-	a.continueClose()
-}
-
-// snapshotDue reports whether the journal is so long that a snapshot must begin.
-func (a *realmActor) snapshotDue() bool {
-	if a.frozenTooLong() {
-		return true
-	}
-	delayed := a.journalBytes < snapshotDelayBytes && a.srv.elapsed() < a.noSnapshotBefore
-	return a.journalBytes >= SnapshotBytes && !delayed
-}
-
-// frozenTooLong reports whether the journal of a frozen realm is so long that its rows must be written in spite of
-// that.
-func (a *realmActor) frozenTooLong() bool {
-	return a.snapshotState == snapshotFrozen && a.journalBytes >= a.srv.maxFrozenBytes.Load()
+	a.rows.Continue()
 }
 
 // runSystemCommand gives a command of the server itself its turn.
@@ -423,12 +353,7 @@ func (a *realmActor) handleClockTick(now int64) {
 	} else {
 		a.hosting.Tick(false)
 	}
-	if a.journalBytes > 0 && a.srv.now().Sub(a.lastSnapshot) > snapshotAge {
-		a.beginSnapshot()
-	}
-	if a.srv.elapsed() >= a.presenceDueAt {
-		a.savePresence()
-	}
+	a.rows.Tick()
 }
 
 // runDueCommand runs the command that the organization's data says is due now, if any: a scheduled message, the next

@@ -11,10 +11,6 @@ import (
 	"parley/actors/stream"
 )
 
-// replayedBytes is how much a replayed fact adds to the journal's size, in bytes: about as much as a usual message. If
-// replayed facts did not count, a server that is killed often would never write a snapshot.
-const replayedBytes = 200
-
 // openRealm opens a realm: it loads the rows, or takes over what Preload loaded, replays the journal after them, starts
 // the actors and restores the event queues.
 func (srv *Server) openRealm(id realm.ID, before *loadedRealm) error {
@@ -47,12 +43,11 @@ func (srv *Server) openRealm(id realm.ID, before *loadedRealm) error {
 		}
 	}
 	a := newRealmActor(srv, l.realm, 0)
-	a.epoch, a.lastSnapshot, a.rowsSeq = epoch, began, rows
+	a.epoch = epoch
 	a.realm.SetClock(began.Unix())
 	a.owned.Restore(l.publications, l.fromRows, l.ackedThrough)
-	a.journalBytes = int64(last-rows) * replayedBytes
+	a.rows.Opened(rows, last, true)
 	a.owned.SetGrace()
-	a.noSnapshotBefore = srv.elapsed() + snapshotDelay
 	a.durable = a.realm.Seq()
 	if !a.realm.Founded() && last == 0 {
 		// Nothing was ever stored under this number: an import or the creation of an organization was interrupted.
@@ -105,7 +100,7 @@ func (srv *Server) CreateRealm(stringID, name string) (realm.ID, error) {
 		return 0, fmt.Errorf("claim realm %d: %w", id, err)
 	}
 	a := newRealmActor(srv, realm.New(id), 0)
-	a.epoch, a.lastSnapshot, a.mailboxSlots = claimed.Epoch, srv.now(), make(chan struct{}, maxQueuedBatches)
+	a.epoch, a.mailboxSlots = claimed.Epoch, make(chan struct{}, maxQueuedBatches)
 	srv.search.Attach(id, 0, 0, srv.searchTextReader(id))
 	table := presence.New()
 	table.BeginEpoch(claimed.Epoch)
@@ -215,5 +210,4 @@ func (srv *Server) configureRealm(r *realm.Realm) {
 // startRealm starts the realm actor and the other actors of a realm.
 func (srv *Server) startRealm(a *realmActor, table *presence.Table) {
 	a.start(a, table)
-	a.handle.lastSnapshot.Store(a.lastSnapshot.Unix())
 }

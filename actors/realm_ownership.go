@@ -6,15 +6,10 @@ import (
 	"time"
 
 	"parley/actors/delivery"
+	"parley/actors/owner"
 	"parley/actors/realm"
 	"parley/actors/stream"
 )
-
-// appendRefused says that the journal did not store a batch of this owner.
-type appendRefused struct {
-	epoch uint64
-	err   error
-}
 
 // realmReloaded is a realm as it is on disk, for the actor that has lost its ownership.
 type realmReloaded struct {
@@ -34,18 +29,18 @@ const reclaimInterval = time.Second
 // endOwnership ends the ownership of the realm after the journal refused a batch. The state in memory then includes
 // facts that are not in the journal. So all output that depends on them is refused, the state is discarded, and the
 // realm is loaded again. State outside the realm includes committed facts only and stays valid; see Committed.
-func (a *realmActor) endOwnership(m appendRefused) {
-	if m.epoch != a.epoch || a.reloading || a.standby {
+func (a *realmActor) endOwnership(m owner.Refused) {
+	if m.Epoch != a.epoch || a.reloading || a.standby {
 		return
 	}
 	if a.srv.cluster != nil {
 		a.srv.log.Warn("this node has lost the ownership of the organization", "realm", a.realm.ID(),
-			"seq", uint64(a.durable), "err", m.err)
+			"seq", uint64(a.durable), "err", m.Err)
 		a.stepDown()
 		return
 	}
 	a.srv.log.Error("the journal refused a batch; loading the organization again", "realm", a.realm.ID(),
-		"seq", uint64(a.durable), "err", m.err)
+		"seq", uint64(a.durable), "err", m.Err)
 	a.srv.Metrics.OwnershipsLost.Add(1)
 	a.reloading = true
 	a.srv.setOwned(a.handle, false)
@@ -55,10 +50,10 @@ func (a *realmActor) endOwnership(m appendRefused) {
 		a.refusePending(&pending[i])
 	}
 	a.requests = recentRequests{} // the journal has those that were stored
-	a.cancelSnapshot()
+	a.rows.Cancel(errOwnershipLost)
 	a.srv.renderer.ForgetRealm(a.realm.ID())
 	a.reload()
-	a.continueClose()
+	a.rows.ContinueClose()
 }
 
 // refusePending answers a turn or view whose facts were not stored.
@@ -67,23 +62,6 @@ func (a *realmActor) refusePending(p *pendingOutput) {
 	p.Publications, p.committed, p.Answer.Sent = nil, nil, nil
 	a.srv.countRefusal(errOwnershipLost)
 	a.handle.sessions.Flow.Release(&p.Output)
-}
-
-// cancelSnapshot cancels a snapshot that is not being written to disk yet.
-func (a *realmActor) cancelSnapshot() {
-	if a.iterator == nil {
-		return
-	}
-	a.iterator, a.snapshotRows = nil, nil
-	if a.snapshotState == snapshotFreezing {
-		a.snapshotState = snapshotFrozen
-	} else {
-		a.snapshotState = snapshotIdle
-	}
-	for _, done := range a.snapshotWaiters {
-		done <- errOwnershipLost
-	}
-	a.snapshotWaiters = nil
 }
 
 // reload claims and loads the realm in the background. Its result arrives as realmReloaded.
@@ -141,11 +119,11 @@ func (a *realmActor) handleReloaded(m *realmReloaded) {
 		a.srv.fatal(fmt.Errorf("load realm %d again: %w", a.realm.ID(), m.err))
 		return
 	}
-	a.realm, a.epoch, a.rowsSeq = m.loaded.realm, m.claimed.Epoch, m.claimed.Rows
+	a.realm, a.epoch = m.loaded.realm, m.claimed.Epoch
 	a.srv.configureRealm(a.realm)
 	a.realm.SetClock(a.srv.now().Unix())
 	a.reloading = false
-	a.journalBytes = int64(m.claimed.Last-m.claimed.Rows) * replayedBytes
+	a.rows.Opened(m.claimed.Rows, m.claimed.Last, false)
 	a.owned.SetStored(m.loaded.publications[:m.loaded.fromRows])
 	a.realm.EachUser(func(u *realm.User) { a.srv.updateAccount(a.realm, u.ID) })
 	for i := range m.committed {

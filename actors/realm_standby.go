@@ -118,7 +118,7 @@ func (a *realmActor) stepDown() {
 	if a.standby || a.reloading {
 		return
 	}
-	keepState := a.durable == a.realm.Seq() && len(a.pending) == 0 && len(a.closeWaiters) == 0
+	keepState := a.durable == a.realm.Seq() && len(a.pending) == 0 && !a.rows.IsClosing()
 	a.srv.Metrics.OwnershipsLost.Add(1)
 	a.standby, a.reloading, a.claimed = true, !keepState, nil
 	a.srv.setOwned(a.handle, false)
@@ -133,10 +133,10 @@ func (a *realmActor) stepDown() {
 	if keepState {
 		a.becomeStandby()
 	} else {
-		a.cancelSnapshot()
+		a.rows.Cancel(errOwnershipLost)
 		a.reloadStandby()
 	}
-	a.continueClose()
+	a.rows.ContinueClose()
 }
 
 // becomeStandby follows the journal with the state in memory, all of whose facts are stored.
@@ -181,17 +181,17 @@ func (a *realmActor) handleStandbyLoaded(m *standbyLoaded) {
 		return
 	}
 	l, id := m.loaded, a.realm.ID()
-	a.realm, a.durable, a.rowsSeq, a.reloading = l.realm, l.realm.Seq(), l.rowsSeq, false
+	a.realm, a.durable, a.reloading = l.realm, l.realm.Seq(), false
 	a.srv.configureRealm(a.realm)
 	a.srv.renderer.ForgetRealm(id)
 	a.srv.texts.dropRealm(id)
 	a.owned.Reset()
 	a.owned.Restore(l.publications, l.fromRows, l.ackedThrough)
-	a.journalBytes = int64(a.durable-a.rowsSeq) * replayedBytes
+	a.rows.Opened(l.rowsSeq, a.durable, false)
 	a.realm.EachUser(func(u *realm.User) { a.srv.updateAccount(a.realm, u.ID) })
 	a.srv.search.Feed(id, a.durable, m.texts)
 	a.becomeStandby()
-	a.continueClose()
+	a.rows.ContinueClose()
 }
 
 // publishState updates the fields of the handle, for other goroutines.
@@ -229,18 +229,14 @@ func (a *realmActor) applyFollowed(m *followedBatch) {
 		return
 	}
 	c := a.replay(m)
-	for _, data := range m.batch.Facts {
-		a.journalBytes += int64(len(data))
-	}
+	a.rows.Journaled(m.batch.Facts)
 	a.durable = a.realm.Seq()
 	a.srv.search.Feed(a.realm.ID(), a.durable, m.batch.Texts)
 	a.publish(c)
 	a.publishState()
 	a.deliver(c)
 	a.owned.CaughtUp(m.facts)
-	if a.snapshotDue() {
-		a.beginSnapshot()
-	}
+	a.rows.BeginIfLong()
 	a.becomeOwner()
 }
 

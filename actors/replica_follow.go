@@ -8,6 +8,7 @@ import (
 
 	"parley/actors/delivery"
 	"parley/actors/mailbox"
+	"parley/actors/owner"
 	"parley/actors/presence"
 	"parley/actors/realm"
 	"parley/actors/stream"
@@ -195,14 +196,13 @@ func (a *replicaActor) Receive(message any) {
 		a.handleLoaded(m)
 	case clockTick:
 		a.hosting.Tick(true)
-	case presenceRows:
 	case closeRealm:
 		a.close()
 		m.done <- nil
-	case saveRealm:
-		m.done <- nil
-	case setFrozen:
-		m.done <- nil
+	case owner.Save:
+		m.Done <- nil
+	case owner.SetFrozen:
+		m.Done <- nil
 	case delivery.HostingMessage:
 		m.HandleHosting(&a.hosting)
 	default:

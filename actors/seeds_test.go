@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"parley/actors/mailbox"
+	"parley/actors/owner"
 	"parley/actors/presence"
 	"parley/actors/realm"
 	"parley/actors/stream"
@@ -234,7 +235,7 @@ func (run *seededRun) step() {
 	case p < 93:
 		run.advance(int64(1 + run.random.IntN(30)))
 	case p < 94:
-		run.advance(int64(snapshotAge/time.Second) + 10)
+		run.advance(int64(owner.SnapshotAge/time.Second) + 10)
 	case p < 96:
 		run.Jumps++
 		run.wallClock += []int64{-86400, 86400, -3600, 3600}[run.random.IntN(4)]

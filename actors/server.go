@@ -13,6 +13,7 @@ import (
 
 	"parley/actors/delivery"
 	"parley/actors/mailbox"
+	"parley/actors/owner"
 	"parley/actors/realm"
 	"parley/actors/session"
 )
@@ -39,8 +40,8 @@ type Server struct {
 	archiveDays *int
 	site        func(stringID string) realm.Site
 
-	maxFrozenBytes atomic.Int64 // MaxFrozenBytes; tests lower it while realm actors read it
-	limits         realm.Limits
+	owner  owner.Env
+	limits realm.Limits
 
 	mu             sync.RWMutex // guards realms and byName; only CloseReplica removes from them
 	realms         map[realm.ID]*realmHandle
@@ -159,7 +160,6 @@ func Open(disk Disk, o Options) (*Server, error) {
 	}
 	srv.limits = o.Limits
 	srv.delivery.Limits.Set(o.UnackedBytes)
-	srv.maxFrozenBytes.Store(MaxFrozenBytes)
 	if srv.log == nil {
 		srv.log = slog.Default()
 	}
@@ -190,7 +190,10 @@ func Open(disk Disk, o Options) (*Server, error) {
 		srv.runtime = mailbox.NewRuntime(Token)
 	}
 	srv.startDelivery(o.DeliveryLag)
-	srv.journal = srv.spawn(&journalActor{srv: srv})
+	srv.startOwner()
+	journal := &owner.Journal{Env: &srv.owner}
+	srv.journal = srv.spawn(journal)
+	journal.Self = srv.journal
 	if o.Preloaded != nil {
 		srv.accounts = o.Preloaded.accounts
 	}
@@ -219,6 +222,14 @@ func (srv *Server) openRealms(p *Preloaded) error {
 		}
 	}
 	return nil
+}
+
+// startOwner prepares what the owners of all realms share.
+func (srv *Server) startOwner() {
+	o := &srv.owner
+	o.Runtime, o.Disk, o.Log, o.Now, o.Elapsed = srv.runtime, srv.disk, srv.log, srv.now, srv.elapsed
+	o.Fatal, o.ReadOnly, o.Written = srv.fatal, srv.readOnly.Load, &srv.Metrics.Snapshots
+	o.MaxFrozenBytes.Store(owner.MaxFrozenBytes)
 }
 
 // startDelivery prepares what the sessions of all realms share.
@@ -317,7 +328,7 @@ func (srv *Server) find(id realm.ID) *realmHandle {
 
 // Save writes a snapshot of every realm while turns continue, so that a Close soon after has little left to write.
 func (srv *Server) Save(ctx context.Context) error {
-	return srv.askAllRealms(ctx, func(r *realmHandle, done chan error) { srv.runtime.Send(r.pid, saveRealm{done}) })
+	return srv.askAllRealms(ctx, func(r *realmHandle, done chan error) { srv.runtime.Send(r.pid, owner.Save{Done: done}) })
 }
 
 // SetReadOnly disables or enables all changes, because the disk is full or has space again. While changes are disabled,
@@ -337,17 +348,17 @@ func (srv *Server) checkWritable() error {
 }
 
 // Freeze stops snapshots while a successor process reads the rows: it waits for those in progress, and no other begins.
-// New facts are only written to the journal. Unfreeze ends this state, and so does a journal of MaxFrozenBytes. Close
+// New facts are only written to the journal. Unfreeze ends this state, and so does a journal of owner.MaxFrozenBytes. Close
 // writes no last snapshot in this state, only presence, which is not in the journal.
 func (srv *Server) Freeze(ctx context.Context) error {
 	return srv.askAllRealms(ctx, func(r *realmHandle, done chan error) {
-		srv.runtime.Send(r.pid, setFrozen{true, done})
+		srv.runtime.Send(r.pid, owner.SetFrozen{On: true, Done: done})
 	})
 }
 
 // Unfreeze ends Freeze.
 func (srv *Server) Unfreeze() {
-	srv.eachRealm(func(r *realmHandle) { srv.runtime.Send(r.pid, setFrozen{false, make(chan error, 1)}) })
+	srv.eachRealm(func(r *realmHandle) { srv.runtime.Send(r.pid, owner.SetFrozen{Done: make(chan error, 1)}) })
 }
 
 // Close waits until the facts of pending turns are on disk, writes a last snapshot of every realm, and stops the

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"parley/actors/delivery"
+	"parley/actors/owner"
 	"parley/actors/realm"
 )
 
@@ -74,7 +75,7 @@ func TestAccountUsesOnlyItsShare(t *testing.T) {
 		if most > 2*share || srv.LargestAccountBytes() > share {
 			t.Errorf("at most %d bytes were stored, the account uses %d of %d", most, srv.LargestAccountBytes(), share)
 		}
-		time.Sleep(snapshotAge)
+		time.Sleep(owner.SnapshotAge)
 		sendLarge(t, srv, people[2], 0)
 		synctest.Wait()
 		stored := srv.Metrics.UnackedFacts.Load()

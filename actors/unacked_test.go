@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"parley/actors/owner"
 	"parley/actors/realm"
 )
 
@@ -208,7 +209,7 @@ func TestUnackedEventsAfterAnotherQueueEnded(t *testing.T) {
 				often.poll(t)
 			}
 			if life == 1 { // the unacked events are written with a snapshot
-				time.Sleep(snapshotAge + time.Minute)
+				time.Sleep(owner.SnapshotAge + time.Minute)
 				say()
 				synctest.Wait()
 			}
@@ -354,9 +355,9 @@ func TestNoSnapshotWhileClientsReconnect(t *testing.T) {
 			d := &slowDisk{diskContents: newDiskContents()}
 			srv := openServer(t, d)
 			ann := createOrganization(t, srv, "ann")[0]
-			facts := SnapshotBytes / replayedBytes
+			facts := owner.SnapshotBytes / owner.ReplayedBytes
 			if long {
-				facts = snapshotDelayBytes / replayedBytes
+				facts = owner.SnapshotDelayBytes / owner.ReplayedBytes
 			}
 			_, err := srv.Turn(1, realm.Caller{System: true}, func(t *realm.Turn) (any, error) {
 				for range facts {
@@ -380,7 +381,7 @@ func TestNoSnapshotWhileClientsReconnect(t *testing.T) {
 			if n := send(); n > 0 != long {
 				t.Errorf("%d snapshots while clients reconnect (long: %t)", n, long)
 			}
-			time.Sleep(snapshotDelay * time.Second)
+			time.Sleep(owner.SnapshotDelay * time.Second)
 			if n := send(); n != 1 {
 				t.Errorf("%d snapshots after they reconnected (long: %t)", n, long)
 			}

@@ -7,6 +7,7 @@ import (
 
 	"parley/actors"
 	"parley/actors/delivery"
+	"parley/actors/owner"
 	"parley/actors/queue"
 	"parley/actors/realm"
 	"parley/snapshot"
@@ -168,7 +169,7 @@ var AllBounds = append([]Bound{
 		Of:       "rows of presence that are stored at once between snapshots",
 		Overflow: "the others follow 5 seconds later",
 		Reason:   "they must not delay the journal",
-		limit:    constant(actors.MaxPresenceRows),
+		limit:    constant(owner.MaxPresenceRows),
 	},
 	{
 		Name:     "avatar_drawings",
@@ -595,7 +596,7 @@ var AllBounds = append([]Bound{
 		Of:       "bytes of the longest journal since its snapshot",
 		Overflow: "a snapshot is written; in the first seconds after a start only at four times the limit",
 		Reason:   "about 45,000 messages, which a start after a crash replays in an eighth of a second",
-		limit:    constant(actors.SnapshotBytes),
+		limit:    constant(owner.SnapshotBytes),
 		used:     func(r *metricReading) int64 { return largest(r.store.Journal) },
 		hits:     func(r *metricReading) int64 { return r.orgs.Snapshots.Load() },
 	},

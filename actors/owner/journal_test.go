@@ -1,4 +1,4 @@
-package actors
+package owner
 
 import (
 	"bytes"
@@ -18,8 +18,8 @@ type durableRuntime struct {
 }
 
 func (r *durableRuntime) Send(to mailbox.Address, message any) {
-	if m, ok := message.(factsDurable); ok {
-		r.durable[to] = m.seq
+	if m, ok := message.(Durable); ok {
+		r.durable[to] = m.Seq
 	}
 }
 
@@ -43,8 +43,8 @@ type journalWriter struct {
 	pid   mailbox.Address
 }
 
-func (w *journalWriter) write(j *journalActor, facts ...[]byte) {
-	j.add(&appendFacts{batch: realm.Batch{Realm: w.realm, Epoch: w.epoch, After: w.last, Facts: facts}, from: w.pid})
+func (w *journalWriter) write(j *Journal, facts ...[]byte) {
+	j.add(&Append{Batch: realm.Batch{Realm: w.realm, Epoch: w.epoch, After: w.last, Facts: facts}, From: w.pid})
 	w.last += realm.Seq(len(facts))
 }
 
@@ -52,7 +52,7 @@ func (w *journalWriter) write(j *journalActor, facts ...[]byte) {
 // more than maxCommitBytes. The facts of each realm stay in their order, and none is left.
 func TestRealmsShareCommits(t *testing.T) {
 	disk, runtime := &recordingJournal{}, &durableRuntime{durable: map[mailbox.Address]realm.Seq{}}
-	j := &journalActor{srv: &Server{disk: disk, runtime: runtime}}
+	j := &Journal{Env: &Env{Disk: disk, Runtime: runtime}}
 	busy, quiet := journalWriter{realm: 1, pid: mailbox.NewAddress("writer")}, journalWriter{realm: 2, pid: mailbox.NewAddress("writer")}
 	const turns, size = 1000, 10_000
 	for range turns {
@@ -106,7 +106,7 @@ func BenchmarkCommitBesideABusyRealm(b *testing.B) {
 			defer store.Close()
 			disk := snapshot.Disk{Store: store}
 			runtime := &durableRuntime{durable: map[mailbox.Address]realm.Seq{}}
-			j := &journalActor{srv: &Server{disk: disk, runtime: runtime}, most: c.most}
+			j := &Journal{Env: &Env{Disk: disk, Runtime: runtime}, most: c.most}
 			writers := []*journalWriter{{realm: 1, pid: mailbox.NewAddress("writer")}, {realm: 2, pid: mailbox.NewAddress("writer")}}
 			for _, w := range writers {
 				claimed, err := disk.Claim(w.realm, realm.AnyEpoch)
