@@ -54,7 +54,7 @@ func (m *ask) Refuse(err error) {
 	x.Answer.Send()
 }
 
-// output returns what is sent to the caller, without events.
+// output returns a result for the caller, without events.
 func (m *ask) output(x stream.Result) delivery.Output {
 	return delivery.Output{Admitted: m.admitted,
 		Answer: stream.Answer{Result: x, Reply: m.reply, Async: m.async, InFlight: m.inFlight}}

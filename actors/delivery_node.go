@@ -9,7 +9,7 @@ import (
 	"parley/actors/realm"
 )
 
-// deliveryNode is what the sessions need of the node; see delivery.Node.
+// deliveryNode is this node as its sessions see it; see delivery.Node.
 type deliveryNode struct{ srv *Server }
 
 // CloseQueue asks the owner, which is this node or another one, to close a queue.
@@ -192,8 +192,8 @@ func (srv *Server) DeliveryState(id realm.ID, u realm.UserID, fact realm.Seq) (o
 	return x.Polling && active, x.Received
 }
 
-// endPolls answers every waiting poll of a user with no events after a time, because an API key of the user was revoked.
-// Clients with a valid key poll again.
+// endPolls answers every waiting poll of a user with no events after a time, because an API key of the user was
+// revoked. Clients with a valid key poll again.
 func (srv *Server) endPolls(id realm.ID, u realm.UserID, answerAfter time.Duration) {
 	if r := srv.find(id); r != nil {
 		r.sessions.EndPolls(u, answerAfter)

@@ -9,7 +9,8 @@ import (
 	"parley/actors/realm"
 )
 
-// MaxPresenceReports is how many users one batch of presence has: about 40 kB, so that it fits into a frame of the link.
+// MaxPresenceReports is how many users one batch of presence has: about 40 kB, so that it fits into a frame of the
+// link.
 const MaxPresenceReports = 2000
 
 // EdgeLink sends the owner's requests about event queues to one edge. Realm actors call its methods, which must not

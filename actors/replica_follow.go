@@ -29,8 +29,8 @@ type ReplicaSource interface {
 	Text(id realm.ID, ref realm.BodyRef) (realm.Body, bool, error)
 }
 
-// OwnerLink sends messages about event queues and presence from a replica to the owner of its realm. Each method calls a
-// method of Edge at the other end. The link calls Server.OwnerConnected when it has a new connection.
+// OwnerLink sends messages about event queues and presence from a replica to the owner of its realm. Each method calls
+// a method of Edge at the other end. The link calls Server.OwnerConnected when it has a new connection.
 type OwnerLink interface {
 	delivery.Owner
 	// ReportPresence reports which users are active or idle, every few seconds and at most MaxPresenceReports users;

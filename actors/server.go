@@ -224,7 +224,7 @@ func (srv *Server) openRealms(p *Preloaded) error {
 	return nil
 }
 
-// startOwner prepares what the owners of all realms share.
+// startOwner prepares the parts that the owners of all realms share.
 func (srv *Server) startOwner() {
 	o := &srv.owner
 	o.Runtime, o.Disk, o.Log, o.Now, o.Elapsed = srv.runtime, srv.disk, srv.log, srv.now, srv.elapsed
@@ -232,7 +232,7 @@ func (srv *Server) startOwner() {
 	o.MaxFrozenBytes.Store(owner.MaxFrozenBytes)
 }
 
-// startDelivery prepares what the sessions of all realms share.
+// startDelivery prepares the parts that the sessions of all realms share.
 func (srv *Server) startDelivery(lag time.Duration) {
 	d := &srv.delivery
 	d.Node, d.Runtime, d.Log, d.SinceOpen = deliveryNode{srv}, srv.runtime, srv.log, srv.sinceOpen
@@ -241,7 +241,8 @@ func (srv *Server) startDelivery(lag time.Duration) {
 	d.MaxRefs.Store(delivery.MaxUnackedRefs)
 }
 
-// fatalOnPanic is an actor whose panic ends the process. The actor library would restart the actor with half-changed state.
+// fatalOnPanic is an actor whose panic ends the process. The actor library would restart the actor with half-changed
+// state.
 type fatalOnPanic struct {
 	srv   *Server
 	inner mailbox.Actor
@@ -328,7 +329,8 @@ func (srv *Server) find(id realm.ID) *realmHandle {
 
 // Save writes a snapshot of every realm while turns continue, so that a Close soon after has little left to write.
 func (srv *Server) Save(ctx context.Context) error {
-	return srv.askAllRealms(ctx, func(r *realmHandle, done chan error) { srv.runtime.Send(r.pid, owner.Save{Done: done}) })
+	return srv.askAllRealms(ctx, func(r *realmHandle, done chan error) { srv.runtime.Send(r.pid,
+		owner.Save{Done: done}) })
 }
 
 // SetReadOnly disables or enables all changes, because the disk is full or has space again. While changes are disabled,
@@ -348,8 +350,8 @@ func (srv *Server) checkWritable() error {
 }
 
 // Freeze stops snapshots while a successor process reads the rows: it waits for those in progress, and no other begins.
-// New facts are only written to the journal. Unfreeze ends this state, and so does a journal of owner.MaxFrozenBytes. Close
-// writes no last snapshot in this state, only presence, which is not in the journal.
+// New facts are only written to the journal. Unfreeze ends this state, and so does a journal of owner.MaxFrozenBytes.
+// Close writes no last snapshot in this state, only presence, which is not in the journal.
 func (srv *Server) Freeze(ctx context.Context) error {
 	return srv.askAllRealms(ctx, func(r *realmHandle, done chan error) {
 		srv.runtime.Send(r.pid, owner.SetFrozen{On: true, Done: done})

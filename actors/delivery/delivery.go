@@ -6,8 +6,9 @@
 //	Sessions.Poll ────────┘    └──► Main: acknowledgements, queues to adopt
 //
 // Sessions are the 16 session actors of one realm, and Main the actor of the realm's node that uses them. A user's
-// queues belong to one session actor; a mailbox for each queue would cost more than the queue (BenchmarkFanout). Flow is
-// the flow control: it sends events to the session actors a few at a time, and lets commands wait when events are late.
+// queues belong to one session actor; a mailbox for each queue would cost more than the queue (BenchmarkFanout). Flow
+// is the flow control: it sends events to the session actors a few at a time, and lets commands wait when events are
+// late.
 //
 // A queue that this node does not host, or whose events it does not have, is adopted before its client gets events:
 //
@@ -48,7 +49,8 @@ type DroppedQueue struct {
 	Number uint64
 }
 
-// Node is what the sessions of a realm need of the node. Its methods may be called by any goroutine and do not block.
+// Node has the methods of a node that the sessions of its realms call. Its methods may be called by any goroutine and
+// do not block.
 type Node interface {
 	// CloseQueue asks the owner of a realm to close a queue. It may be lost; the caller asks again.
 	CloseQueue(realm.ID, realm.QueueID)
@@ -73,7 +75,7 @@ type Node interface {
 	Realms() int
 }
 
-// Env is what the sessions of all realms of a process share.
+// Env has the parts that the sessions of all realms of a process share.
 type Env struct {
 	Node      Node
 	Runtime   mailbox.Runtime
@@ -209,8 +211,8 @@ func (all *Sessions) HasQueues() bool {
 	return false
 }
 
-// Sweep lets every session actor with queues send heartbeats, close idle queues and report acknowledgements, and refuses
-// commands that have waited too long.
+// Sweep lets every session actor with queues send heartbeats, close idle queues and report acknowledgements, and
+// refuses commands that have waited too long.
 func (all *Sessions) Sweep() {
 	now := all.env.elapsed()
 	for k := range all.actors {
@@ -258,7 +260,8 @@ func (all *Sessions) CancelPoll(u realm.UserID, q realm.QueueID, r queue.Reply) 
 	all.Send(ActorOf(u), &cancelPoll{u, q, r})
 }
 
-// EndPolls answers every waiting poll of a user with no events after a time, because an API key of the user was revoked.
+// EndPolls answers every waiting poll of a user with no events after a time, because an API key of the user was
+// revoked.
 func (all *Sessions) EndPolls(u realm.UserID, answerAfter time.Duration) {
 	all.Send(ActorOf(u), endPolls{u, answerAfter})
 }
@@ -267,7 +270,7 @@ func (all *Sessions) EndPolls(u realm.UserID, answerAfter time.Duration) {
 // actor, SessionActors in all.
 func (all *Sessions) Drain(done chan<- struct{}) { all.SendAll(drainPolls{done}) }
 
-// State says what a user's queues for messages mean for notifications. Polling: one of them is in use. Received: the
+// State is the state of a user's queues for messages, for notifications. Polling: one of them is in use. Received: the
 // client of one has acknowledged everything up to a fact.
 type State struct{ Polling, Received bool }
 

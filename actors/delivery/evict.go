@@ -8,8 +8,8 @@ import (
 	"parley/actors/realm"
 )
 
-// MaxUnackedRefs is how many events may wait in all queues of one account: 20 full queues, or 6 MB. Each queue refers to
-// its events, which the bytes of the events do not include.
+// MaxUnackedRefs is how many events may wait in all queues of one account: 20 full queues, or 6 MB. Each queue refers
+// to its events, which the bytes of the events do not include.
 const MaxUnackedRefs = 20 * queue.MaxUnacked
 
 // afterEviction is the part of a limit that is left after an eviction, so that evictions are rare.

@@ -34,7 +34,7 @@ type Command interface {
 	Refuse(error)       // answers it without a turn
 }
 
-// Output is what is sent once the facts that it depends on are on disk: events, and after them an answer.
+// Output is sent once the facts that it depends on are on disk: events, and after them an answer.
 type Output struct {
 	Publications []realm.Publication
 	Weight       int  // of their events for each recipient; see queue.Weight

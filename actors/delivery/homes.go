@@ -23,7 +23,7 @@ type (
 		Home Home
 		Kept HostedQueues
 	}
-	// AckedByHome says what the clients of a node have acknowledged.
+	// AckedByHome has the acknowledgements of the clients of a node.
 	AckedByHome struct {
 		Home Home
 		Acks *QueueAcks
@@ -432,7 +432,8 @@ func (o *Owned) hostAllLocally(e Home, match func(realm.QueueID, queueHome) bool
 	slices.SortFunc(list, func(x, y *realm.Queue) int { return int(x.At - y.At) })
 	acks := o.homes.acksOf(e)
 	o.hostLocally(list, o.main.Durable(), func(sessionActor int) realm.Seq { return acks.acked[sessionActor] })
-	o.all.env.Log.Info("queues of an edge moved to the owner", "realm", o.all.Realm, "edge", e.Key(), "queues", len(list))
+	o.all.env.Log.Info("queues of an edge moved to the owner", "realm", o.all.Realm, "edge", e.Key(), "queues",
+		len(list))
 }
 
 // HandleOwned moves the queues of a disconnected edge to this node, until their clients poll another node.
@@ -474,8 +475,8 @@ func (m CloseRequest) HandleOwned(o *Owned) {
 	o.main.Run(func(t *realm.Turn) (any, error) { return realm.CloseQueue{ID: m.Queue}.Decide(t) })
 }
 
-// HandleOwned answers from the user's queues that other nodes host. These close a queue whose client does not poll. They
-// report the acknowledgements of all queues of a session actor together, so a client may have received more.
+// HandleOwned answers from the user's queues that other nodes host. These close a queue whose client does not poll.
+// They report the acknowledgements of all queues of a session actor together, so a client may have received more.
 func (m *CheckHomes) HandleOwned(o *Owned) {
 	var x State
 	for _, id := range o.homes.byUser[m.User] {

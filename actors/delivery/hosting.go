@@ -71,8 +71,8 @@ type adoption struct {
 	complete     bool      // all events are there
 }
 
-// Hosting is what a node that follows a realm knows about the event queues that it hosts. Its methods run in the mailbox
-// of the Follower.
+// Hosting is the state of the event queues that a node hosts for a realm that it follows. Its methods run in the
+// mailbox of the Follower.
 type Hosting struct {
 	all      *Sessions
 	main     Follower

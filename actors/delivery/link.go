@@ -9,8 +9,8 @@ const (
 	MaxHostedQueues = 2000
 	// MaxAdoptedBytes limits the events in one Adopted, by their estimated memory. A larger event is sent alone.
 	MaxAdoptedBytes = 128 << 10
-	// MaxWaitingAdoptions is how many requests for queues of one realm wait until the facts that their nodes have applied
-	// are published here: as many as requests of a realm may be in progress.
+	// MaxWaitingAdoptions is how many requests for queues of one realm wait until the facts that their nodes have
+	// applied are published here: as many as requests of a realm may be in progress.
 	MaxWaitingAdoptions = 10_000
 )
 
@@ -63,8 +63,8 @@ type HostedQueues struct {
 	Number  uint64
 }
 
-// Home is another node that hosts event queues of realms which this node owns. Its methods may be called by any goroutine
-// and do not block.
+// Home is another node that hosts event queues of realms which this node owns. Its methods may be called by any
+// goroutine and do not block.
 type Home interface {
 	Key() string // unique; for logs
 	Lost() bool  // the connection to it has ended
@@ -81,8 +81,8 @@ type Owner interface {
 	CloseQueue(realm.ID, realm.QueueID)
 	// Tick asks for an empty fact, because a queue has no event ids left for ephemeral events.
 	Tick(realm.ID)
-	// AdoptQueue asks for a queue whose client polls this node. answer is called once, from any goroutine. After an error
-	// there is no connection, or it broke: this node asks again.
+	// AdoptQueue asks for a queue whose client polls this node. answer is called once, from any goroutine. After an
+	// error there is no connection, or it broke: this node asks again.
 	AdoptQueue(id realm.ID, a Adoption, answer func(Adopted, error))
 	// ReportQueues reports which queues this node hosts.
 	ReportQueues(realm.ID, HostedQueues)

@@ -20,8 +20,8 @@ type Main interface {
 	Owns() bool
 }
 
-// Owned is the delivery of a realm on a node that stores it: the events that some queue may not have acknowledged, which
-// are stored until all have, and on the owner the home of each queue. Its methods run in the mailbox of Main.
+// Owned is the delivery of a realm on a node that stores it: the events that some queue may not have acknowledged,
+// which are stored until all have, and on the owner the home of each queue. Its methods run in the mailbox of Main.
 type Owned struct {
 	all     *Sessions
 	main    Main
@@ -33,11 +33,11 @@ type Owned struct {
 // NewOwned returns the delivery of a realm before Restore.
 func NewOwned(all *Sessions, main Main) Owned { return Owned{all: all, main: main} }
 
-// SetGrace lets no queue be evicted for EvictionGrace: what restored queues have acknowledged is unknown.
+// SetGrace lets no queue be evicted for EvictionGrace, because the acknowledgements of restored queues are unknown.
 func (o *Owned) SetGrace() { o.unacked.graceUntil = o.all.env.elapsed() + EvictionGrace }
 
-// Publish takes the events and the event queues of a committed batch. owner says that this node owns the realm: on other
-// nodes BecomeOwner finds the homes of the queues.
+// Publish takes the events and the event queues of a committed batch. owner says that this node owns the realm: on
+// other nodes BecomeOwner finds the homes of the queues.
 func (o *Owned) Publish(c *stream.Committed, owner bool) {
 	for i, f := range c.Facts {
 		seq := c.Batch.After + realm.Seq(i) + 1
@@ -90,8 +90,8 @@ func (o *Owned) BecomeOwner() (queues, facts int) {
 	return len(list), len(publications)
 }
 
-// Replace makes the session actors drop all event queues of this node and open the given ones, with their unacked events,
-// after all events that were released before. Waiting polls are answered with no events. Earlier reports of
+// Replace makes the session actors drop all event queues of this node and open the given ones, with their unacked
+// events, after all events that were released before. Waiting polls are answered with no events. Earlier reports of
 // acknowledgements are ignored, because they are about other queues.
 func (o *Owned) Replace(queues []realm.Queue, publications []realm.Publication) {
 	for k, m := range o.all.restored(queues, publications, &o.unacked.acked, o.main.Durable()) {
@@ -107,8 +107,8 @@ func (o *Owned) RestoreQueues(queues []realm.Queue, publications []realm.Publica
 	}
 }
 
-// StepDown ends the ownership. With keep, the realm stays in memory, and the acknowledgements become what the clients of
-// all nodes have acknowledged: an owner counts the queues of other nodes separately, and a node that follows does not
+// StepDown ends the ownership. With keep, the realm stays in memory, and the acknowledgements become those of the
+// clients of all nodes: an owner counts the queues of other nodes separately, and a node that follows does not
 // know where a queue is.
 func (o *Owned) StepDown(keep bool) {
 	for _, m := range o.homes.waiting {
@@ -146,8 +146,7 @@ func (o *Owned) ackEmpty() {
 	}
 }
 
-// CaughtUp takes what the journal says about acknowledgements, on a node that follows, and drops the events that nobody
-// needs.
+// CaughtUp takes the acknowledgements from the journal, on a node that follows, and drops the events that nobody needs.
 func (o *Owned) CaughtUp(facts []realm.Fact) {
 	found := false
 	for _, f := range facts {
@@ -183,8 +182,8 @@ func (o *Owned) limitFollowed() {
 	}
 }
 
-// JournalAcks records in the journal how far the queues have acknowledged, so that nodes that follow need not store older
-// events. It records nothing if there was no new event since the last record.
+// JournalAcks records in the journal how far the queues have acknowledged, so that nodes that follow need not store
+// older events. It records nothing if there was no new event since the last record.
 func (o *Owned) JournalAcks() {
 	u := &o.unacked
 	if u.newest <= u.journaledNewest {

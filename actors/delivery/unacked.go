@@ -130,7 +130,7 @@ func (u *unacked) ackedThrough() realm.Seq { return slices.Min(u.acked[:]) }
 
 // Restore stores the events that were unacked when the previous process of the organization ended, except those that
 // are acknowledged according to the journal. The first stored publications are those whose events are in the rows on
-// disk; acked is what the journal says of each session actor.
+// disk; acked has the acknowledgements in the journal, by session actor.
 func (o *Owned) Restore(publications []realm.Publication, stored int, acked [SessionActors]realm.Seq) {
 	u := &o.unacked
 	u.acked = acked

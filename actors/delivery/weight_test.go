@@ -16,7 +16,8 @@ import (
 func TestLargeMessagesCountByTheirWork(t *testing.T) {
 	batch := func(bytes int) *stream.Committed {
 		body := &realm.Body{Text: ":o:", HTML: strings.Repeat("o", bytes)}
-		return &stream.Committed{Batch: realm.Batch{Texts: []realm.TextWrite{{Body: body}, {Ref: realm.BodyRef{Message: 1}}}}}
+		return &stream.Committed{Batch: realm.Batch{Texts: []realm.TextWrite{{Body: body},
+			{Ref: realm.BodyRef{Message: 1}}}}}
 	}
 	admitted := func(c *stream.Committed) (n int) {
 		for p := admission.NewFetchLimiter(DefaultDeliveryLag); n < 5000 && p.Allows(0, time.Second); n++ {

@@ -1,5 +1,5 @@
 // Package mailbox runs actors: values that handle one message at a time, from a mailbox without a limit. Their users
-// limit what they send. It is the only package that names the actor library, and so the only one that another library
+// limit the messages. It is the only package that names the actor library, and so the only one that another library
 // would change.
 //
 //	Runtime.Spawn ──► Address ◄── Send

@@ -53,7 +53,8 @@ func (w *journalWriter) write(j *Journal, facts ...[]byte) {
 func TestRealmsShareCommits(t *testing.T) {
 	disk, runtime := &recordingJournal{}, &durableRuntime{durable: map[mailbox.Address]realm.Seq{}}
 	j := &Journal{Env: &Env{Disk: disk, Runtime: runtime}}
-	busy, quiet := journalWriter{realm: 1, pid: mailbox.NewAddress("writer")}, journalWriter{realm: 2, pid: mailbox.NewAddress("writer")}
+	busy, quiet := journalWriter{realm: 1, pid: mailbox.NewAddress("writer")}, journalWriter{realm: 2,
+		pid: mailbox.NewAddress("writer")}
 	const turns, size = 1000, 10_000
 	for range turns {
 		busy.write(j, bytes.Repeat([]byte{1}, size))
@@ -107,7 +108,8 @@ func BenchmarkCommitBesideABusyRealm(b *testing.B) {
 			disk := snapshot.Disk{Store: store}
 			runtime := &durableRuntime{durable: map[mailbox.Address]realm.Seq{}}
 			j := &Journal{Env: &Env{Disk: disk, Runtime: runtime}, most: c.most}
-			writers := []*journalWriter{{realm: 1, pid: mailbox.NewAddress("writer")}, {realm: 2, pid: mailbox.NewAddress("writer")}}
+			writers := []*journalWriter{{realm: 1, pid: mailbox.NewAddress("writer")}, {realm: 2,
+				pid: mailbox.NewAddress("writer")}}
 			for _, w := range writers {
 				claimed, err := disk.Claim(w.realm, realm.AnyEpoch)
 				if err != nil {

@@ -19,7 +19,7 @@ import (
 	"parley/actors/realm"
 )
 
-// Disk is what the journal and the rows are written to.
+// Disk stores the journal and the rows.
 type Disk interface {
 	// Append stores batches with one sync, and returns an error for each. A realm.ErrMoved says that this batch was not
 	// stored and ends the ownership of its realm. After any other error nothing that is written later can be trusted.
@@ -35,7 +35,7 @@ type Disk interface {
 	SavePresence(id realm.ID, epoch uint64, rows []realm.EncodedRow) error
 }
 
-// Env is what the owners of all realms of a process share.
+// Env has the parts that the owners of all realms of a process share.
 type Env struct {
 	Runtime  mailbox.Runtime
 	Disk     Disk
@@ -91,7 +91,7 @@ type Main interface {
 	Epoch() uint64
 	// Settled reports whether the realm can be used: it is not being loaded again.
 	Settled() bool
-	// BeforeSave drops what no snapshot needs to have.
+	// BeforeSave drops the events that no snapshot needs to have.
 	BeforeSave()
 	// SendPresence asks for the presence that has changed, at most limit rows (0: all). The answer is a PresenceRows.
 	SendPresence(limit int, early bool)
@@ -220,7 +220,7 @@ func (r *Rows) Journaled(facts [][]byte) {
 	}
 }
 
-// Continue continues what has waited for facts to be on disk, and begins a snapshot if the journal is long.
+// Continue continues the work that has waited for facts to be on disk, and begins a snapshot if the journal is long.
 func (r *Rows) Continue() {
 	if r.iterator != nil && r.awaitsFacts && r.main.Durable() >= r.iterator.Seq {
 		r.next()
@@ -247,7 +247,8 @@ func (r *Rows) Tick() {
 	}
 }
 
-// frozenTooLong reports whether the journal of a frozen realm is so long that its rows must be written in spite of that.
+// frozenTooLong reports whether the journal of a frozen realm is so long that its rows must be written in spite of
+// that.
 func (r *Rows) frozenTooLong() bool {
 	return r.state == frozen && r.journalBytes >= r.env.MaxFrozenBytes.Load()
 }
@@ -255,8 +256,8 @@ func (r *Rows) frozenTooLong() bool {
 // IsClosing reports whether somebody waits for the end of the realm.
 func (r *Rows) IsClosing() bool { return len(r.closeWaiters) > 0 }
 
-// Cancel cancels a snapshot that is not being written to disk yet, because the realm is loaded again. Its waiters get the
-// error.
+// Cancel cancels a snapshot that is not being written to disk yet, because the realm is loaded again. Its waiters get
+// the error.
 func (r *Rows) Cancel(err error) {
 	if r.iterator == nil {
 		return
@@ -336,7 +337,8 @@ func (r *Rows) next() {
 func (r *Rows) handleWritten(m snapshotWritten) {
 	r.rows = nil
 	if errors.Is(m.err, realm.ErrMoved) && (!r.main.Settled() || m.epoch != r.main.Epoch()) {
-		r.env.Log.Warn("rows were not written: the organization has another owner", "realm", r.main.Realm().ID(), "err", m.err)
+		r.env.Log.Warn("rows were not written: the organization has another owner", "realm", r.main.Realm().ID(),
+			"err", m.err)
 		m.err = nil
 		m.at = r.stored
 	}
