@@ -154,9 +154,7 @@ func (t *accountTable) expire(now int64) (had []*realm.Account) {
 // expireKeys ends the polls that wait under API keys that have expired. Requests check the expiry themselves.
 func (srv *Server) expireKeys() {
 	for _, a := range srv.accounts.expire(srv.now().Unix()) {
-		if h := srv.find(a.Realm); h != nil {
-			srv.runtime.send(h.sessionActors[sessionActorOf(a.User)], endPolls{realm: a.Realm, user: a.User})
-		}
+		srv.endPolls(a.Realm, a.User, 0)
 	}
 }
 
@@ -171,15 +169,12 @@ func (t *accountTable) addRealm(r *realm.Realm) {
 // once, and the request that renewed the session has to bring it the secret before.
 func (srv *Server) updateAccount(r *realm.Realm, id realm.UserID) {
 	lost := srv.accounts.update(r, id)
-	h := srv.find(r.ID())
-	if lost == nothingLost || h == nil {
-		return
+	switch lost {
+	case credentialEnded:
+		srv.endPolls(r.ID(), id, 0)
+	case secretRenewed:
+		srv.endPolls(r.ID(), id, newSecretArrives)
 	}
-	m := endPolls{realm: r.ID(), user: id}
-	if lost == secretRenewed {
-		m.answerAfter = newSecretArrives
-	}
-	srv.runtime.send(h.sessionActors[sessionActorOf(id)], m)
 }
 
 // newSecretArrives is the time in which the answer with a new secret reaches the browser before its polls end. A poll
@@ -319,7 +314,7 @@ func (srv *Server) RealmByName(stringID string) (realm.ID, realm.Site, bool) {
 	if r == nil {
 		return 0, realm.Site{}, false
 	}
-	site := r.site
+	site := r.sessions.Site
 	site.Deactivated = r.closed.Load()
 	return r.id, site, true
 }

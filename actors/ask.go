@@ -5,17 +5,13 @@ import (
 	"sync"
 
 	"parley/actors/admission"
+	"parley/actors/delivery"
 	"parley/actors/realm"
+	"parley/actors/stream"
 )
 
-// answer is the result of a command or view.
-type answer struct {
-	result any
-	err    error
-}
-
 // replies are reused: a new channel for each request would cost more than the turn.
-var replies = sync.Pool{New: func() any { return make(chan answer, 1) }}
+var replies = sync.Pool{New: func() any { return make(chan stream.Result, 1) }}
 
 // Turn runs decide in a turn of a realm. It returns when the recorded facts, and all facts before them, are on disk.
 func (srv *Server) Turn(id realm.ID, c realm.Caller, decide func(*realm.Turn) (any, error)) (any, error) {
@@ -38,16 +34,37 @@ func (srv *Server) ask(id realm.ID, a *ask) (any, error) {
 	if err := srv.count(r, a.view == nil); err != nil {
 		return nil, err
 	}
-	a.reply = replies.Get().(chan answer)
-	if a.admitted = a.mayWait(); a.admitted && !r.flow.tryAdmit() {
-		r.flow.wait(a)
+	a.reply = replies.Get().(chan stream.Result)
+	if a.admitted = a.mayWait(); a.admitted && !r.sessions.Flow.TryAdmit() {
+		r.sessions.Flow.Wait(a)
 	} else {
-		srv.runtime.send(r.pid, a)
+		srv.runtime.Send(r.pid, a)
 	}
 	x := <-a.reply
 	replies.Put(a.reply)
 	r.inFlight.Add(-1)
-	return x.result, x.err
+	return x.Value, x.Err
+}
+
+// User returns the user of the caller.
+func (m *ask) User() realm.UserID { return m.caller.User }
+
+// Refuse answers a command that got no turn.
+func (m *ask) Refuse(err error) {
+	x := m.output(stream.Result{Err: err})
+	x.Answer.Send()
+}
+
+// output returns a result for the caller, without events.
+func (m *ask) output(x stream.Result) delivery.Output {
+	return delivery.Output{Admitted: m.admitted,
+		Answer: stream.Answer{Result: x, Reply: m.reply, Async: m.async, InFlight: m.inFlight}}
+}
+
+// runSystemAsync runs a command of the server itself and does not wait for it.
+func (srv *Server) runSystemAsync(r *realmHandle, decide func(*realm.Turn) (any, error)) {
+	caller := realm.Caller{System: true, Client: "Internal"}
+	srv.runtime.Send(r.pid, &ask{caller: caller, decide: decide, reply: make(chan stream.Result, 1)})
 }
 
 // mayWait reports whether an ask waits when events are late: commands of users do.
@@ -56,13 +73,7 @@ func (m *ask) mayWait() bool { return m.view == nil && !m.caller.System && m.cal
 // isDeliveredLate reports whether too many recipients of events wait: of all organizations, or of one of several.
 func (srv *Server) isDeliveredLate(r *realmHandle) bool {
 	return srv.Metrics.Undelivered.Load() > MaxUndelivered ||
-		r.undelivered.Load() > admission.Half(MaxUndelivered) && srv.HasSeveralRealms()
-}
-
-// countUndelivered counts n more recipients of an organization's events that wait in the mailboxes of sessions.
-func (srv *Server) countUndelivered(r *realmHandle, n int64) {
-	srv.Metrics.Undelivered.Add(n)
-	r.undelivered.Add(n)
+		r.sessions.Undelivered.Load() > admission.Half(MaxUndelivered) && srv.HasSeveralRealms()
 }
 
 // count counts a command or view in, or rejects it as busy.
@@ -70,7 +81,7 @@ func (srv *Server) count(r *realmHandle, command bool) error {
 	if r.inFlight.Add(1) > MaxInFlight || command && srv.isDeliveredLate(r) {
 		r.inFlight.Add(-1)
 		srv.Metrics.Busy.Add(1)
-		return errOverloaded
+		return delivery.ErrOverloaded
 	}
 	return nil
 }
@@ -95,16 +106,16 @@ func (srv *Server) RunAsync(list []realm.AsyncCommand) {
 				o.Done(nil, err)
 				continue
 			}
-			m := ask{caller: o.Caller, async: o.CommandWithCallback}
-			if m.admitted = m.mayWait(); m.admitted && !r.flow.tryAdmit() {
+			m := ask{caller: o.Caller, async: o.CommandWithCallback, inFlight: &r.inFlight}
+			if m.admitted = m.mayWait(); m.admitted && !r.sessions.Flow.TryAdmit() {
 				late := m
-				r.flow.wait(&late)
+				r.sessions.Flow.Wait(&late)
 				continue
 			}
 			batch = append(batch, m)
 		}
 		if len(batch) > 0 {
-			srv.runtime.send(r.pid, batch)
+			srv.runtime.Send(r.pid, batch)
 		}
 		list = list[n:]
 	}

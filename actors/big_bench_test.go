@@ -600,7 +600,7 @@ func measureAll(b *testing.B, srv *Server, x *realmtest.LargeRealm) {
 		// the first ones are archived by now
 		mustCall(b, srv, x.InAllChannels, "POST /messages", send("topic 3", realmtest.LargeChannels/2)(0))
 		done := make(chan error, 1)
-		srv.runtime.send(srv.find(1).pid, closeRealm{done})
+		srv.runtime.Send(srv.find(1).pid, closeRealm{done})
 		if err := <-done; err != nil {
 			b.Fatal(err)
 		}
@@ -626,7 +626,7 @@ func measureAll(b *testing.B, srv *Server, x *realmtest.LargeRealm) {
 		}
 		mustCall(b, srv, x.InAllChannels, "PATCH /messages/{message_id}", move("elsewhere"))
 		resetLatencies(srv)
-		srv.runtime.send(srv.find(1).pid, closeRealm{written})
+		srv.runtime.Send(srv.find(1).pid, closeRealm{written})
 		return move("topic 3")
 	})
 	slowestTable(b, all)
@@ -642,7 +642,7 @@ func waitUntilIdle(srv *Server) {
 		for srv.Metrics.Undelivered.Load() > 0 {
 			runtime.Gosched()
 		}
-		srv.runtime.send(srv.find(1).pid, continueJobs{})
+		srv.runtime.Send(srv.find(1).pid, continueJobs{})
 		now, _ := srv.View(1, realm.Caller{System: true}, func(v realm.View) (any, error) { return v.Seq(), nil })
 		if now == seq {
 			return

@@ -6,6 +6,7 @@ import (
 
 	"parley/actors/presence"
 	"parley/actors/realm"
+	"parley/actors/stream"
 	"parley/wire"
 )
 
@@ -35,11 +36,11 @@ func (run *seededRun) settleAll() {
 // mustDo runs a command that must succeed.
 func mustDo[A any](run *seededRun, u realm.UserID, c realm.Command[A]) (out A) {
 	run.t.Helper()
-	run.do(u, decideOf(c), func(a answer) {
-		if a.err != nil {
-			run.t.Fatal(a.err)
+	run.do(u, decideOf(c), func(a stream.Result) {
+		if a.Err != nil {
+			run.t.Fatal(a.Err)
 		}
-		out = a.result.(A)
+		out = a.Value.(A)
 	})
 	run.settleAll()
 	return out
@@ -142,7 +143,7 @@ func TestClockJumpsAndDueWork(t *testing.T) {
 		run.do(0, func(t *realm.Turn) (any, error) {
 			_, err = t.FindInvite(HashKey(link))
 			return nil, nil
-		}, func(answer) {})
+		}, func(stream.Result) {})
 		run.settleAll()
 		return err == nil
 	}

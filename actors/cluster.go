@@ -38,7 +38,7 @@ func (srv *Server) SetLeader(on bool) {
 			return
 		}
 	}
-	srv.eachRealm(func(r *realmHandle) { srv.runtime.send(r.pid, leadershipChanged{on}) })
+	srv.eachRealm(func(r *realmHandle) { srv.runtime.Send(r.pid, leadershipChanged{on}) })
 }
 
 // IsLeader reports whether this node is the leader, according to the last call of SetLeader.
@@ -118,22 +118,18 @@ func (srv *Server) openStandby(id realm.ID) error {
 	if !l.realm.Founded() {
 		return nil // not complete yet; openNewRealms tries again
 	}
-	a := &realmActor{
-		replicaClients: newReplicaClients(srv, l.realm, l.realm.Seq()),
-		lastSnapshot:   srv.now(), rowsSeq: l.rowsSeq, standby: true,
-		mailboxSlots: make(chan struct{}, maxQueuedBatches),
-	}
-	a.restoreUnacked(l)
-	a.journalBytes = int64(l.realm.Seq()-l.rowsSeq) * replayedBytes
-	a.noSnapshotBefore = srv.elapsed() + snapshotDelay
+	a := newRealmActor(srv, l.realm, l.realm.Seq())
+	a.standby, a.mailboxSlots = true, make(chan struct{}, maxQueuedBatches)
+	a.owned.Restore(l.publications, l.fromRows, l.ackedThrough)
+	a.rows.Opened(l.rowsSeq, l.realm.Seq(), true)
 	srv.search.Attach(id, a.durable, l.rowsSeq, srv.searchTextReader(id))
 	srv.startRealm(a, l.presence)
 	a.handle.setClosed(srv, a.realm.Closed())
 	srv.accounts.addRealm(a.realm)
 	srv.log.Info("following an organization", "realm", id, "name", a.handle.name, "facts", uint64(a.durable))
-	srv.runtime.send(a.handle.pid, retryFollow{a.run}) // its actor changes the state from now on
+	srv.runtime.Send(a.handle.pid, retryFollow{a.run}) // its actor changes the state from now on
 	if srv.isLeader.Load() {
-		srv.runtime.send(a.handle.pid, leadershipChanged{true})
+		srv.runtime.Send(a.handle.pid, leadershipChanged{true})
 	}
 	return nil
 }

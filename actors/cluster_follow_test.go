@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"parley/actors/delivery"
 	"parley/actors/realm"
 )
 
@@ -277,7 +278,7 @@ func TestReportsFromBeforeTheOwnership(t *testing.T) {
 	c = s.owner()
 	r, seq := c.srv.find(1), c.srv.DurableSeq(1)
 	for k := range SessionActors {
-		c.srv.runtime.send(r.pid, ackReport{sessionActor: k, seq: seq, newest: seq})
+		c.srv.runtime.Send(r.pid, delivery.AckReport{SessionActor: k, Seq: seq, Newest: seq})
 	}
 	digestOf(t, c.srv) // after the reports
 	if n := c.srv.Metrics.UnackedFacts.Load(); n < 3 {

@@ -173,7 +173,7 @@ func (all *cores) kill(c *core) {
 	all.setCut(c, true)
 	close(c.srv.stop)
 	c.node.Close()
-	c.srv.runtime.shutdown()
+	c.srv.runtime.Shutdown()
 	all.setCut(c, false)
 	c.node = nil
 }

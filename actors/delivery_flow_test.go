@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"parley/actors/admission"
+	"parley/actors/delivery"
 	"parley/actors/queue"
 	"parley/actors/realm"
 )
@@ -17,7 +18,7 @@ type stuckReply struct{ release chan struct{} }
 
 func (r stuckReply) Answer(int, ...[]byte) bool { <-r.release; return true }
 
-// overloadStage is an organization with DefaultDeliveryLag, whose events are delivered when release is closed.
+// overloadStage is an organization with delivery.DefaultDeliveryLag, whose events are delivered when release is closed.
 type overloadStage struct {
 	*testing.T
 	srv         *Server
@@ -31,7 +32,7 @@ type overloadStage struct {
 func runOverloaded(t *testing.T, play func(s *overloadStage)) {
 	runSynctest(t, func(t *testing.T) {
 		d := &slowDisk{diskContents: newDiskContents()}
-		srv := openServerWith(t, d, Options{DeliveryLag: DefaultDeliveryLag})
+		srv := openServerWith(t, d, Options{DeliveryLag: delivery.DefaultDeliveryLag})
 		people := createOrganization(t, srv, "ann", "bo", "cy")
 		s := &overloadStage{T: t, srv: srv, ann: people[0], bo: people[1], cy: people[2]}
 		bot, err := srv.Turn(1, realm.Caller{User: s.ann, Client: "test"}, func(tn *realm.Turn) (any, error) {
@@ -63,7 +64,7 @@ func (s *overloadStage) stall() {
 	if a := <-s.send(s.ann, "the one that is stuck"); a.status != 200 {
 		s.Fatalf("answered %d %v", a.status, a.body)
 	}
-	time.Sleep(DefaultDeliveryLag)
+	time.Sleep(delivery.DefaultDeliveryLag)
 	synctest.Wait()
 }
 
@@ -111,7 +112,7 @@ func TestCommandsWaitForDelivery(t *testing.T) {
 				t.Errorf("%s did not wait", name)
 			}
 		}
-		if waiting, lag := s.srv.find(1).flow.state(); waiting != 8 || lag < int64(5*time.Second) {
+		if waiting, lag := s.srv.find(1).sessions.Flow.State(); waiting != 8 || lag < int64(5*time.Second) {
 			t.Errorf("%d commands wait, the lag is %d ns", waiting, lag)
 		}
 		mustCall(t, s.srv, s.ann, "GET /messages", params{"anchor": "newest", "num_before": 1, "num_after": 0})
@@ -137,7 +138,7 @@ func TestWaitingCommandsAreBounded(t *testing.T) {
 	runOverloaded(t, func(s *overloadStage) {
 		s.stall()
 		var flood []responseChan
-		for range MaxWaitingOfAccount {
+		for range delivery.MaxWaitingOfAccount {
 			flood = append(flood, s.send(s.ann, "flood"))
 		}
 		refused := func(what string, c responseChan) {
@@ -152,9 +153,9 @@ func TestWaitingCommandsAreBounded(t *testing.T) {
 			}
 		}
 		refused("one too many", s.send(s.ann, "flood"))
-		time.Sleep(MaxCommandWait / 2)
+		time.Sleep(delivery.MaxCommandWait / 2)
 		late := s.send(s.cy, "late")
-		time.Sleep(MaxCommandWait/2 + 2*time.Second)
+		time.Sleep(delivery.MaxCommandWait/2 + 2*time.Second)
 		synctest.Wait()
 		for _, c := range flood {
 			refused("a command that waited too long", c)
@@ -162,7 +163,7 @@ func TestWaitingCommandsAreBounded(t *testing.T) {
 		if len(late) > 0 {
 			t.Error("a command that waited for a shorter time has an answer")
 		}
-		if n := s.srv.Metrics.CommandsRefused.Load(); n != MaxWaitingOfAccount+1 {
+		if n := s.srv.Metrics.CommandsRefused.Load(); n != delivery.MaxWaitingOfAccount+1 {
 			t.Errorf("%d commands are counted as refused", n)
 		}
 		close(s.release)
@@ -188,18 +189,17 @@ func TestRegisterDuringOverload(t *testing.T) {
 		s.srv.Poll(queue.PollRequest{Realm: 1, User: s.bo, Queue: s.queue, Last: s.last, Reply: stuckReply{s.release}})
 		synctest.Wait()
 		s.send(s.ann, "stuck")
-		f := s.srv.find(1).flow
-		f.mu.Lock()
-		f.recipients += DeliveryWindow // as if many events were on their way
-		f.mu.Unlock()
+		late := make([]realm.UserID, delivery.DeliveryWindow) // recipients that the stuck session actor does not reach
+		for i := range late {
+			late[i] = s.bo
+		}
+		s.srv.find(1).sessions.Flow.Release(&delivery.Output{Publications: []realm.Publication{
+			{Ephemeral: true, Notices: []realm.Notice{{To: late, Event: &realm.Ticked{}}}}}})
 		registered := call(s.srv, s.cy, "POST /register", params{"event_types": []string{"message"}})
 		synctest.Wait()
 		if len(registered) > 0 {
 			t.Error("answered before the session actor knows the queue")
 		}
-		f.mu.Lock()
-		f.recipients -= DeliveryWindow
-		f.mu.Unlock()
 		close(s.release)
 		synctest.Wait()
 		a := <-registered
@@ -213,7 +213,7 @@ func TestRegisterDuringOverload(t *testing.T) {
 func TestCommandsDoNotWaitAfterRestart(t *testing.T) {
 	runSynctest(t, func(t *testing.T) {
 		d := &slowDisk{diskContents: newDiskContents()}
-		srv := openServerWith(t, d, Options{DeliveryLag: DefaultDeliveryLag})
+		srv := openServerWith(t, d, Options{DeliveryLag: delivery.DefaultDeliveryLag})
 		people := createOrganization(t, srv, "ann", "bo")
 		ann, bo := people[0], people[1]
 		q := mustCall(t, srv, bo, "POST /register", params{"event_types": []string{"message"}})
@@ -227,7 +227,7 @@ func TestCommandsDoNotWaitAfterRestart(t *testing.T) {
 			}
 		}
 		closeServer(t, srv)
-		srv = openServerWith(t, d, Options{DeliveryLag: DefaultDeliveryLag})
+		srv = openServerWith(t, d, Options{DeliveryLag: delivery.DefaultDeliveryLag})
 		<-send()
 		time.Sleep(2 * time.Second)
 		poll := params{"queue_id": q["queue_id"], "last_event_id": q["last_event_id"]}

@@ -7,13 +7,14 @@ import (
 	"testing/synctest"
 
 	"parley/actors/realm"
+	"parley/actors/stream"
 	"parley/wire"
 )
 
 // runSynctest runs a test with goroutines and a clock of its own. Reply channels are pooled, and must not leave the
 // synctest bubble in which they were made.
 func runSynctest(t *testing.T, test func(t *testing.T)) {
-	fresh := func() { replies = sync.Pool{New: func() any { return make(chan answer, 1) }} }
+	fresh := func() { replies = sync.Pool{New: func() any { return make(chan stream.Result, 1) }} }
 	fresh()
 	defer fresh()
 	synctest.Test(t, test)

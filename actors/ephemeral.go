@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"parley/actors/delivery"
 	"parley/actors/realm"
 )
 
@@ -64,7 +65,7 @@ func (srv *Server) FollowEphemeral(id realm.ID, pass func(realm.Publication)) (s
 // DeliverEphemeral delivers an ephemeral event of the owner to the queues of a replica.
 func (srv *Server) DeliverEphemeral(id realm.ID, t realm.Publication) {
 	if r := srv.find(id); r != nil && srv.ownerOf(r) != nil {
-		srv.runtime.send(r.pid, ephemeralEvent{t})
+		srv.runtime.Send(r.pid, ephemeralEvent{t})
 	}
 }
 
@@ -79,11 +80,11 @@ func (a *replicaClients) deliverEphemeral(t realm.Publication) {
 		}
 		return
 	}
-	if a.queues.none() {
+	if a.hosting.None() {
 		return
 	}
 	t.Ephemeral, t.Seq = true, a.durable
-	a.handle.flow.release(&pendingOutput{publications: []realm.Publication{t}})
+	a.handle.sessions.Flow.Release(&delivery.Output{Publications: []realm.Publication{t}})
 }
 
 // deliverEphemeralAfter delivers the stored ephemeral events for which all earlier facts are applied now.

@@ -4,32 +4,18 @@ import (
 	"errors"
 	"sync/atomic"
 
+	"parley/actors/delivery"
 	"parley/actors/realm"
 )
 
 // Metrics are the counters and gauges of the whole server. Each is updated where the counted event happens.
 type Metrics struct {
-	Turns, Views, Busy, Deliveries, Polls, Heartbeats, QueuesEvicted, Snapshots atomic.Int64
-	// Gauges: polls that wait, open event queues, unacked events in them, and facts whose events are stored because
-	// some queue has not acknowledged them.
-	ParkedPolls, OpenQueues, UnackedEvents, UnackedFacts atomic.Int64
-	// UnackedBytes is an estimate of the memory of these events. Undelivered is how many recipients of notices wait for
-	// the session actors.
-	UnackedBytes, Undelivered atomic.Int64
-	// CommandsWaited counts the commands that had to wait because events were late, CommandsRefused those of them that
-	// were refused, CommandWaitNanos the time that the others waited. CommandsWaiting is how many wait now.
-	CommandsWaited, CommandsRefused, CommandWaitNanos, CommandsWaiting atomic.Int64
-	// QueuesEvictedForMemory counts the queues among QueuesEvicted that were closed because of
-	// Options.UnackedBytes.
-	QueuesEvictedForMemory atomic.Int64
-	// QueuesEvictedForAccount counts those that were closed because their account used more than its share.
-	QueuesEvictedForAccount atomic.Int64
+	delivery.Metrics
+	Turns, Views, Busy, Snapshots atomic.Int64
 	// OwnershipsLost counts how often the journal refused a batch and the organization was loaded again.
 	OwnershipsLost atomic.Int64
 	// RequestsRepeated counts the commands that were not run again because their request had been carried out.
 	RequestsRepeated atomic.Int64
-	// QueuesAdopted counts the event queues that another node became the home of, because their clients poll it.
-	QueuesAdopted atomic.Int64
 	// Messages that went to the archive, came back from it, and were deleted permanently.
 	MessagesArchived, MessagesRestored, MessagesPurged atomic.Int64
 }
@@ -69,7 +55,7 @@ func (srv *Server) RealmMetrics() RealmMetrics {
 	srv.eachRealm(func(r *realmHandle) {
 		m.InFlight[r.id], m.DurableFacts[r.id] = r.inFlight.Load(), int64(r.durable.Load())
 		m.RetentionLag[r.id], m.Archived[r.id] = r.retentionLag.Load(), r.archived.Load()
-		m.Waiting[r.id], m.DeliveryLag[r.id] = r.flow.state()
+		m.Waiting[r.id], m.DeliveryLag[r.id] = r.sessions.Flow.State()
 		m.SnapshotAgeSeconds[r.id] = max(0, now-r.lastSnapshot.Load())
 	})
 	srv.refusals.Range(func(code, n any) bool {

@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/asynkron/protoactor-go/actor"
-
+	"parley/actors/mailbox"
+	"parley/actors/owner"
 	"parley/actors/realm"
 	"parley/bench/crowd"
 	twin "parley/bench/mirror"
@@ -98,10 +98,10 @@ type syncRuntime struct {
 	busy bool
 }
 
-func (r *syncRuntime) spawn(a actor.Actor) *actor.PID { return r.simRuntime.spawn(a) }
+func (r *syncRuntime) Spawn(a mailbox.Actor) mailbox.Address { return r.simRuntime.Spawn(a) }
 
-func (r *syncRuntime) send(to *actor.PID, m any) { r.simRuntime.send(to, m); r.runAll() }
-func (r *syncRuntime) runInBackground(do func()) { r.simRuntime.runInBackground(do); r.runAll() }
+func (r *syncRuntime) Send(to mailbox.Address, m any) { r.simRuntime.Send(to, m); r.runAll() }
+func (r *syncRuntime) RunInBackground(do func())      { r.simRuntime.RunInBackground(do); r.runAll() }
 
 func (r *syncRuntime) runAll() {
 	if r.busy {
@@ -247,7 +247,7 @@ func playMirrors(t *testing.T, seed uint64, counts *mirrorCounts) {
 		wallClock:    seededStart,
 	}
 	_, run.named = mirrorSeeds[seed]
-	run.runtime = &syncRuntime{simRuntime: simRuntime{random: run.random, mailboxes: map[string]*simMailbox{}}}
+	run.runtime = &syncRuntime{simRuntime: simRuntime{random: run.random, mailboxes: map[mailbox.Address]*simMailbox{}}}
 	run.open()
 	run.createOrganization()
 	for range mirrorSteps {
@@ -264,7 +264,7 @@ func playMirrors(t *testing.T, seed uint64, counts *mirrorCounts) {
 func (run *mirrorRun) open() {
 	run.runtime = &syncRuntime{simRuntime: simRuntime{
 		random:    run.random,
-		mailboxes: map[string]*simMailbox{},
+		mailboxes: map[mailbox.Address]*simMailbox{},
 		uuids:     run.runtime.uuids,
 	}}
 	run.disk = &slowDisk{diskContents: run.contents}
@@ -282,7 +282,7 @@ func (run *mirrorRun) open() {
 	}
 	run.tools = &wire.Tools{
 		Renderer:        srv.renderer.(*wire.Renderer),
-		Token:           run.runtime.token,
+		Token:           run.runtime.Token,
 		HashKey:         HashKey,
 		Version:         wire.Version,
 		Files:           files,
@@ -543,7 +543,7 @@ func (run *mirrorRun) advanceFar() {
 	if run.skipsDays() {
 		run.advance(86400)
 	} else {
-		run.advance(int64(snapshotAge/time.Second) + 10)
+		run.advance(int64(owner.SnapshotAge/time.Second) + 10)
 	}
 }
 

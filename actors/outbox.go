@@ -23,7 +23,7 @@ func (srv *Server) SetOutbox(o Outbox, pushes, bouncer bool) {
 func (srv *Server) addOutboxJobs(r *realmHandle, list []*realm.OutboxJobsAdded) {
 	if o := srv.outbox.Load(); o != nil && r.owned.Load() {
 		for _, f := range list {
-			(*o).AddJobs(r.id, r.site, f)
+			(*o).AddJobs(r.id, r.sessions.Site, f)
 		}
 	}
 }

@@ -139,7 +139,7 @@ func TestFrozenRealmJournalIsBounded(t *testing.T) {
 		p := newDiskContents()
 		srv := openServer(t, &slowDisk{diskContents: p})
 		const limit = 50_000
-		srv.maxFrozenBytes.Store(limit)
+		srv.owner.MaxFrozenBytes.Store(limit)
 		people := createOrganization(t, srv, "ann", "bo")
 		if err := srv.Freeze(context.Background()); err != nil {
 			t.Fatal(err)

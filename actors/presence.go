@@ -4,8 +4,8 @@ import (
 	"math"
 	"sync"
 
-	"github.com/asynkron/protoactor-go/actor"
-
+	"parley/actors/mailbox"
+	"parley/actors/owner"
 	"parley/actors/presence"
 	"parley/actors/realm"
 )
@@ -26,13 +26,9 @@ type (
 		reply chan *presence.Row
 	}
 	savePresence struct {
-		to    *actor.PID
+		to    mailbox.Address
 		limit int  // of rows; 0: none
-		early bool // the rows are not for a snapshot; see realmActor.savePresence
-	}
-	presenceRows struct {
-		rows  []realm.EncodedRow
-		early bool
+		early bool // the rows are not for a snapshot; see owner.PresenceRows
 	}
 	// followPresence adds or removes a follower; restorePresence has the rows that a replica or a standby gets.
 	followPresence struct {
@@ -77,8 +73,8 @@ func (t *lastSeenTable) since(u realm.UserID, oldest int64) bool {
 	return ok && at.(int64)+lastSeenStep > oldest
 }
 
-func (p *presenceActor) Receive(c actor.Context) {
-	switch m := c.Message().(type) {
+func (p *presenceActor) Receive(message any) {
+	switch m := message.(type) {
 	case *presenceReport:
 		now := p.srv.now().Unix()
 		before, _ := p.table.Get(m.user)
@@ -121,7 +117,7 @@ func (p *presenceActor) Receive(c actor.Context) {
 		for _, r := range p.table.TakeChanged(m.limit) {
 			rows = append(rows, p.srv.disk.EncodeRow(realm.PresenceTable, int64(r.User), &r))
 		}
-		p.srv.runtime.send(m.to, presenceRows{rows, m.early})
+		p.srv.runtime.Send(m.to, owner.PresenceRows{Rows: rows, Early: m.early})
 	}
 }
 
@@ -146,8 +142,8 @@ func (srv *Server) FollowPresence(id realm.ID, pass func([]presence.Row)) (stop 
 		return func() {}
 	}
 	f := &presenceFollower{pass}
-	srv.runtime.send(r.presence, followPresence{follower: f})
-	return func() { srv.runtime.send(r.presence, followPresence{follower: f, stop: true}) }
+	srv.runtime.Send(r.presence, followPresence{follower: f})
+	return func() { srv.runtime.Send(r.presence, followPresence{follower: f, stop: true}) }
 }
 
 // restore applies rows that the owner has sent. A core also stores them, so that they survive a crash. Rows that arrive
@@ -171,7 +167,7 @@ func (p *presenceActor) restore(rows []presence.Row) {
 // RestorePresence puts rows of the owner into the presence of a replica or a standby.
 func (srv *Server) RestorePresence(id realm.ID, rows []presence.Row) {
 	if r := srv.find(id); r != nil {
-		srv.runtime.send(r.presence, restorePresence{rows})
+		srv.runtime.Send(r.presence, restorePresence{rows})
 	}
 }
 
@@ -185,7 +181,7 @@ func (srv *Server) ReportPresence(id realm.ID, u realm.UserID, active bool) (row
 func (srv *Server) ReportPresenceAsync(id realm.ID, u realm.UserID, active bool,
 	done func(row presence.Row, announce bool)) {
 	if r := srv.find(id); r != nil {
-		srv.runtime.send(r.presence, &presenceReport{user: u, active: active, done: done})
+		srv.runtime.Send(r.presence, &presenceReport{user: u, active: active, done: done})
 	} else {
 		done(presence.Row{}, false)
 	}
@@ -207,7 +203,7 @@ func (srv *Server) report(id realm.ID, m *presenceReport) (row presence.Row, ann
 		row, announce = r, a
 		close(done)
 	}
-	srv.runtime.send(r.presence, m)
+	srv.runtime.Send(r.presence, m)
 	<-done
 	return row, announce
 }
@@ -220,7 +216,7 @@ func (srv *Server) PresenceSince(id realm.ID, update, oldest int64) []presence.R
 		return nil
 	}
 	m := &presenceSince{update, oldest, make(chan []presence.Row, 1)}
-	srv.runtime.send(r.presence, m)
+	srv.runtime.Send(r.presence, m)
 	return <-m.reply
 }
 
@@ -231,7 +227,7 @@ func (srv *Server) PresenceOf(id realm.ID, u realm.UserID) *presence.Row {
 		return nil
 	}
 	m := &presenceOf{u, make(chan *presence.Row, 1)}
-	srv.runtime.send(r.presence, m)
+	srv.runtime.Send(r.presence, m)
 	return <-m.reply
 }
 

@@ -63,7 +63,7 @@ func (p *presenceActor) collect(u realm.UserID, active bool, now int64) presence
 		p.report()
 	case len(e.collected) == 1:
 		me := p.realm.presence
-		p.srv.runtime.after(wait, func() { p.srv.runtime.send(me, reportPresence{}) })
+		p.srv.runtime.After(wait, func() { p.srv.runtime.Send(me, reportPresence{}) })
 	}
 	return e.shown(row, now)
 }
@@ -143,7 +143,7 @@ func (srv *Server) MergePresence(id realm.ID, list []presence.Report) {
 				shared = append(shared, x)
 			}
 		}
-		srv.runtime.send(r.presence, mergePresence{shared})
+		srv.runtime.Send(r.presence, mergePresence{shared})
 		return nil, nil
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"parley/actors/mailbox"
 	"parley/actors/presence"
 	"parley/actors/realm"
 )
@@ -23,13 +24,13 @@ func (o *presenceOwner) ReportPresence(_ realm.ID, list []presence.Report) {
 // who appears offline.
 func TestEdgePresence(t *testing.T) {
 	clock, owner := 10_000*time.Second, &presenceOwner{}
-	random := &simRuntime{mailboxes: map[string]*simMailbox{}}
+	random := &simRuntime{mailboxes: map[mailbox.Address]*simMailbox{}}
 	srv := &Server{runtime: random, now: func() time.Time { return time.Unix(0, 0).Add(clock) },
 		sinceOpen: func() time.Duration { return clock }}
 	p := &presenceActor{srv: srv, realm: &realmHandle{id: 1, owner: &remoteOwner{OwnerLink: owner}},
 		table: presence.New(), seen: &lastSeenTable{}}
-	p.realm.presence = random.spawn(p)
-	tell := func(m any) { p.Receive(simContext{message: m}) }
+	p.realm.presence = random.Spawn(p)
+	tell := func(m any) { p.Receive(m) }
 	report := func(u realm.UserID) { tell(&presenceReport{user: u, active: true, done: func(presence.Row, bool) {}}) }
 	connected := func(u realm.UserID) int64 {
 		m := &presenceOf{u, make(chan *presence.Row, 1)}

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"parley/actors/owner"
 	"parley/actors/presence"
 	"parley/actors/realm"
 )
@@ -148,7 +149,7 @@ func TestStandbyStoresPresence(t *testing.T) {
 	now := time.Now().Unix()
 	row := presence.Row{User: people[0], Active: now - 20, Connected: now - 10, Update: 700}
 	c.srv.RestorePresence(1, []presence.Row{row})
-	c.elapsed.Add(int64(presenceInterval * time.Second))
+	c.elapsed.Add(int64(owner.PresenceInterval * time.Second))
 	stored := func() presence.Row {
 		table := presence.New()
 		if err := c.node.Journal().LoadPresence(1, table); err != nil {
@@ -158,7 +159,7 @@ func TestStandbyStoresPresence(t *testing.T) {
 		return r
 	}
 	all.wait("store the presence", func() bool {
-		c.srv.runtime.send(c.srv.find(1).pid, clockTick{now})
+		c.srv.runtime.Send(c.srv.find(1).pid, clockTick{now})
 		return stored() == row
 	})
 	if err := all.leader().node.MoveLeader(c.name); err != nil {

@@ -2,11 +2,14 @@ package actors
 
 import (
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
-	"github.com/asynkron/protoactor-go/actor"
-
+	"parley/actors/delivery"
+	"parley/actors/mailbox"
+	"parley/actors/owner"
 	"parley/actors/realm"
+	"parley/actors/stream"
 )
 
 // ask is one command or view on its way to a realm actor. Exactly one of decide, view and async is set.
@@ -15,7 +18,9 @@ type ask struct {
 	decide func(*realm.Turn) (any, error)
 	view   func(realm.View) (any, error)
 	async  realm.CommandWithCallback // its caller does not wait
-	reply  chan answer               // nil with async
+	reply  chan stream.Result        // nil with async
+	// inFlight is realmHandle.inFlight, with async.
+	inFlight *atomic.Int64
 	// admitted says that the command is counted by its organization's deliveryFlow.
 	admitted bool
 }
@@ -25,37 +30,9 @@ type asyncBatch []ask
 
 // Messages of a realm actor besides ask.
 type (
-	factsDurable struct{ seq realm.Seq } // everything up to seq is on disk
-	clockTick    struct{ now int64 }     // Unix seconds
-	continueJobs struct{}                // run the next turn of a job
-	snapshotStep struct{}                // encode the next part of the running snapshot
-	// presenceSaved says that presence was stored between snapshots.
-	presenceSaved struct {
-		count int
-		err   error
-	}
-	// snapshotWritten says that a snapshot, or the last presence rows, are on disk.
-	snapshotWritten struct {
-		epoch uint64 // of the owner that wrote it
-		at    realm.Seq
-		err   error
-	}
-	// ackReport says how far the clients of a session actor have acknowledged the realm's facts.
-	ackReport struct {
-		sessionActor int
-		seq          realm.Seq // every queue has acknowledged everything up to this fact
-		newest       realm.Seq // newest fact that the session actor has received
-		confirmed    bool      // the last of its restored queues has just been polled
-		generation   uint64    // newest generation of queues that the report is about; see unackedEvents
-	}
-	closeRealm struct{ done chan error }
-	// saveRealm asks for a snapshot. done gets nil when it is written, or at once if there is nothing to write.
-	saveRealm struct{ done chan error }
-	// setFrozen stops or allows snapshots. done gets nil when none is in progress.
-	setFrozen struct {
-		on   bool
-		done chan error
-	}
+	clockTick    struct{ now int64 } // Unix seconds
+	continueJobs struct{}            // run the next turn of a job
+	closeRealm   struct{ done chan error }
 )
 
 // realmActor runs one organization on a node that stores it. On the owner it gives commands and views their turns, and
@@ -82,65 +59,64 @@ type realmActor struct {
 
 	requests recentRequests // also of turns whose facts are not on disk yet
 
-	unacked unackedEvents // events that some queue may not have acknowledged
-	homes   queueHomes
-	usage   accountUsage
+	owned delivery.Owned
 
-	// The snapshot in progress, if any.
-	iterator *realm.SnapshotIterator
-	// rowsPerStep in each part. Growing one list of all rows would copy it, which takes tens of milliseconds.
-	snapshotRows     [][]realm.EncodedRow
-	stepRows         int // rows and bytes that this step has encoded
-	stepBytes        int
-	rowsEncoded      bool               // every changed row is encoded, without the unacked events
-	awaitsFacts      bool               // the unacked events of some of its facts are not known yet
-	allEncoded       bool               // every row and unacked event is encoded
-	presenceRows     []realm.EncodedRow // nil until the presence actor has sent them
-	journalBytes     int64              // bytes of the journal since the last snapshot
-	noSnapshotBefore int64              // elapsed seconds; see snapshotDelay
-	lastSnapshot     time.Time
-	closeWaiters     []chan error // answered when the realm is closed
-	snapshotWaiters  []chan error // answered when the snapshot is written
-
-	rowsSeq       realm.Seq // sequence number of the rows on disk
-	snapshotState snapshotState
-
-	savingPresence bool  // presence is being stored between snapshots; see savePresence
-	presenceDueAt  int64 // elapsed seconds
+	rows owner.Rows
 }
-
-// snapshotState is the state of writing a realm's rows to disk.
-type snapshotState int
-
-const (
-	snapshotIdle     snapshotState = iota // a snapshot may begin
-	snapshotWriting                       // one is in progress
-	snapshotFreezing                      // one is in progress; the realm is frozen after it
-	snapshotFrozen                        // the rows must not change
-	presenceWriting                       // a frozen realm is closing: presence, which no journal has, is being written
-	presenceDone                          // that is written
-)
 
 // pendingOutput is the output of a turn or view: answer, events and outbox jobs. It is sent when all facts up to seq
 // are on disk.
 type pendingOutput struct {
+	delivery.Output
 	seq               realm.Seq
-	reply             chan answer
-	async             realm.CommandWithCallback
-	answer            answer
-	publications      []realm.Publication
-	committed         *Committed               // nil without facts
-	weight            int                      // of its events for each recipient; see queue.Weight
-	jobs              []*realm.OutboxJobsAdded // for the outbox, set when they are on disk
+	committed         *stream.Committed // nil without facts
 	markdownConfigSeq realm.Seq
 	closed            bool
-	admitted          bool   // see ask
-	released          func() // called with the answer; may be nil
 }
 
+// newRealmActor makes the actor of a realm that is stored on this node.
+func newRealmActor(srv *Server, r *realm.Realm, durable realm.Seq) *realmActor {
+	a := &realmActor{replicaClients: newReplicaClients(srv, r, durable)}
+	a.hosting = delivery.NewHosting(&a.handle.sessions, &a.replicaClients)
+	a.owned = delivery.NewOwned(&a.handle.sessions, a)
+	a.rows = owner.NewRows(&srv.owner, a, &a.owned, &a.handle.lastSnapshot)
+	return a
+}
+
+// Run runs a command of the server itself.
+func (a *realmActor) Run(decide func(*realm.Turn) (any, error)) { a.runSystemCommand(decide) }
+
+// Address returns where messages to the actor are sent.
+func (a *realmActor) Address() mailbox.Address { return a.handle.pid }
+
+// Epoch returns the epoch of the last claim.
+func (a *realmActor) Epoch() uint64 { return a.epoch }
+
+// SendPresence asks the presence actor for changed rows.
+func (a *realmActor) SendPresence(limit int, early bool) {
+	a.srv.runtime.Send(a.handle.presence, savePresence{to: a.handle.pid, limit: limit, early: early})
+}
+
+// BeforeSave drops the events that every queue has acknowledged. Acknowledgements record no fact, but the rows of these
+// events must go, too.
+func (a *realmActor) BeforeSave() {
+	if a.standby {
+		a.owned.DropJournaled()
+		return
+	}
+	a.owned.DropAcknowledged() // session actors without queues do not report
+	a.journalAcks()
+}
+
+// Settled reports whether the realm is not being loaded again.
+func (a *realmActor) Settled() bool { return !a.reloading }
+
+// Owns reports whether this node gives the realm its turns now.
+func (a *realmActor) Owns() bool { return !a.reloading && !a.standby }
+
 // Receive handles one message and measures how long that took.
-func (a *realmActor) Receive(c actor.Context) {
-	if list, ok := c.Message().(asyncBatch); ok {
+func (a *realmActor) Receive(message any) {
+	if list, ok := message.(asyncBatch); ok {
 		for i := range list {
 			began := time.Now()
 			a.ask(&list[i])
@@ -149,8 +125,8 @@ func (a *realmActor) Receive(c actor.Context) {
 		return
 	}
 	began := time.Now()
-	a.receive(c.Message())
-	if kind, user := messageKind(c.Message()); kind != "" {
+	a.receive(message)
+	if kind, user := messageKind(message); kind != "" {
 		a.handle.latencies.observe(kind, user, began, time.Since(began))
 	}
 }
@@ -160,11 +136,11 @@ func (a *realmActor) receive(message any) {
 	switch m := message.(type) {
 	case *ask:
 		a.ask(m)
-	case factsDurable:
+	case owner.Durable:
 		if !a.standby {
-			a.release(m.seq)
+			a.release(m.Seq)
 		}
-	case appendRefused:
+	case owner.Refused:
 		a.endOwnership(m)
 	case *realmReloaded:
 		a.handleReloaded(m)
@@ -195,56 +171,26 @@ func (a *realmActor) receive(message any) {
 	case continueJobs:
 		a.continuing = false
 		a.runDueCommand(a.srv.now().Unix())
-	case ackReport:
-		a.handleAckReport(m)
-	case *laggingReport:
-		a.handleLaggingReport(m)
-	case chargeStep:
-		if a.usage.running && m.round == a.usage.round {
-			a.chargeFacts()
+	case delivery.OwnerMessage: // some are for nodes that follow, too
+		x, both := m.(delivery.HostingMessage)
+		_, report := m.(delivery.HostedReport)
+		switch {
+		case a.standby && both:
+			x.HandleHosting(&a.hosting)
+		case !a.standby || !report:
+			m.HandleOwned(&a.owned)
 		}
-	case adoptQueue:
-		a.adoptQueue(m)
-	case expectRequest, waitForFact, batchReleased, ephemeralEvent, retryAdoption, *queueAdopted, sendAckReport,
-		ownerConnected, hostedList, dropQueues, evictQueues, forgetLocalQueues:
+	case delivery.HostingMessage:
+		if a.standby {
+			m.HandleHosting(&a.hosting)
+		}
+	case expectRequest, waitForFact, batchReleased, ephemeralEvent, forgetLocalQueues:
 		a.receiveOfClients(m)
-	case *adoptRequest:
-		a.handleAdoptRequest(m)
-	case hostedReport:
-		a.handleHostedReport(m)
-	case edgeAckReport:
-		a.handleEdgeAckReport(m)
-	case closeRequest:
-		a.handleCloseRequest(m)
-	case edgeDisconnected:
-		a.handleEdgeDisconnected(m.edge)
-	case *deliveryCheck:
-		a.checkDelivery(m)
-	case snapshotStep:
-		a.continueSnapshot()
-	case presenceRows:
-		if m.early {
-			a.handleEarlyPresence(m.rows)
-			return
-		}
-		if a.snapshotState == presenceWriting {
-			a.writeLastPresence(m.rows)
-			return
-		}
-		a.presenceRows = append([]realm.EncodedRow{}, m.rows...)
-		if a.allEncoded {
-			a.continueSnapshot()
-		}
-	case snapshotWritten:
-		a.handleSnapshotWritten(m)
-	case presenceSaved:
-		a.handlePresenceSaved(m)
+	case owner.RowsMessage:
+		m.HandleRows(&a.rows)
 	case closeRealm:
-		a.beginClose(m)
-	case saveRealm:
-		a.handleSaveRealm(m)
-	case setFrozen:
-		a.handleSetFrozen(m)
+		a.stopFollowing()
+		a.rows.BeginClose(m.done)
 	}
 }
 
@@ -252,26 +198,27 @@ func (a *realmActor) receive(message any) {
 func (a *realmActor) ask(m *ask) {
 	var p pendingOutput
 	if a.standby && !a.reloading {
-		p = pendingOutput{reply: m.reply, async: m.async, admitted: m.admitted, answer: answer{err: realm.ErrNotOwner}}
+		p.Output = m.output(stream.Result{Err: realm.ErrNotOwner})
 		if m.view != nil && (m.caller.System || !a.cannotServe()) { // the server compares the states of nodes
-			p.answer = a.view(m)
+			p.Answer.Result = a.view(m)
 		}
-		a.handle.flow.release(&p)
+		a.handle.sessions.Flow.Release(&p.Output)
 		return
 	}
 	if a.reloading {
-		a.refusePending(&pendingOutput{reply: m.reply, async: m.async, admitted: m.admitted})
+		p.Output = m.output(stream.Result{})
+		a.refusePending(&p)
 		return
 	}
 	if m.view != nil {
 		a.srv.Metrics.Views.Add(1)
-		p = pendingOutput{reply: m.reply, answer: a.view(m)}
+		p.Output = m.output(a.view(m))
 	} else {
 		a.srv.Metrics.Turns.Add(1)
 		p = a.turn(m)
 	}
 	p.seq, p.markdownConfigSeq, p.closed = a.realm.Seq(), a.realm.MarkdownConfigVersion(), a.realm.Closed()
-	if a.srv.cluster != nil && a.durable == p.seq && p.committed == nil && len(p.publications) == 0 {
+	if a.srv.cluster != nil && a.durable == p.seq && p.committed == nil && len(p.Publications) == 0 {
 		a.answerVerified(p)
 		return
 	}
@@ -283,7 +230,7 @@ func (a *realmActor) ask(m *ask) {
 
 // turn runs a command. A bug before the first recorded fact costs one answer; a bug after it ends the process.
 func (a *realmActor) turn(m *ask) (p pendingOutput) {
-	p.reply, p.async, p.admitted = m.reply, m.async, m.admitted
+	p.Output = m.output(stream.Result{})
 	decide := m.decide
 	if m.async != nil {
 		decide = m.async.Decide
@@ -294,12 +241,12 @@ func (a *realmActor) turn(m *ask) (p pendingOutput) {
 				panic(incomplete)
 			}
 			a.srv.log.Error("panic in a turn", "realm", a.realm.ID(), "panic", x, "stack", string(debug.Stack()))
-			p.answer = answer{err: errInternal}
+			p.Answer.Result = stream.Result{Err: errInternal}
 		}
 	}()
 	if m.caller.Request != "" {
 		if err := a.checkRequest(m.caller.Request); err != nil {
-			p.answer = answer{err: err}
+			p.Answer.Result = stream.Result{Err: err}
 			return p
 		}
 	}
@@ -319,13 +266,13 @@ func (a *realmActor) turn(m *ask) (p pendingOutput) {
 	if m.caller.Request != "" {
 		publications = withoutOpened(publications)
 	}
-	p.answer, p.publications = answer{v, err}, publications
+	p.Answer.Result, p.Publications = stream.Result{Value: v, Err: err}, publications
 	if err != nil {
 		a.srv.countRefusal(err)
 	}
 	if len(facts) > 0 {
-		p.committed = &Committed{Batch: a.appendToJournal(facts, m.caller.Request), Facts: facts,
-			Publications: publications, edge: a.srv.edgeOf(m.caller.Edge)}
+		p.committed = &stream.Committed{Batch: a.appendToJournal(facts, m.caller.Request), Facts: facts,
+			Publications: publications, Sender: m.caller.Edge}
 		if a.realm.HasJobs() {
 			a.scheduleContinue()
 		}
@@ -341,10 +288,8 @@ func (a *realmActor) appendToJournal(facts []realm.Fact, request string) realm.B
 		b.Requests = []realm.Request{{ID: request, Seq: a.realm.Seq()}}
 		a.requests.add(request, a.realm.Seq())
 	}
-	for _, data := range b.Facts {
-		a.journalBytes += int64(len(data))
-	}
-	a.srv.runtime.send(a.srv.journal, &appendFacts{batch: b, from: a.handle.pid})
+	a.rows.Journaled(b.Facts)
+	a.srv.runtime.Send(a.srv.journal, &owner.Append{Batch: b, From: a.handle.pid})
 	return b
 }
 
@@ -364,18 +309,18 @@ func (a *realmActor) release(seq realm.Seq) {
 		a.handle.markdownConfigSeq.Store(uint64(p.markdownConfigSeq))
 		a.handle.setClosed(a.srv, p.closed)
 		if p.committed != nil {
-			p.jobs = a.publish(p.committed)
-			p.weight = p.committed.weight()
+			if jobs := a.publish(p.committed); len(jobs) > 0 {
+				p.Answer.Sent = func() { a.srv.addOutboxJobs(a.handle, jobs) }
+			}
+			p.Weight = delivery.WeightOf(p.committed)
 			p.committed = nil
 		}
-		a.handle.ephemeral.pass(p.publications)
-		p.publications = a.withLocalQueues(p.publications)
-		a.handle.flow.release(p)
+		a.handle.ephemeral.pass(p.Publications)
+		p.Publications = a.owned.WithLocalQueues(p.Publications)
+		a.handle.sessions.Flow.Release(&p.Output)
 	}
-	if len(a.homes.waiting)+len(a.homes.polled) > 0 {
-		a.answerAdoptions()
-	}
-	a.limitUnacked()
+	a.owned.AnswerAdoptions()
+	a.owned.Limit()
 	if rest := a.pending[n:]; len(rest) <= n { // reuse the space at the front
 		copy(a.pending, rest)
 		clear(a.pending[len(rest):])
@@ -387,28 +332,7 @@ func (a *realmActor) release(seq realm.Seq) {
 	if len(a.pending) == 0 && cap(a.pending) > 4096 {
 		a.pending = nil
 	}
-	if a.iterator != nil && a.awaitsFacts && a.durable >= a.iterator.Seq {
-		a.continueSnapshot()
-	}
-	if a.snapshotDue() {
-		a.beginSnapshot()
-	}
-	a.continueClose()
-}
-
-// snapshotDue reports whether the journal is so long that a snapshot must begin.
-func (a *realmActor) snapshotDue() bool {
-	if a.frozenTooLong() {
-		return true
-	}
-	delayed := a.journalBytes < snapshotDelayBytes && a.srv.elapsed() < a.noSnapshotBefore
-	return a.journalBytes >= SnapshotBytes && !delayed
-}
-
-// frozenTooLong reports whether the journal of a frozen realm is so long that its rows must be written in spite of
-// that.
-func (a *realmActor) frozenTooLong() bool {
-	return a.snapshotState == snapshotFrozen && a.journalBytes >= a.srv.maxFrozenBytes.Load()
+	a.rows.Continue()
 }
 
 // runSystemCommand gives a command of the server itself its turn.
@@ -424,17 +348,12 @@ func (a *realmActor) handleClockTick(now int64) {
 	}
 	if !a.standby {
 		a.runDueCommand(now)
-		a.limitUnacked()
+		a.owned.Limit()
 		a.journalAcks()
-	} else if a.queues.used && a.srv.elapsed() >= a.queues.listAt {
-		a.listHostedQueues()
+	} else {
+		a.hosting.Tick(false)
 	}
-	if a.journalBytes > 0 && a.srv.now().Sub(a.lastSnapshot) > snapshotAge {
-		a.beginSnapshot()
-	}
-	if a.srv.elapsed() >= a.presenceDueAt {
-		a.savePresence()
-	}
+	a.rows.Tick()
 }
 
 // runDueCommand runs the command that the organization's data says is due now, if any: a scheduled message, the next
@@ -460,6 +379,6 @@ func (a *realmActor) runDueCommand(now int64) {
 func (a *realmActor) scheduleContinue() {
 	if !a.continuing {
 		a.continuing = true
-		a.srv.runtime.send(a.handle.pid, continueJobs{})
+		a.srv.runtime.Send(a.handle.pid, continueJobs{})
 	}
 }

@@ -1,6 +1,8 @@
 package actors
 
-import "parley/actors/realm"
+import (
+	"parley/actors/stream"
+)
 
 // forgetLocalQueues makes a standby drop its event queues, because the owner does not allow this node to host any.
 type forgetLocalQueues struct{}
@@ -8,7 +10,7 @@ type forgetLocalQueues struct{}
 // ForgetLocalQueues drops the event queues of all realms that this core does not own. Their clients poll again, and the
 // owner answers them.
 func (srv *Server) ForgetLocalQueues() {
-	srv.eachRealm(func(r *realmHandle) { srv.runtime.send(r.pid, forgetLocalQueues{}) })
+	srv.eachRealm(func(r *realmHandle) { srv.runtime.Send(r.pid, forgetLocalQueues{}) })
 }
 
 // receiveOfClients handles the messages about clients on a node that does not own the organization. The owner ignores
@@ -16,7 +18,7 @@ func (srv *Server) ForgetLocalQueues() {
 func (a *realmActor) receiveOfClients(message any) {
 	if a.standby {
 		if _, is := message.(forgetLocalQueues); is {
-			if !a.queues.none() {
+			if !a.hosting.None() {
 				a.replaceQueues(nil, nil)
 			}
 			return
@@ -31,22 +33,8 @@ func (a *realmActor) receiveOfClients(message any) {
 		}
 	case expectRequest:
 		if !m.forget {
-			m.expected.result <- answer{err: errOwnershipLost}
+			m.expected.result <- stream.Result{Err: errOwnershipLost}
 		}
-	}
-}
-
-// replaceQueues makes the session actors drop all event queues of this node and open the given ones, with their unacked
-// events, after all events that were released before. Waiting polls are answered with no events. Earlier reports of
-// acknowledgements are ignored, because they are about other queues.
-func (a *realmActor) replaceQueues(queues []realm.Queue, publications []realm.Publication) {
-	n := max(a.unacked.generation, a.queues.number) + 1
-	a.unacked.generation = n
-	a.queues = replicaQueues{number: n, round: a.queues.round + 1, used: a.queues.used}
-	for k, m := range a.srv.restoredQueues(a, queues, publications) {
-		m.replace, m.generation = true, n
-		a.unacked.sentGenerations[k] = n
-		a.sendInOrder(k, m)
 	}
 }
 

@@ -3,19 +3,9 @@ package actors
 import (
 	"slices"
 
-	"parley/actors/queue"
 	"parley/actors/realm"
+	"parley/actors/stream"
 )
-
-// Committed is a batch that is on disk, with the events of its facts. Everything outside the realm that follows its
-// state is updated only from its committed batches, in order: sessions, unacked events, search, accounts, the cache of
-// texts, outbox jobs and exports.
-type Committed struct {
-	Batch        realm.Batch
-	Facts        []realm.Fact
-	Publications []realm.Publication // also the ephemeral events of the turn
-	edge         *Edge               // that sent the request, or nil
-}
 
 // feedSearch passes the texts of committed output to the search index, in one step, before the answers and events that
 // depend on them are sent.
@@ -41,23 +31,11 @@ func (a *replica) feedSearch(list []pendingOutput) {
 
 // publish passes one committed batch to everything that follows the realm, except to the sessions: they get it together
 // with the answer to the caller. It returns the outbox jobs that the batch adds.
-func (a *realmActor) publish(c *Committed) (jobs []*realm.OutboxJobsAdded) {
+func (a *realmActor) publish(c *stream.Committed) (jobs []*realm.OutboxJobsAdded) {
 	a.replica.publish(c)
-	for i, f := range c.Facts {
+	for _, f := range c.Facts {
 		a.srv.Metrics.countArchive(f)
 		switch f := f.(type) {
-		case *realm.QueueOpened:
-			if a.standby { // becomeOwner determines the homes of all queues
-				k, n := sessionActorOf(f.Queue.User), c.Batch.After+realm.Seq(i)+1
-				a.unacked.newestQueue[k], a.unacked.acked[k] = n, min(a.unacked.acked[k], n)
-				continue
-			}
-			a.queueOpened(&f.Queue, c, c.Batch.After+realm.Seq(i)+1)
-		case *realm.QueueClosed:
-			if a.standby {
-				continue
-			}
-			a.queueClosed(f.ID, f.User)
 		case *realm.OutboxJobsAdded:
 			jobs = append(jobs, f)
 		case *realm.TextsCompacted:
@@ -66,16 +44,12 @@ func (a *realmActor) publish(c *Committed) (jobs []*realm.OutboxJobsAdded) {
 			}
 		}
 	}
-	for _, t := range c.Publications {
-		if !t.Ephemeral {
-			a.storeUnacked(t)
-		}
-	}
+	a.owned.Publish(c, !a.standby)
 	return jobs
 }
 
 // publish passes one committed batch to the caches of this node.
-func (a *replica) publish(c *Committed) {
+func (a *replica) publish(c *stream.Committed) {
 	a.publishTexts(c.Batch.Texts)
 	for _, f := range c.Facts {
 		if x, ok := f.(realm.CredentialChange); ok {
@@ -100,15 +74,4 @@ func (a *replica) publishTexts(list []realm.TextWrite) {
 		a.srv.texts.drop(a.realm.ID(), t.Ref)
 		a.srv.damaged.remove(textKey{a.realm.ID(), t.Ref})
 	}
-}
-
-// weight returns the work of sending the batch's events to a recipient that gets all of its texts.
-func (c *Committed) weight() int {
-	bytes := 0
-	for _, t := range c.Batch.Texts {
-		if t.Body != nil {
-			bytes += max(len(t.Body.Text), len(t.Body.HTML))
-		}
-	}
-	return queue.Weight(bytes)
 }

@@ -5,13 +5,11 @@ import (
 	"slices"
 	"time"
 
+	"parley/actors/delivery"
 	"parley/actors/presence"
 	"parley/actors/realm"
+	"parley/actors/stream"
 )
-
-// replayedBytes is how much a replayed fact adds to the journal's size, in bytes: about as much as a usual message. If
-// replayed facts did not count, a server that is killed often would never write a snapshot.
-const replayedBytes = 200
 
 // openRealm opens a realm: it loads the rows, or takes over what Preload loaded, replays the journal after them, starts
 // the actors and restores the event queues.
@@ -44,12 +42,12 @@ func (srv *Server) openRealm(id realm.ID, before *loadedRealm) error {
 			return err
 		}
 	}
-	a := &realmActor{replicaClients: newReplicaClients(srv, l.realm, 0), epoch: epoch, lastSnapshot: began,
-		rowsSeq: rows}
+	a := newRealmActor(srv, l.realm, 0)
+	a.epoch = epoch
 	a.realm.SetClock(began.Unix())
-	a.restoreUnacked(l)
-	a.journalBytes = int64(last-rows) * replayedBytes
-	a.unacked.graceUntil, a.noSnapshotBefore = srv.elapsed()+evictionGrace, srv.elapsed()+snapshotDelay
+	a.owned.Restore(l.publications, l.fromRows, l.ackedThrough)
+	a.rows.Opened(rows, last, true)
+	a.owned.SetGrace()
 	a.durable = a.realm.Seq()
 	if !a.realm.Founded() && last == 0 {
 		// Nothing was ever stored under this number: an import or the creation of an organization was interrupted.
@@ -77,6 +75,15 @@ func (srv *Server) openRealm(id realm.ID, before *loadedRealm) error {
 	return nil
 }
 
+// restoreQueues opens the queues in a realm's rows with the events that they may not have acknowledged.
+func (srv *Server) restoreQueues(a *realmActor, queues []realm.Queue, publications []realm.Publication) {
+	a.owned.RestoreQueues(queues, publications)
+	// Every queue gets the restart event. It follows the messages above, so queues that the replay opened get it too.
+	restarted := func(t *realm.Turn) (any, error) { return nil, t.AnnounceRestart() }
+	caller := realm.Caller{System: true}
+	srv.runtime.Send(a.handle.pid, &ask{decide: restarted, caller: caller, reply: make(chan stream.Result, 1)})
+}
+
 // CreateRealm founds an organization under a string id ("" is the root organization) and returns the new realm's id.
 func (srv *Server) CreateRealm(stringID, name string) (realm.ID, error) {
 	srv.creating.Lock()
@@ -92,15 +99,13 @@ func (srv *Server) CreateRealm(stringID, name string) (realm.ID, error) {
 	if err != nil {
 		return 0, fmt.Errorf("claim realm %d: %w", id, err)
 	}
-	a := &realmActor{replicaClients: newReplicaClients(srv, realm.New(id), 0), epoch: claimed.Epoch,
-		lastSnapshot: srv.now(), mailboxSlots: make(chan struct{}, maxQueuedBatches)}
+	a := newRealmActor(srv, realm.New(id), 0)
+	a.epoch, a.mailboxSlots = claimed.Epoch, make(chan struct{}, maxQueuedBatches)
 	srv.search.Attach(id, 0, 0, srv.searchTextReader(id))
 	table := presence.New()
 	table.BeginEpoch(claimed.Epoch)
 	srv.startRealm(a, table)
-	for _, k := range a.handle.sessionActors { // session actors without users must report acknowledgements too
-		srv.runtime.send(k, &restoreQueues{realm: a.handle})
-	}
+	a.handle.sessions.SendAll(&delivery.Restore{}) // session actors without users must report acknowledgements too
 	_, err = srv.Turn(id, realm.Caller{System: true, Client: "Internal"}, func(t *realm.Turn) (any, error) {
 		return realm.FoundRealm{StringID: stringID, Name: name}.Decide(t)
 	})
@@ -108,7 +113,7 @@ func (srv *Server) CreateRealm(stringID, name string) (realm.ID, error) {
 		return 0, err
 	}
 	srv.mu.Lock()
-	a.handle.name, a.handle.site = stringID, srv.site(stringID)
+	a.handle.name, a.handle.sessions.Site = stringID, srv.site(stringID)
 	srv.byName[stringID] = a.handle
 	srv.mu.Unlock()
 	srv.setOwned(a.handle, true)
@@ -204,6 +209,5 @@ func (srv *Server) configureRealm(r *realm.Realm) {
 
 // startRealm starts the realm actor and the other actors of a realm.
 func (srv *Server) startRealm(a *realmActor, table *presence.Table) {
-	a.start(a, &realmHandle{}, table)
-	a.handle.lastSnapshot.Store(a.lastSnapshot.Unix())
+	a.start(a, table)
 }

@@ -5,20 +5,17 @@ import (
 	"fmt"
 	"time"
 
+	"parley/actors/delivery"
+	"parley/actors/owner"
 	"parley/actors/realm"
+	"parley/actors/stream"
 )
-
-// appendRefused says that the journal did not store a batch of this owner.
-type appendRefused struct {
-	epoch uint64
-	err   error
-}
 
 // realmReloaded is a realm as it is on disk, for the actor that has lost its ownership.
 type realmReloaded struct {
 	loaded    *loadedRealm
 	claimed   realm.Claimed
-	committed []Committed // the facts that the actor has not published
+	committed []stream.Committed // the facts that the actor has not published
 	err       error
 }
 
@@ -32,18 +29,18 @@ const reclaimInterval = time.Second
 // endOwnership ends the ownership of the realm after the journal refused a batch. The state in memory then includes
 // facts that are not in the journal. So all output that depends on them is refused, the state is discarded, and the
 // realm is loaded again. State outside the realm includes committed facts only and stays valid; see Committed.
-func (a *realmActor) endOwnership(m appendRefused) {
-	if m.epoch != a.epoch || a.reloading || a.standby {
+func (a *realmActor) endOwnership(m owner.Refused) {
+	if m.Epoch != a.epoch || a.reloading || a.standby {
 		return
 	}
 	if a.srv.cluster != nil {
 		a.srv.log.Warn("this node has lost the ownership of the organization", "realm", a.realm.ID(),
-			"seq", uint64(a.durable), "err", m.err)
+			"seq", uint64(a.durable), "err", m.Err)
 		a.stepDown()
 		return
 	}
 	a.srv.log.Error("the journal refused a batch; loading the organization again", "realm", a.realm.ID(),
-		"seq", uint64(a.durable), "err", m.err)
+		"seq", uint64(a.durable), "err", m.Err)
 	a.srv.Metrics.OwnershipsLost.Add(1)
 	a.reloading = true
 	a.srv.setOwned(a.handle, false)
@@ -53,41 +50,24 @@ func (a *realmActor) endOwnership(m appendRefused) {
 		a.refusePending(&pending[i])
 	}
 	a.requests = recentRequests{} // the journal has those that were stored
-	a.cancelSnapshot()
+	a.rows.Cancel(errOwnershipLost)
 	a.srv.renderer.ForgetRealm(a.realm.ID())
 	a.reload()
-	a.continueClose()
+	a.rows.ContinueClose()
 }
 
 // refusePending answers a turn or view whose facts were not stored.
 func (a *realmActor) refusePending(p *pendingOutput) {
-	p.answer = answer{err: errOwnershipLost}
-	p.publications, p.committed, p.jobs = nil, nil, nil
+	p.Answer.Result = stream.Result{Err: errOwnershipLost}
+	p.Publications, p.committed, p.Answer.Sent = nil, nil, nil
 	a.srv.countRefusal(errOwnershipLost)
-	a.handle.flow.release(p)
-}
-
-// cancelSnapshot cancels a snapshot that is not being written to disk yet.
-func (a *realmActor) cancelSnapshot() {
-	if a.iterator == nil {
-		return
-	}
-	a.iterator, a.snapshotRows = nil, nil
-	if a.snapshotState == snapshotFreezing {
-		a.snapshotState = snapshotFrozen
-	} else {
-		a.snapshotState = snapshotIdle
-	}
-	for _, done := range a.snapshotWaiters {
-		done <- errOwnershipLost
-	}
-	a.snapshotWaiters = nil
+	a.handle.sessions.Flow.Release(&p.Output)
 }
 
 // reload claims and loads the realm in the background. Its result arrives as realmReloaded.
 func (a *realmActor) reload() {
 	id, seen, published := a.realm.ID(), a.epoch, a.durable
-	a.srv.runtime.runInBackground(func() {
+	a.srv.runtime.RunInBackground(func() {
 		m := &realmReloaded{}
 		if m.claimed, m.err = a.srv.disk.Claim(id, seen); m.err == nil {
 			m.loaded, m.err = load(a.srv.disk, id, m.claimed.Rows, a.srv.now())
@@ -95,12 +75,12 @@ func (a *realmActor) reload() {
 		if m.err == nil {
 			m.committed, m.err = a.srv.committedAfter(m.loaded, published)
 		}
-		a.srv.runtime.send(a.handle.pid, m)
+		a.srv.runtime.Send(a.handle.pid, m)
 	})
 }
 
 // committedAfter returns the facts of a loaded realm after one that was published, with their texts and events.
-func (srv *Server) committedAfter(l *loadedRealm, published realm.Seq) (list []Committed, err error) {
+func (srv *Server) committedAfter(l *loadedRealm, published realm.Seq) (list []stream.Committed, err error) {
 	if l.rowsSeq > published {
 		return nil, fmt.Errorf("the rows of realm %d are at fact %d; events were sent up to fact %d",
 			l.realm.ID(), l.rowsSeq, published)
@@ -111,7 +91,7 @@ func (srv *Server) committedAfter(l *loadedRealm, published realm.Seq) (list []C
 	}
 	text := func(ref realm.BodyRef) (realm.Body, bool, error) { return srv.disk.Text(l.realm.ID(), ref) }
 	err = srv.disk.Tail(l.realm.ID(), published, func(x realm.Record) error {
-		c := Committed{
+		c := stream.Committed{
 			Batch: realm.Batch{Realm: l.realm.ID(), After: x.Seq - 1, Now: x.Now, Level: x.Level},
 			Facts: []realm.Fact{x.Fact},
 		}
@@ -133,23 +113,24 @@ func (a *realmActor) handleReloaded(m *realmReloaded) {
 	switch {
 	case errors.Is(m.err, realm.ErrMoved):
 		a.srv.log.Warn("another process owns the organization", "realm", a.realm.ID(), "err", m.err)
-		a.srv.runtime.after(reclaimInterval, func() { a.srv.runtime.send(a.handle.pid, reclaimRealm{}) })
+		a.srv.runtime.After(reclaimInterval, func() { a.srv.runtime.Send(a.handle.pid, reclaimRealm{}) })
 		return
 	case m.err != nil:
 		a.srv.fatal(fmt.Errorf("load realm %d again: %w", a.realm.ID(), m.err))
 		return
 	}
-	a.realm, a.epoch, a.rowsSeq = m.loaded.realm, m.claimed.Epoch, m.claimed.Rows
+	a.realm, a.epoch = m.loaded.realm, m.claimed.Epoch
 	a.srv.configureRealm(a.realm)
 	a.realm.SetClock(a.srv.now().Unix())
 	a.reloading = false
-	a.journalBytes = int64(m.claimed.Last-m.claimed.Rows) * replayedBytes
-	a.unacked.storedSeqs = m.loaded.storedSeqs()
+	a.rows.Opened(m.claimed.Rows, m.claimed.Last, false)
+	a.owned.SetStored(m.loaded.publications[:m.loaded.fromRows])
 	a.realm.EachUser(func(u *realm.User) { a.srv.updateAccount(a.realm, u.ID) })
 	for i := range m.committed {
 		c := &m.committed[i]
 		a.pending = append(a.pending, pendingOutput{
-			seq: c.Batch.After + 1, publications: c.Publications, committed: c,
+			Output: delivery.Output{Publications: c.Publications},
+			seq:    c.Batch.After + 1, committed: c,
 			markdownConfigSeq: a.realm.MarkdownConfigVersion(), closed: a.realm.Closed(),
 		})
 	}

@@ -3,11 +3,11 @@ package actors
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
-	"parley/actors/queue"
+	"parley/actors/delivery"
 	"parley/actors/realm"
+	"parley/actors/stream"
 )
 
 // On a core node that is not the leader, the realm actor is a standby: it applies committed batches of its own disk,
@@ -34,8 +34,6 @@ type (
 		n   int
 		err error
 	}
-	// dropRealm makes a session actor remove the queues of a realm, because this node has lost the ownership.
-	dropRealm struct{ realm realm.ID }
 )
 
 // handleLeadership claims the organization on the new leader, and ends the ownership on the former one.
@@ -62,10 +60,10 @@ func (a *realmActor) claim() {
 	}
 	a.claiming = true
 	id := a.realm.ID()
-	a.srv.runtime.runInBackground(func() {
+	a.srv.runtime.RunInBackground(func() {
 		m := standbyClaimed{}
 		m.claimed, m.err = a.srv.disk.Claim(id, realm.AnyEpoch)
-		a.srv.runtime.send(a.handle.pid, m)
+		a.srv.runtime.Send(a.handle.pid, m)
 	})
 }
 
@@ -74,8 +72,8 @@ func (a *realmActor) handleClaimed(m standbyClaimed) {
 	switch {
 	case !a.srv.isLeader.Load():
 	case errors.Is(m.err, realm.ErrMoved): // the leader has changed, perhaps back to this node
-		a.srv.runtime.after(reclaimInterval, func() {
-			a.srv.runtime.send(a.handle.pid, leadershipChanged{a.srv.isLeader.Load()})
+		a.srv.runtime.After(reclaimInterval, func() {
+			a.srv.runtime.Send(a.handle.pid, leadershipChanged{a.srv.isLeader.Load()})
 		})
 	case m.err != nil:
 		a.srv.fatal(fmt.Errorf("claim realm %d: %w", a.realm.ID(), m.err))
@@ -101,47 +99,15 @@ func (a *realmActor) becomeOwner() {
 	a.endFollowing()
 	a.standby, a.epoch, a.claimed = false, a.claimed.Epoch, nil
 	a.requests = recentRequests{}
-	a.unacked.graceUntil = a.srv.elapsed() + evictionGrace
 	a.realm.SetClock(a.srv.now().Unix())
-	var queues []realm.Queue
-	a.homes = queueHomes{}
-	a.realm.EachQueue(func(q *realm.Queue) {
-		queues = append(queues, *q)
-		a.homes.countLocal(q.User, 1) // until an edge says that it keeps the queue
-	})
-	a.ackEmptySessionActors()
-	publications := make([]realm.Publication, len(a.unacked.list))
-	for i := range publications {
-		publications[i] = a.unacked.list[i].Publication
-		publications[i].Notices = slices.Clone(publications[i].Notices)
-	}
-	a.replaceQueues(queues, publications)
-	if seq := a.unacked.evictedBefore; seq > 0 {
-		for k := range a.handle.sessionActors {
-			a.sendInOrder(k, evictQueues{realm: a.realm.ID(), seq: seq})
-		}
-	}
-	a.srv.runtime.send(a.handle.presence, presenceOwned{a.epoch})
+	a.hosting.Reset()
+	queues, events := a.owned.BecomeOwner()
+	a.srv.runtime.Send(a.handle.presence, presenceOwned{a.epoch})
 	a.srv.setOwned(a.handle, true)
 	a.srv.log.Debug("this node owns the organization", "realm", a.realm.ID(), "epoch", a.epoch,
-		"facts", uint64(a.durable), "queues", len(queues), "events", len(publications))
+		"facts", uint64(a.durable), "queues", queues, "events", events)
 	if a.realm.HasJobs() {
 		a.scheduleContinue()
-	}
-}
-
-// ackEmptySessionActors records that session actors without queues have acknowledged everything.
-func (a *realmActor) ackEmptySessionActors() {
-	u := &a.unacked
-	var hasQueue [SessionActors]bool
-	a.realm.EachQueue(func(q *realm.Queue) {
-		i := sessionActorOf(q.User)
-		hasQueue[i], u.newestQueue[i] = true, max(u.newestQueue[i], q.At)
-	})
-	for i, has := range hasQueue {
-		if !has {
-			u.acked[i] = max(u.acked[i], a.realm.Seq())
-		}
 	}
 }
 
@@ -152,41 +118,25 @@ func (a *realmActor) stepDown() {
 	if a.standby || a.reloading {
 		return
 	}
-	keepState := a.durable == a.realm.Seq() && len(a.pending) == 0 && len(a.closeWaiters) == 0
+	keepState := a.durable == a.realm.Seq() && len(a.pending) == 0 && !a.rows.IsClosing()
 	a.srv.Metrics.OwnershipsLost.Add(1)
 	a.standby, a.reloading, a.claimed = true, !keepState, nil
 	a.srv.setOwned(a.handle, false)
-	for _, s := range a.handle.sessionActors {
-		a.srv.runtime.send(s, dropRealm{a.realm.ID()})
-	}
+	a.handle.sessions.SendAll(delivery.Drop{})
 	pending := append(a.pending, a.unverified...)
 	a.pending, a.unverified, a.verifying = nil, nil, 0
 	for i := range pending {
 		a.refusePending(&pending[i])
 	}
 	a.requests = recentRequests{}
-	for _, m := range a.homes.waiting {
-		m.answer(Adopted{}, realm.ErrNotOwner)
-	}
+	a.owned.StepDown(keepState)
 	if keepState {
-		a.includeRemoteAcks()
 		a.becomeStandby()
 	} else {
-		a.cancelSnapshot()
+		a.rows.Cancel(errOwnershipLost)
 		a.reloadStandby()
 	}
-	a.homes = queueHomes{}
-	a.continueClose()
-}
-
-// includeRemoteAcks lowers the acknowledgements to what the clients of all nodes have acknowledged. An owner counts the
-// queues of other nodes separately, see queueHomes; a standby does not know where a queue is.
-func (a *realmActor) includeRemoteAcks() {
-	u := &a.unacked
-	for k := range u.acked {
-		u.acked[k] = min(u.acked[k], a.homes.lowest(k), a.durable)
-	}
-	u.evictedBefore, u.evictingBytes = 0, 0 // the next owner evicts
+	a.rows.ContinueClose()
 }
 
 // becomeStandby follows the journal with the state in memory, all of whose facts are stored.
@@ -205,17 +155,17 @@ func (a *realmActor) reloadStandby() {
 	a.stopFollowing()
 	a.reloading = true
 	id, from := a.realm.ID(), a.durable
-	a.srv.runtime.runInBackground(func() {
+	a.srv.runtime.RunInBackground(func() {
 		m := &standbyLoaded{}
 		m.loaded, m.err = a.srv.loadStandby(id)
 		if m.err == nil && m.loaded.rowsSeq <= from {
-			var list []Committed
+			var list []stream.Committed
 			list, m.err = a.srv.committedAfter(m.loaded, from)
 			for i := range list {
 				m.texts = append(m.texts, list[i].Batch.Texts...)
 			}
 		}
-		a.srv.runtime.send(a.handle.pid, m)
+		a.srv.runtime.Send(a.handle.pid, m)
 	})
 }
 
@@ -227,22 +177,21 @@ func (a *realmActor) handleStandbyLoaded(m *standbyLoaded) {
 	}
 	if m.err != nil {
 		a.srv.log.Error("loading the organization again failed", "realm", a.realm.ID(), "err", m.err)
-		a.srv.runtime.after(reclaimInterval, func() { a.srv.runtime.send(a.handle.pid, retryLoad{}) })
+		a.srv.runtime.After(reclaimInterval, func() { a.srv.runtime.Send(a.handle.pid, retryLoad{}) })
 		return
 	}
 	l, id := m.loaded, a.realm.ID()
-	a.realm, a.durable, a.rowsSeq, a.reloading = l.realm, l.realm.Seq(), l.rowsSeq, false
+	a.realm, a.durable, a.reloading = l.realm, l.realm.Seq(), false
 	a.srv.configureRealm(a.realm)
 	a.srv.renderer.ForgetRealm(id)
 	a.srv.texts.dropRealm(id)
-	a.unacked.drop(len(a.unacked.list), &a.srv.Metrics)
-	a.unacked = unackedEvents{generation: a.unacked.generation}
-	a.restoreUnacked(l)
-	a.journalBytes = int64(a.durable-a.rowsSeq) * replayedBytes
+	a.owned.Reset()
+	a.owned.Restore(l.publications, l.fromRows, l.ackedThrough)
+	a.rows.Opened(l.rowsSeq, a.durable, false)
 	a.realm.EachUser(func(u *realm.User) { a.srv.updateAccount(a.realm, u.ID) })
 	a.srv.search.Feed(id, a.durable, m.texts)
 	a.becomeStandby()
-	a.continueClose()
+	a.rows.ContinueClose()
 }
 
 // publishState updates the fields of the handle, for other goroutines.
@@ -280,81 +229,29 @@ func (a *realmActor) applyFollowed(m *followedBatch) {
 		return
 	}
 	c := a.replay(m)
-	caughtUp := false
-	for _, f := range m.facts {
-		if x, is := f.(*realm.QueuesCaughtUp); is && x.Actors == SessionActors && x.Actor >= 0 &&
-			x.Actor < SessionActors {
-			a.unacked.acked[x.Actor], caughtUp = max(a.unacked.acked[x.Actor], x.Through), true
-		}
-	}
-	for _, data := range m.batch.Facts {
-		a.journalBytes += int64(len(data))
-	}
+	a.rows.Journaled(m.batch.Facts)
 	a.durable = a.realm.Seq()
 	a.srv.search.Feed(a.realm.ID(), a.durable, m.batch.Texts)
 	a.publish(c)
 	a.publishState()
 	a.deliver(c)
-	if caughtUp {
-		a.dropAcknowledged()
-	}
-	a.limitStandbyEvents()
-	if a.snapshotDue() {
-		a.beginSnapshot()
-	}
+	a.owned.CaughtUp(m.facts)
+	a.rows.BeginIfLong()
 	a.becomeOwner()
-}
-
-// dropAcknowledged drops the events that the journal says are acknowledged.
-func (a *realmActor) dropAcknowledged() {
-	a.ackEmptySessionActors()
-	a.unacked.dropThrough(a.unacked.ackedThrough(), &a.srv.Metrics)
-}
-
-// limitStandbyEvents drops the oldest events beyond twice the limit. The owner normally evicts the queues that need
-// them earlier. If it has not, these queues are evicted when this node becomes the owner.
-func (a *realmActor) limitStandbyEvents() {
-	u := &a.unacked
-	left, n := u.bytes, 0
-	for limit := 2 * a.srv.unackedLimit(); left > limit && n < len(u.list)-1; n++ {
-		left -= u.list[n].bytes
-	}
-	if n > 0 {
-		u.evictedBefore = u.list[n].Seq
-		u.drop(n, &a.srv.Metrics)
-		u.evictingBytes = 0
-	}
 }
 
 // journalAcks records in the journal how far the queues have acknowledged, so that standbys need not store older
 // events. It records nothing if there was no new event since the last record.
 func (a *realmActor) journalAcks() {
-	u := &a.unacked
-	if a.srv.cluster == nil || a.standby || a.reloading || a.srv.readOnly.Load() || u.newest <= u.journaledNewest {
-		return
+	if a.srv.cluster != nil && !a.standby && !a.reloading && !a.srv.readOnly.Load() {
+		a.owned.JournalAcks()
 	}
-	var list []*realm.QueuesCaughtUp
-	done := true
-	for k := range u.acked {
-		through := min(u.acked[k], a.homes.lowest(k), a.durable)
-		done = done && through >= u.newest
-		if through > u.journaled[k] {
-			u.journaled[k] = through
-			list = append(list, &realm.QueuesCaughtUp{Actor: k, Actors: SessionActors, Through: through})
-		}
-	}
-	if done {
-		u.journaledNewest = u.newest
-	}
-	if len(list) == 0 {
-		return
-	}
-	a.runSystemCommand(func(t *realm.Turn) (any, error) {
-		for _, f := range list {
-			t.RecordCaughtUp(f)
-		}
-		return nil, nil
-	})
+}
+
+// replaceQueues replaces the event queues of this node; see delivery.Owned.
+func (a *realmActor) replaceQueues(queues []realm.Queue, publications []realm.Publication) {
+	a.hosting.Reset()
+	a.owned.Replace(queues, publications)
 }
 
 // handleStandbyFollowEnded follows again, or loads the realm if facts are missing: after the installation of a backup.
@@ -369,7 +266,7 @@ func (a *realmActor) handleStandbyFollowEnded(m followEnded) {
 		return
 	}
 	retry := retryFollow{a.run}
-	a.srv.runtime.after(followRetryInterval, func() { a.srv.runtime.send(a.handle.pid, retry) })
+	a.srv.runtime.After(followRetryInterval, func() { a.srv.runtime.Send(a.handle.pid, retry) })
 }
 
 // followRetryInterval is the time after which a standby subscribes to its journal again: the installation of a backup
@@ -390,7 +287,7 @@ func (a *realmActor) verifyLeader() {
 	m := leaderVerified{n: a.verifying}
 	a.srv.cluster.VerifyLeader(func(err error) {
 		m.err = err
-		a.srv.runtime.send(a.handle.pid, m)
+		a.srv.runtime.Send(a.handle.pid, m)
 	})
 }
 
@@ -402,36 +299,11 @@ func (a *realmActor) handleLeaderVerified(m leaderVerified) {
 		if m.err != nil {
 			a.refusePending(&a.unverified[i])
 		} else {
-			a.handle.flow.release(&a.unverified[i])
+			a.handle.sessions.Flow.Release(&a.unverified[i].Output)
 		}
 	}
 	a.unverified, a.verifying = append([]pendingOutput(nil), a.unverified[m.n:]...), 0
 	if len(a.unverified) > 0 {
 		a.verifyLeader()
-	}
-}
-
-// dropRealm removes the queues of a realm; the new owner hosts them. A waiting poll is answered with no events, so that
-// its client polls again.
-func (s *sessionActor) dropRealm(m dropRealm) {
-	r := s.realms[m.realm]
-	if r == nil {
-		return
-	}
-	r.sessions.EachQueue(func(q *queue.Queue) {
-		s.srv.Metrics.OpenQueues.Add(-1)
-		if p := q.Close(); p != nil {
-			s.srv.Metrics.ParkedPolls.Add(-1)
-			s.srv.protocol.AnswerPoll(p, q.Reg.ID, nil)
-		}
-	})
-	for ref, p := range r.adopting {
-		if p != nil && p.poll != nil {
-			s.srv.protocol.AnswerPoll(p.poll.Reply, ref.ID, nil)
-		}
-	}
-	delete(s.realms, m.realm)
-	if s.lastPolled == r {
-		s.lastPolled = nil
 	}
 }

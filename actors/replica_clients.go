@@ -4,7 +4,9 @@ import (
 	"context"
 	"slices"
 
+	"parley/actors/delivery"
 	"parley/actors/realm"
+	"parley/actors/stream"
 )
 
 // replicaClients serves the clients of an organization that another node owns. The replica actor of an edge and the
@@ -17,12 +19,28 @@ type replicaClients struct {
 	waiting   []waitForFact
 	ephemeral []realm.Publication // by arrival; see MaxEphemeralAhead
 	expected  map[string]*expectedRequest
-	queues    replicaQueues
+	hosting   delivery.Hosting
 }
 
 func newReplicaClients(srv *Server, r *realm.Realm, durable realm.Seq) replicaClients {
-	return replicaClients{replica: replica{srv: srv, realm: r, durable: durable}}
+	h := &realmHandle{id: r.ID()}
+	h.sessions.Prepare(&srv.delivery, r.ID())
+	return replicaClients{replica: replica{srv: srv, handle: h, realm: r, durable: durable}}
 }
+
+// CanServe reports whether the state is known to be new enough for clients.
+func (a *replicaClients) CanServe() bool { return !a.cannotServe() }
+
+// Owner returns the node that owns the realm, or nil.
+func (a *replicaClients) Owner() delivery.Owner {
+	if owner := a.srv.ownerOf(a.handle); owner != nil {
+		return owner
+	}
+	return nil
+}
+
+// KeepText puts a text that the owner has sent into the cache.
+func (a *replicaClients) KeepText(t realm.TextWrite) { a.srv.texts.put(a.realm.ID(), t.Ref, *t.Body) }
 
 // remoteOwner is the node that owns organizations which this node follows.
 type remoteOwner struct {
@@ -61,33 +79,13 @@ func (a *replicaClients) receive(message any) {
 		a.waitForFact(m)
 	case expectRequest:
 		a.expectRequest(m)
-	case adoptQueue:
-		a.adoptQueue(m)
-	case retryAdoption:
-		a.tryAdoption(m.adoption)
-	case *queueAdopted:
-		a.handleAdopted(m)
-	case ackReport:
-		a.handleAckReport(m)
-	case sendAckReport:
-		a.sendAckReport()
-	case ownerConnected:
-		a.listHostedQueues()
-	case hostedList:
-		a.handleHostedList(m)
-	case dropQueues:
-		a.dropQueues(m.list)
-	case evictQueues:
-		for k := range a.handle.sessionActors {
-			a.sendInOrder(k, m)
-		}
 	}
 }
 
 // replay applies the facts of a batch and returns them with their events. It omits the events that open queues on other
 // nodes. The views that wait for a request of the batch run directly after the facts of the request.
-func (a *replicaClients) replay(m *followedBatch) *Committed {
-	c := &Committed{Batch: m.batch, Facts: m.facts}
+func (a *replicaClients) replay(m *followedBatch) *stream.Committed {
+	c := &stream.Committed{Batch: m.batch, Facts: m.facts}
 	requests := m.batch.Requests
 	for _, f := range m.facts {
 		t := a.realm.ReplayAt(f, m.batch.Now, m.batch.Level)
@@ -98,7 +96,7 @@ func (a *replicaClients) replay(m *followedBatch) *Committed {
 		opened, _ := f.(*realm.QueueOpened)
 		home := opened != nil && a.isHome(id)
 		if home {
-			a.queues.recordOpened()
+			a.hosting.Opened()
 		}
 		if len(t.Notices) > 0 && (opened == nil || home) {
 			c.Publications = append(c.Publications, t)
@@ -110,21 +108,19 @@ func (a *replicaClients) replay(m *followedBatch) *Committed {
 
 // deliver sends the events of an applied batch to the session actors, if this node hosts queues, and continues
 // everything that waits for its facts.
-func (a *replicaClients) deliver(c *Committed) {
-	if a.queues.none() {
+func (a *replicaClients) deliver(c *stream.Committed) {
+	if a.hosting.None() {
 		a.setPublished(a.durable)
 	} else {
 		released := batchReleased{a.durable}
-		a.handle.flow.release(
-			&pendingOutput{
-				publications: c.Publications,
-				weight:       c.weight(),
-				released:     func() { a.srv.runtime.send(a.handle.pid, released) },
-			},
-		)
+		a.handle.sessions.Flow.Release(&delivery.Output{
+			Publications: c.Publications,
+			Weight:       delivery.WeightOf(c),
+			Answer:       stream.Answer{Sent: func() { a.srv.runtime.Send(a.handle.pid, released) }},
+		})
 	}
 	a.deliverEphemeralAfter()
-	a.continueAdoptions()
+	a.hosting.Continue()
 }
 
 // setPublished records that the events of all facts up to seq were sent to the session actors.
@@ -162,7 +158,7 @@ func (a *replicaClients) expectRequest(m expectRequest) {
 		delete(a.expected, m.expected.id)
 		return
 	}
-	a.queues.used = true
+	a.hosting.Expect()
 	if a.expected == nil {
 		a.expected = map[string]*expectedRequest{}
 	}
@@ -208,12 +204,12 @@ func (srv *Server) WaitFor(ctx context.Context, id realm.ID, seq realm.Seq) erro
 		return nil
 	}
 	done := make(chan struct{})
-	srv.runtime.send(r.pid, waitForFact{seq: seq, done: done})
+	srv.runtime.Send(r.pid, waitForFact{seq: seq, done: done})
 	select {
 	case <-done:
 		return nil
 	case <-ctx.Done():
-		srv.runtime.send(r.pid, waitForFact{done: done, forget: true})
+		srv.runtime.Send(r.pid, waitForFact{done: done, forget: true})
 		return ctx.Err()
 	}
 }
@@ -223,7 +219,7 @@ type expectedRequest struct {
 	id     string
 	caller realm.Caller
 	view   func(v realm.View, opened *realm.Queue) (any, error)
-	result chan answer // has room for the result
+	result chan stream.Result // has room for the result
 }
 
 // ExpectRequest registers a view that runs directly after the facts of a request. It must be called before the request
@@ -237,13 +233,13 @@ func (srv *Server) ExpectRequest(
 	if r == nil || srv.ownerOf(r) == nil {
 		return func(context.Context) (any, error) { return nil, errUnknownRealm }, func() {}
 	}
-	x := &expectedRequest{id: request, caller: c, view: view, result: make(chan answer, 1)}
-	srv.runtime.send(r.pid, expectRequest{x, false})
-	cancel = func() { srv.runtime.send(r.pid, expectRequest{x, true}) }
+	x := &expectedRequest{id: request, caller: c, view: view, result: make(chan stream.Result, 1)}
+	srv.runtime.Send(r.pid, expectRequest{x, false})
+	cancel = func() { srv.runtime.Send(r.pid, expectRequest{x, true}) }
 	return func(ctx context.Context) (any, error) {
 		select {
 		case a := <-x.result:
-			return a.result, a.err
+			return a.Value, a.Err
 		case <-ctx.Done():
 			cancel()
 			return nil, ctx.Err()

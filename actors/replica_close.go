@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/asynkron/protoactor-go/actor"
-
+	"parley/actors/delivery"
 	"parley/actors/realm"
+	"parley/actors/stream"
 )
 
 // closedReplicaLifetime is how long the actors of a closed replica continue to refuse requests that were sent to them
@@ -19,12 +19,7 @@ func (srv *Server) HasQueues(id realm.ID) bool {
 	if r == nil {
 		return false
 	}
-	for k := range r.withoutQueues {
-		if !r.withoutQueues[k].Load() {
-			return true
-		}
-	}
-	return false
+	return r.sessions.HasQueues()
 }
 
 // CloseReplica removes the replica of a realm from memory. Waiting polls are answered with no events; the owner then
@@ -43,18 +38,16 @@ func (srv *Server) CloseReplica(id realm.ID) error {
 	}
 	srv.mu.Unlock()
 	done := make(chan error, 1)
-	srv.runtime.send(r.pid, closeRealm{done})
+	srv.runtime.Send(r.pid, closeRealm{done})
 	<-done
-	for _, k := range r.sessionActors {
-		srv.runtime.send(k, dropRealm{id})
-	}
+	r.sessions.SendAll(delivery.Drop{})
 	srv.accounts.removeRealm(id)
 	srv.renderer.ForgetRealm(id)
 	srv.texts.dropRealm(id)
-	srv.runtime.after(closedReplicaLifetime, func() {
-		for _, pid := range append([]*actor.PID{r.pid, r.presence}, r.sessionActors[:]...) {
-			srv.runtime.stop(pid)
-		}
+	srv.runtime.After(closedReplicaLifetime, func() {
+		srv.runtime.Stop(r.pid)
+		srv.runtime.Stop(r.presence)
+		r.sessions.Stop()
 	})
 	return nil
 }
@@ -65,8 +58,8 @@ func (a *replicaActor) close() {
 		a.stop()
 	}
 	a.run++ // batches that are already in the mailbox are ignored
-	a.closed, a.failed = true, errCannotFollow
-	a.failAdoptions()
+	a.closed, a.failed = true, delivery.ErrCannotFollow
+	a.hosting.Fail()
 	a.endExpected()
 }
 
@@ -74,6 +67,6 @@ func (a *replicaActor) close() {
 func (a *replicaClients) endExpected() {
 	for id, x := range a.expected {
 		delete(a.expected, id)
-		x.result <- answer{err: errCannotFollow}
+		x.result <- stream.Result{Err: delivery.ErrCannotFollow}
 	}
 }

@@ -6,7 +6,9 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"parley/actors/delivery"
 	"parley/actors/realm"
+	"parley/actors/stream"
 )
 
 // A closed replica is forgotten with its accounts and queues, refuses callers that have found it before, and does not
@@ -30,11 +32,11 @@ func TestCloseReplica(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-polled // whatever the answer: the poll does not wait for ever
-	reply := make(chan answer, 1)
-	edge.runtime.send(found.pid, &ask{caller: realm.Caller{System: true}, reply: reply,
+	reply := make(chan stream.Result, 1)
+	edge.runtime.Send(found.pid, &ask{caller: realm.Caller{System: true}, reply: reply,
 		view: func(realm.View) (any, error) { return nil, nil }})
-	if a := <-reply; a.err != errCannotFollow {
-		t.Errorf("a closed replica answers: %v", a.err)
+	if a := <-reply; a.Err != delivery.ErrCannotFollow {
+		t.Errorf("a closed replica answers: %v", a.Err)
 	}
 	if _, err := edge.View(1, realm.Caller{User: bo}, nil); err == nil || edge.HasQueues(1) || len(edge.Realms()) > 0 {
 		t.Errorf("the replica is there: %v", err)

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/asynkron/protoactor-go/actor"
-
+	"parley/actors/delivery"
+	"parley/actors/mailbox"
+	"parley/actors/owner"
 	"parley/actors/presence"
 	"parley/actors/realm"
+	"parley/actors/stream"
 )
 
 // ReplicaSource is the source of the data of a replica: the disk of the owner, or a link to the owner.
@@ -27,22 +29,10 @@ type ReplicaSource interface {
 	Text(id realm.ID, ref realm.BodyRef) (realm.Body, bool, error)
 }
 
-// OwnerLink sends messages about event queues from a replica to the owner of its realm. Each method calls a method of
-// Edge at the other end. Actors call the methods, which must not block. The calls of a method must arrive in order.
-// While there is no connection, calls without an answer are lost; the link calls Server.OwnerConnected when it has a
-// new connection.
+// OwnerLink sends messages about event queues and presence from a replica to the owner of its realm. Each method calls
+// a method of Edge at the other end. The link calls Server.OwnerConnected when it has a new connection.
 type OwnerLink interface {
-	// CloseQueue asks to close a queue whose client no longer polls; see Edge.CloseQueue.
-	CloseQueue(realm.ID, realm.QueueID)
-	// Tick asks for an empty fact, because a queue has no event ids left for ephemeral events; see Server.Tick.
-	Tick(realm.ID)
-	// AdoptQueue asks for a queue whose client polls this node; see Edge.AdoptQueue. answer is called once, from any
-	// goroutine. After an error there is no connection, or it broke: the replica asks again.
-	AdoptQueue(id realm.ID, a Adoption, answer func(Adopted, error))
-	// ReportQueues reports which queues this node hosts; see Edge.ReportQueues.
-	ReportQueues(realm.ID, HostedQueues)
-	// ReportAcks reports the acknowledgements of the clients of this node, at most once a second; see Edge.ReportAcks.
-	ReportAcks(realm.ID, QueueAcks)
+	delivery.Owner
 	// ReportPresence reports which users are active or idle, every few seconds and at most MaxPresenceReports users;
 	// see Edge.ReportPresence.
 	ReportPresence(realm.ID, []presence.Report)
@@ -103,10 +93,6 @@ type replicaActor struct {
 	closed       bool          // see Server.CloseReplica
 }
 
-// errCannotFollow is the answer to requests while a replica cannot follow its owner.
-var errCannotFollow = realm.Refuse(realm.Busy, "SERVER_OVERLOADED",
-	"This server cannot reach the other servers; try again in a few seconds.")
-
 // OpenReplica loads a realm that another node owns and begins to follow its owner. It returns when the rows are loaded.
 func (srv *Server) OpenReplica(id realm.ID, o ReplicaOptions) error {
 	srv.creating.Lock()
@@ -123,14 +109,14 @@ func (srv *Server) OpenReplica(id realm.ID, o ReplicaOptions) error {
 		mailboxSlots: make(chan struct{}, maxQueuedBatches),
 	}
 	srv.search.Attach(id, r.Seq(), r.Seq(), srv.searchTextReader(id))
-	a.start(a, &realmHandle{source: o.Source, owner: &remoteOwner{o.Owner, o.Home}}, table)
+	a.hosting = delivery.NewHosting(&a.handle.sessions, &a.replicaClients)
+	a.handle.source, a.handle.owner = o.Source, &remoteOwner{o.Owner, o.Home}
+	a.start(a, table)
 	a.handle.setClosed(srv, r.Closed())
 	srv.accounts.addRealm(r)
-	for _, k := range a.handle.sessionActors {
-		srv.runtime.send(k, &restoreQueues{realm: a.handle, seq: a.durable})
-	}
+	a.handle.sessions.SendAll(&delivery.Restore{Seq: a.durable})
 	srv.log.Info("replica open", "realm", id, "name", a.handle.name, "facts", uint64(a.durable))
-	srv.runtime.send(a.handle.pid, retryFollow{a.run}) // its actor changes the state from now on
+	srv.runtime.Send(a.handle.pid, retryFollow{a.run}) // its actor changes the state from now on
 	return nil
 }
 
@@ -185,8 +171,8 @@ func decodeBatch(from batchSource, b *realm.Batch) ([]realm.Fact, error) {
 }
 
 // Receive handles one message.
-func (a *replicaActor) Receive(c actor.Context) {
-	switch m := c.Message().(type) {
+func (a *replicaActor) Receive(message any) {
+	switch m := message.(type) {
 	case *ask:
 		a.ask(m)
 	case asyncBatch:
@@ -209,17 +195,16 @@ func (a *replicaActor) Receive(c actor.Context) {
 	case *replicaLoaded:
 		a.handleLoaded(m)
 	case clockTick:
-		if a.srv.elapsed() >= a.queues.listAt {
-			a.listHostedQueues()
-		}
-	case presenceRows:
+		a.hosting.Tick(true)
 	case closeRealm:
 		a.close()
 		m.done <- nil
-	case saveRealm:
-		m.done <- nil
-	case setFrozen:
-		m.done <- nil
+	case owner.Save:
+		m.Done <- nil
+	case owner.SetFrozen:
+		m.Done <- nil
+	case delivery.HostingMessage:
+		m.HandleHosting(&a.hosting)
 	default:
 		a.receive(m)
 	}
@@ -227,17 +212,17 @@ func (a *replicaActor) Receive(c actor.Context) {
 
 // ask answers a view. It refuses commands, and refuses views, too, while the state may be old.
 func (a *replicaActor) ask(m *ask) {
-	p := pendingOutput{reply: m.reply, async: m.async, admitted: m.admitted}
+	p := m.output(stream.Result{})
 	switch {
 	case a.cannotServe():
-		p.answer = answer{err: errCannotFollow}
+		p.Answer.Err = delivery.ErrCannotFollow
 	case m.view == nil:
-		p.answer = answer{err: realm.ErrNotOwner}
+		p.Answer.Err = realm.ErrNotOwner
 	default:
 		a.srv.Metrics.Views.Add(1)
-		p.answer = a.view(m)
+		p.Answer.Result = a.view(m)
 	}
-	a.handle.flow.release(&p)
+	a.handle.sessions.Flow.Release(&p)
 }
 
 // follow subscribes to the batches of the source after the last applied fact. A goroutine of the source decodes them.
@@ -255,7 +240,7 @@ type batchSource interface {
 // followBatches sends an actor the batches after the state of r. slots limits how many of them are in its mailbox. stop
 // may be called more than once.
 func followBatches(
-	srv *Server, pid *actor.PID, r *realm.Realm, run int, slots chan struct{}, source batchSource,
+	srv *Server, pid mailbox.Address, r *realm.Realm, run int, slots chan struct{}, source batchSource,
 ) (stop func()) {
 	stopped := make(chan struct{})
 	end := source.Follow(r.ID(), r.Seq(), func(b realm.Batch) error {
@@ -268,9 +253,9 @@ func followBatches(
 		case <-stopped:
 			return context.Canceled
 		}
-		srv.runtime.send(pid, &followedBatch{run, b, facts})
+		srv.runtime.Send(pid, &followedBatch{run, b, facts})
 		return nil
-	}, func(err error) { srv.runtime.send(pid, followEnded{run, err}) })
+	}, func(err error) { srv.runtime.Send(pid, followEnded{run, err}) })
 	var once bool
 	return func() {
 		if !once {
@@ -327,7 +312,7 @@ func (a *replicaActor) handleFollowEnded(m followEnded) {
 	a.srv.log.Warn("replica does not follow", "realm", a.realm.ID(), "seq", uint64(a.durable), "err", m.err)
 	if !errors.Is(m.err, realm.ErrBehind) {
 		retry := retryFollow{a.run}
-		a.srv.runtime.after(reclaimInterval, func() { a.srv.runtime.send(a.handle.pid, retry) })
+		a.srv.runtime.After(reclaimInterval, func() { a.srv.runtime.Send(a.handle.pid, retry) })
 		return
 	}
 	a.reload()
@@ -336,11 +321,11 @@ func (a *replicaActor) handleFollowEnded(m followEnded) {
 // reload loads the rows in the background. The result arrives as replicaLoaded.
 func (a *replicaActor) reload() {
 	a.reloading = true
-	a.failAdoptions()
+	a.hosting.Fail()
 	id := a.realm.ID()
-	a.srv.runtime.runInBackground(func() {
+	a.srv.runtime.RunInBackground(func() {
 		r, _, err := a.srv.loadReplica(id, a.options.Source)
-		a.srv.runtime.send(a.handle.pid, &replicaLoaded{r, err})
+		a.srv.runtime.Send(a.handle.pid, &replicaLoaded{r, err})
 	})
 }
 
@@ -355,7 +340,7 @@ func (a *replicaActor) handleLoaded(m *replicaLoaded) {
 	}
 	if m.err != nil {
 		a.srv.log.Error("replica is not loaded again", "realm", a.realm.ID(), "err", m.err)
-		a.srv.runtime.after(reclaimInterval, func() { a.srv.runtime.send(a.handle.pid, retryLoad{}) })
+		a.srv.runtime.After(reclaimInterval, func() { a.srv.runtime.Send(a.handle.pid, retryLoad{}) })
 		return
 	}
 	a.reloading, a.failed = false, nil
@@ -366,16 +351,14 @@ func (a *replicaActor) handleLoaded(m *replicaLoaded) {
 	a.handle.durable.Store(uint64(a.durable))
 	a.handle.markdownConfigSeq.Store(uint64(a.realm.MarkdownConfigVersion()))
 	a.handle.setClosed(a.srv, a.realm.Closed())
-	for _, k := range a.handle.sessionActors {
-		a.srv.runtime.send(k, reloadQueues{a.realm.ID()})
-		a.srv.runtime.send(k, &restoreQueues{realm: a.handle, seq: a.durable})
-	}
+	a.handle.sessions.SendAll(delivery.Reload{})
+	a.handle.sessions.SendAll(&delivery.Restore{Seq: a.durable})
 	a.realm.EachUser(func(u *realm.User) { a.srv.updateAccount(a.realm, u.ID) })
 	a.srv.search.Feed(a.realm.ID(), a.durable, nil)
 	a.endExpected()
 	a.srv.log.Info("replica open again", "realm", a.realm.ID(), "facts", uint64(a.durable))
 	a.answerWaiting()
-	a.listHostedQueues()
+	a.hosting.ListQueues()
 	a.follow()
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"parley/actors/delivery"
 	"parley/actors/presence"
 	"parley/actors/realm"
 	"parley/snapshot"
@@ -28,7 +29,7 @@ type directLink struct {
 
 	mu      sync.Mutex
 	calls   int
-	pending map[int]func(Adopted, error)
+	pending map[int]func(delivery.Adopted, error)
 }
 
 // send passes a call of the edge to the owner.
@@ -44,23 +45,23 @@ func (l *directLink) CloseQueue(id realm.ID, q realm.QueueID) {
 
 func (l *directLink) Tick(id realm.ID) { l.send(func(e *Edge) { e.srv.Tick(id) }) }
 
-func (l *directLink) AdoptQueue(id realm.ID, a Adoption, answer func(Adopted, error)) {
+func (l *directLink) AdoptQueue(id realm.ID, a delivery.Adoption, answer func(delivery.Adopted, error)) {
 	if l.cut.Load() {
-		answer(Adopted{}, errors.New("the connection is cut"))
+		answer(delivery.Adopted{}, errors.New("the connection is cut"))
 		return
 	}
 	l.mu.Lock()
 	l.calls++
 	n := l.calls
 	if l.pending == nil {
-		l.pending = map[int]func(Adopted, error){}
+		l.pending = map[int]func(delivery.Adopted, error){}
 	}
 	l.pending[n] = answer
 	l.mu.Unlock()
-	l.at.Load().AdoptQueue(id, a, func(x Adopted, err error) { l.answer(n, x, err) })
+	l.at.Load().AdoptQueue(id, a, func(x delivery.Adopted, err error) { l.answer(n, x, err) })
 }
 
-func (l *directLink) answer(n int, x Adopted, err error) {
+func (l *directLink) answer(n int, x delivery.Adopted, err error) {
 	l.mu.Lock()
 	answer := l.pending[n]
 	delete(l.pending, n)
@@ -77,15 +78,15 @@ func (l *directLink) cutOff() {
 	n := l.calls
 	l.mu.Unlock()
 	for i := range n {
-		l.answer(i+1, Adopted{}, errors.New("the connection broke"))
+		l.answer(i+1, delivery.Adopted{}, errors.New("the connection broke"))
 	}
 }
 
-func (l *directLink) ReportQueues(id realm.ID, k HostedQueues) {
+func (l *directLink) ReportQueues(id realm.ID, k delivery.HostedQueues) {
 	l.send(func(e *Edge) { e.ReportQueues(id, k) })
 }
 
-func (l *directLink) ReportAcks(id realm.ID, a QueueAcks) {
+func (l *directLink) ReportAcks(id realm.ID, a delivery.QueueAcks) {
 	l.send(func(e *Edge) { e.ReportAcks(id, a) })
 }
 
@@ -93,7 +94,7 @@ func (l *directLink) ReportPresence(id realm.ID, list []presence.Report) {
 	l.send(func(e *Edge) { e.ReportPresence(id, list) })
 }
 
-func (l *directLink) DropQueues(id realm.ID, list []DroppedQueue) {
+func (l *directLink) DropQueues(id realm.ID, list []delivery.DroppedQueue) {
 	if !l.cut.Load() {
 		l.edge.DropQueues(id, list)
 	}
@@ -292,13 +293,11 @@ func hasQueue(t testing.TB, srv *Server, q realm.QueueID) bool {
 }
 
 // queuesHere returns the queues that a node keeps.
-func queuesHere(srv *Server) (all []QueueRef) {
+func queuesHere(srv *Server) (all []delivery.QueueRef) {
 	r := srv.find(1)
-	reply := make(chan []QueueRef, SessionActors)
-	for _, k := range r.sessionActors {
-		srv.runtime.send(k, listQueues{1, func(list []QueueRef) { reply <- list }})
-	}
-	for range r.sessionActors {
+	reply := make(chan []delivery.QueueRef, SessionActors)
+	r.sessions.SendAll(delivery.List{Reply: func(list []delivery.QueueRef) { reply <- list }})
+	for range SessionActors {
 		all = append(all, <-reply...)
 	}
 	return all
@@ -429,7 +428,7 @@ func TestCoreRestartsUnderReplica(t *testing.T) {
 	source.disk.Store(&next)
 	var elapsed atomic.Int64
 	core = openServerWith(t, next, Options{Elapsed: func() time.Duration { return time.Duration(elapsed.Load()) }})
-	if here := queuesHere(edge); len(here) != 1 || here[0] != (QueueRef{bo, q.ID}) {
+	if here := queuesHere(edge); len(here) != 1 || here[0] != (delivery.QueueRef{User: bo, ID: q.ID}) {
 		t.Fatalf("the edge keeps %v", here)
 	}
 	link.connect(core)

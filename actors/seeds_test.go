@@ -13,8 +13,11 @@ import (
 	"testing"
 	"time"
 
+	"parley/actors/mailbox"
+	"parley/actors/owner"
 	"parley/actors/presence"
 	"parley/actors/realm"
+	"parley/actors/stream"
 	"parley/snapshot"
 	"parley/snapshot/codec"
 	"parley/wire"
@@ -143,9 +146,9 @@ type seededMessage struct {
 
 // seededOp is a command in progress.
 type seededOp struct {
-	reply chan answer
+	reply chan stream.Result
 	seq   *realm.Seq // the newest fact that its turn could see
-	then  func(a answer)
+	then  func(a stream.Result)
 }
 
 type seededReply struct {
@@ -208,7 +211,7 @@ func (run *seededRun) play() string {
 }
 
 func (run *seededRun) open() {
-	run.runtime = &simRuntime{random: run.random, mailboxes: map[string]*simMailbox{}}
+	run.runtime = &simRuntime{random: run.random, mailboxes: map[mailbox.Address]*simMailbox{}}
 	run.disk = seededDisk{&slowDisk{diskContents: run.contents}, &run.history, run.follower}
 	run.srv = openServerWith(run.t, run.disk, Options{
 		runtime: run.runtime,
@@ -232,13 +235,13 @@ func (run *seededRun) step() {
 	case p < 93:
 		run.advance(int64(1 + run.random.IntN(30)))
 	case p < 94:
-		run.advance(int64(snapshotAge/time.Second) + 10)
+		run.advance(int64(owner.SnapshotAge/time.Second) + 10)
 	case p < 96:
 		run.Jumps++
 		run.wallClock += []int64{-86400, 86400, -3600, 3600}[run.random.IntN(4)]
 		run.advance(1)
 	case p < 98:
-		run.runtime.send(run.srv.find(1).pid, clockTick{run.wallClock})
+		run.runtime.Send(run.srv.find(1).pid, clockTick{run.wallClock})
 	default:
 		run.crash()
 	}
@@ -255,7 +258,7 @@ func (run *seededRun) advance(seconds int64) {
 func (run *seededRun) crash() {
 	run.Crashes++
 	if run.random.IntN(2) == 0 {
-		for j := run.runtime.mailboxes[run.srv.journal.Id]; len(j.messages) > 0; {
+		for j := run.runtime.mailboxes[run.srv.journal]; len(j.messages) > 0; {
 			j.receiveNext()
 		}
 	}
@@ -267,7 +270,7 @@ func (run *seededRun) crash() {
 	run.disk.crash()
 	for _, o := range run.ops {
 		select {
-		case a := <-o.reply: // the client got the answer just before
+		case a := <-o.reply: // the client got the stream.Result just before
 			run.finishOp(o, a)
 		default:
 			run.Unknown++
@@ -283,7 +286,7 @@ func (run *seededRun) crash() {
 	run.open()
 }
 
-// collectAnswers handles every answer that has arrived.
+// collectAnswers handles every stream.Result that has arrived.
 func (run *seededRun) collectAnswers() {
 	run.ops = slices.DeleteFunc(run.ops, func(o *seededOp) bool {
 		select {
@@ -301,11 +304,11 @@ func (run *seededRun) collectAnswers() {
 	}
 }
 
-func (run *seededRun) finishOp(o *seededOp, a answer) {
-	if *o.seq > run.contents.last() && !errors.Is(a.err, errOwnershipLost) {
-		run.fail("the answer depends on fact %d, the disk has %d", *o.seq, run.contents.last())
+func (run *seededRun) finishOp(o *seededOp, a stream.Result) {
+	if *o.seq > run.contents.last() && !errors.Is(a.Err, errOwnershipLost) {
+		run.fail("the stream.Result depends on fact %d, the disk has %d", *o.seq, run.contents.last())
 	}
-	if a.err != nil {
+	if a.Err != nil {
 		run.Refused++
 	} else {
 		run.Acked++
@@ -334,7 +337,7 @@ func (run *seededRun) takeEvents(q *seededQueue) {
 		}
 	}
 	if err := json.Unmarshal(p.body, &body); err != nil {
-		run.fail("answer %q: %v", p.body, err)
+		run.fail("stream.Result %q: %v", p.body, err)
 	}
 	if p.status != 200 {
 		if q.closed = body.Code == "BAD_EVENT_QUEUE_ID"; !q.closed || !q.mayExpire(run, idle) {
@@ -364,10 +367,10 @@ func (q *seededQueue) mayExpire(run *seededRun, idle int64) bool {
 }
 
 // do sends a command of a user; user 0 is the server itself.
-func (run *seededRun) do(u realm.UserID, decide func(*realm.Turn) (any, error), then func(answer)) {
-	o := &seededOp{reply: make(chan answer, 1), seq: new(realm.Seq), then: then}
+func (run *seededRun) do(u realm.UserID, decide func(*realm.Turn) (any, error), then func(stream.Result)) {
+	o := &seededOp{reply: make(chan stream.Result, 1), seq: new(realm.Seq), then: then}
 	run.ops = append(run.ops, o)
-	run.runtime.send(run.srv.find(1).pid, &ask{caller: realm.Caller{User: u, System: u == 0, Client: "test"},
+	run.runtime.Send(run.srv.find(1).pid, &ask{caller: realm.Caller{User: u, System: u == 0, Client: "test"},
 		reply: o.reply, decide: func(t *realm.Turn) (any, error) {
 			a, err := decide(t)
 			*o.seq = t.Seq()
@@ -388,11 +391,11 @@ func (run *seededRun) register(u realm.UserID, idle int64) {
 		},
 		State: func(realm.View, *realm.Queue) (any, error) { return nil, nil },
 	}
-	run.do(u, decideOf(c), func(a answer) {
-		if a.err == nil {
+	run.do(u, decideOf(c), func(a stream.Result) {
+		if a.Err == nil {
 			run.queues = append(run.queues, &seededQueue{
 				user:    u,
-				reg:     a.result.(realm.Registered).Queue,
+				reg:     a.Value.(realm.Registered).Queue,
 				last:    -1,
 				contact: run.elapsed,
 				events:  map[int64]string{},
@@ -409,7 +412,7 @@ func (run *seededRun) register(u realm.UserID, idle int64) {
 func (run *seededRun) act() {
 	run.nextText++
 	u := run.base.people[run.random.IntN(len(run.base.people))]
-	nothing := func(answer) {}
+	nothing := func(stream.Result) {}
 	var old *seededMessage
 	if n := len(run.messages); n > 0 {
 		old = run.messages[run.random.IntN(n)]
@@ -429,7 +432,7 @@ func (run *seededRun) act() {
 	case k < 16:
 		old.deleted = true
 		run.do(run.base.people[0], decideOf(realm.DeleteMessage{Message: old.id}),
-			func(a answer) { old.absent = old.absent || a.err == nil })
+			func(a stream.Result) { old.absent = old.absent || a.Err == nil })
 	case k == 16:
 		run.do(u, decideOf(realm.Unsubscribe{Names: []string{"open"}}), nothing)
 	case k == 17:
@@ -476,9 +479,9 @@ func (run *seededRun) sendMessage(u realm.UserID) {
 	if run.random.IntN(4) == 0 {
 		c = realm.SendMessage{People: []realm.Principal{{ID: run.base.people[run.random.IntN(4)]}}, Body: s.body()}
 	}
-	run.do(u, decideOf(c), func(a answer) {
-		if a.err == nil {
-			s.id = a.result.(realm.SendResult).ID
+	run.do(u, decideOf(c), func(a stream.Result) {
+		if a.Err == nil {
+			s.id = a.Value.(realm.SendResult).ID
 			if _, ok := run.contents.texts[realm.BodyRef{Message: s.id}]; !ok && !s.deleted {
 				run.fail("%q was acknowledged as %d and is not on disk", s.text, s.id)
 			}
@@ -508,7 +511,7 @@ func (run *seededRun) end() string {
 			more = q.last > was
 		}
 	}
-	live := run.runtime.mailboxes[run.srv.find(1).pid.Id].actor.(fatalOnPanic).inner.(*realmActor)
+	live := run.runtime.mailboxes[run.srv.find(1).pid].actor.(fatalOnPanic).inner.(*realmActor)
 	state := snapshot.StateDigest(live.realm).String()
 	run.Snapshots = int(run.srv.Metrics.Snapshots.Load())
 	if again := run.reload(); again != state {

@@ -11,8 +11,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/asynkron/protoactor-go/actor"
-
+	"parley/actors/delivery"
+	"parley/actors/mailbox"
+	"parley/actors/owner"
 	"parley/actors/realm"
 	"parley/actors/session"
 )
@@ -22,30 +23,25 @@ import (
 type Server struct {
 	creating sync.Mutex // one organization is created at a time: each takes the next id
 
-	disk    Disk
-	log     *slog.Logger
-	now     func() time.Time // the wall clock; it may jump
-	elapsed func() int64     // seconds since the server was opened; it never jumps
-	// sinceOpen is elapsed as a duration. deliveryLag is Options.DeliveryLag.
-	sinceOpen   func() time.Duration
-	deliveryLag time.Duration
-	fatal       func(error)
-	secret      []byte
-	runtime     actorRuntime
-	journal     *actor.PID
-	texts       *textCache
-	damaged     damagedTexts
-	search      Search
+	disk      Disk
+	log       *slog.Logger
+	now       func() time.Time     // the wall clock; it may jump
+	elapsed   func() int64         // seconds since the server was opened; it never jumps
+	sinceOpen func() time.Duration // elapsed as a duration
+	delivery  delivery.Env
+	fatal     func(error)
+	secret    []byte
+	runtime   mailbox.Runtime
+	journal   mailbox.Address
+	texts     *textCache
+	damaged   damagedTexts
+	search    Search
 	// archiveDays is Options.ArchiveDays.
 	archiveDays *int
 	site        func(stringID string) realm.Site
 
-	// Limits of the unacknowledged events, see unacked.go and MaxUnackedRefs: bytes of one organization, of all and of
-	// one account, and events of one account. maxFrozenBytes is MaxFrozenBytes. Tests lower these limits while realm
-	// actors read them.
-	maxUnackedBytes, maxUnackedTotal, maxUnackedAccount, maxUnackedRefs atomic.Int64
-	maxFrozenBytes                                                      atomic.Int64
-	limits                                                              realm.Limits
+	owner  owner.Env
+	limits realm.Limits
 
 	mu             sync.RWMutex // guards realms and byName; only CloseReplica removes from them
 	realms         map[realm.ID]*realmHandle
@@ -78,36 +74,24 @@ type Server struct {
 // realmHandle gives the rest of the process access to a realm actor. Fields without atomics do not change after the
 // realm was opened, except name and site: CreateRealm sets them before it publishes the name.
 type realmHandle struct {
-	id            realm.ID
-	name          string                    // string id
-	pid           *actor.PID                // the realm actor
-	presence      *actor.PID                // the presence actor
-	sessionActors [SessionActors]*actor.PID // session actors; see sessionActorOf
-	// session actors without queues that have reported so
-	withoutQueues [SessionActors]atomic.Bool
-	// unackedRefs has the unacked events of the charged accounts with many of them, by session actor; see limitRefs.
-	unackedRefs       [SessionActors]atomic.Pointer[map[realm.UserID]int]
+	id                realm.ID
+	name              string          // string id
+	pid               mailbox.Address // the realm actor
+	presence          mailbox.Address // the presence actor
+	sessions          delivery.Sessions
 	lastSeen          lastSeenTable
-	recentlyActive    func(realm.UserID) bool // users seen in the last presence.PartialSubscriberDays
-	undelivered       atomic.Int64            // its part of Metrics.Undelivered
-	inFlight          atomic.Int64            // commands and views in progress; see MaxInFlight
-	durable           atomic.Uint64           // last fact on disk
-	lastSnapshot      atomic.Int64            // when its rows were last written, Unix seconds
-	markdownConfigSeq atomic.Uint64           // see Server.MarkdownConfigSeq
-	// Facts up to this one were replayed. The queues that they opened existed before this process.
-	replayedThrough realm.Seq
-	site            realm.Site
-	source          ReplicaSource // of an edge; cores read their own disk
-	owner           *remoteOwner  // of an edge; else see Server.ownerOf
-	owned           atomic.Bool   // this node gives the realm its turns; see OwnerTask
-	hasEdges        atomic.Bool   // an edge has asked for queues of the realm
-	ephemeral       ephemeralFollowers
-	closed          atomic.Bool // a fact on disk says that the organization is deactivated
-	flow            *deliveryFlow
-	latencies       turnLatencies
-	retentionLag    atomic.Int64 // see realm.Realm.RetentionLag
-	archived        atomic.Int64 // messages in the archive
-	largestAccount  atomic.Int64 // see LargestAccountBytes
+	inFlight          atomic.Int64  // commands and views in progress; see MaxInFlight
+	durable           atomic.Uint64 // last fact on disk
+	lastSnapshot      atomic.Int64  // when its rows were last written, Unix seconds
+	markdownConfigSeq atomic.Uint64 // see Server.MarkdownConfigSeq
+	source            ReplicaSource // of an edge; cores read their own disk
+	owner             *remoteOwner  // of an edge; else see Server.ownerOf
+	owned             atomic.Bool   // this node gives the realm its turns; see OwnerTask
+	ephemeral         ephemeralFollowers
+	closed            atomic.Bool // a fact on disk says that the organization is deactivated
+	latencies         turnLatencies
+	retentionLag      atomic.Int64 // see realm.Realm.RetentionLag
+	archived          atomic.Int64 // messages in the archive
 }
 
 // Options configure a server.
@@ -143,10 +127,10 @@ type Options struct {
 	// Limits are the limits of the objects that users of each realm create; fields that are 0 have their defaults.
 	Limits realm.Limits
 	// UnackedBytes is the limit of the unacked events of all realms, in bytes; one realm can use half of it. 0: the
-	// default, MaxUnackedTotal.
+	// default, delivery.MaxUnackedTotal.
 	UnackedBytes int64
 
-	runtime actorRuntime // nil: protoactor, and a ticker
+	runtime mailbox.Runtime // nil: protoactor, and a ticker
 }
 
 // Open starts the actors and opens every realm of the disk. It returns when all of them are ready.
@@ -172,14 +156,10 @@ func Open(disk Disk, o Options) (*Server, error) {
 		stop:        make(chan struct{}),
 	}
 	if o.UnackedBytes == 0 {
-		o.UnackedBytes = MaxUnackedTotal
+		o.UnackedBytes = delivery.MaxUnackedTotal
 	}
 	srv.limits = o.Limits
-	srv.maxUnackedBytes.Store(o.UnackedBytes / unackedShare)
-	srv.maxUnackedTotal.Store(o.UnackedBytes)
-	srv.maxUnackedAccount.Store(o.UnackedBytes / unackedShare / unackedAccountShare)
-	srv.maxUnackedRefs.Store(MaxUnackedRefs)
-	srv.maxFrozenBytes.Store(MaxFrozenBytes)
+	srv.delivery.Limits.Set(o.UnackedBytes)
 	if srv.log == nil {
 		srv.log = slog.Default()
 	}
@@ -190,7 +170,7 @@ func Open(disk Disk, o Options) (*Server, error) {
 		began := time.Now()
 		o.Elapsed = func() time.Duration { return time.Since(began) }
 	}
-	srv.sinceOpen, srv.deliveryLag = o.Elapsed, o.DeliveryLag
+	srv.sinceOpen = o.Elapsed
 	srv.elapsed = func() int64 { return int64(o.Elapsed() / time.Second) }
 	if srv.fatal == nil {
 		srv.fatal = func(err error) {
@@ -207,9 +187,13 @@ func Open(disk Disk, o Options) (*Server, error) {
 	srv.replicasPaused.Store(srv.cluster != nil)
 	srv.texts = newTextCache(TextCacheBytes)
 	if srv.runtime = o.runtime; srv.runtime == nil {
-		srv.runtime = newProtoactorRuntime()
+		srv.runtime = mailbox.NewRuntime(Token)
 	}
-	srv.journal = srv.spawn(&journalActor{srv: srv})
+	srv.startDelivery(o.DeliveryLag)
+	srv.startOwner()
+	journal := &owner.Journal{Env: &srv.owner}
+	srv.journal = srv.spawn(journal)
+	journal.Self = srv.journal
 	if o.Preloaded != nil {
 		srv.accounts = o.Preloaded.accounts
 	}
@@ -240,24 +224,42 @@ func (srv *Server) openRealms(p *Preloaded) error {
 	return nil
 }
 
-// fatalOnPanic is an actor whose panic ends the process. protoactor would restart the actor with half-changed state.
-type fatalOnPanic struct {
-	srv   *Server
-	inner actor.Actor
+// startOwner prepares the parts that the owners of all realms share.
+func (srv *Server) startOwner() {
+	o := &srv.owner
+	o.Runtime, o.Disk, o.Log, o.Now, o.Elapsed = srv.runtime, srv.disk, srv.log, srv.now, srv.elapsed
+	o.Fatal, o.ReadOnly, o.Written = srv.fatal, srv.readOnly.Load, &srv.Metrics.Snapshots
+	o.MaxFrozenBytes.Store(owner.MaxFrozenBytes)
 }
 
-func (g fatalOnPanic) Receive(c actor.Context) {
+// startDelivery prepares the parts that the sessions of all realms share.
+func (srv *Server) startDelivery(lag time.Duration) {
+	d := &srv.delivery
+	d.Node, d.Runtime, d.Log, d.SinceOpen = deliveryNode{srv}, srv.runtime, srv.log, srv.sinceOpen
+	d.Guard = func(a mailbox.Actor) mailbox.Actor { return fatalOnPanic{srv, a} }
+	d.Protocol, d.Texts, d.Metrics, d.Lag = srv.protocol, srv, &srv.Metrics.Metrics, lag
+	d.MaxRefs.Store(delivery.MaxUnackedRefs)
+}
+
+// fatalOnPanic is an actor whose panic ends the process. The actor library would restart the actor with half-changed
+// state.
+type fatalOnPanic struct {
+	srv   *Server
+	inner mailbox.Actor
+}
+
+func (g fatalOnPanic) Receive(message any) {
 	defer func() {
 		if p := recover(); p != nil {
 			g.srv.fatal(fmt.Errorf("panic in %T: %v\n%s", g.inner, p, debug.Stack()))
 		}
 	}()
-	g.inner.Receive(c)
+	g.inner.Receive(message)
 }
 
 // spawn starts an actor whose panic ends the process.
-func (srv *Server) spawn(a actor.Actor) *actor.PID {
-	return srv.runtime.spawn(fatalOnPanic{srv, a})
+func (srv *Server) spawn(a mailbox.Actor) mailbox.Address {
+	return srv.runtime.Spawn(fatalOnPanic{srv, a})
 }
 
 // Now returns the time by the wall clock of the organizations; on an edge it is that of the core.
@@ -288,39 +290,21 @@ func (srv *Server) runClock() {
 // sweepQueues lets every session actor send heartbeats, close idle queues and report acknowledgements, and refuses
 // commands that have waited too long.
 func (srv *Server) sweepQueues() {
-	now := srv.elapsed()
-	srv.eachRealm(func(r *realmHandle) {
-		for k, s := range r.sessionActors {
-			if !r.withoutQueues[k].Load() {
-				srv.runtime.send(s, sweepQueues{now: now})
-			}
-		}
-		r.flow.expire()
-	})
+	srv.eachRealm(func(r *realmHandle) { r.sessions.Sweep() })
 }
 
 // CollectAcks lets the owner of an organization know at once, instead of within a second, what the clients of this node
 // have acknowledged.
 func (srv *Server) CollectAcks(id realm.ID) {
-	r := srv.find(id)
-	if r == nil {
-		return
-	}
-	done := make(chan struct{}, SessionActors)
-	r.flow.runInOrder(func() {
-		for _, s := range r.sessionActors {
-			srv.runtime.send(s, sweepQueues{now: srv.elapsed(), done: done})
-		}
-	})
-	for range r.sessionActors {
-		<-done
+	if r := srv.find(id); r != nil {
+		r.sessions.CollectAcks()
 	}
 }
 
 // tickRealms lets every realm actor run the commands that are due.
 func (srv *Server) tickRealms() {
 	now := srv.now().Unix()
-	srv.eachRealm(func(r *realmHandle) { srv.runtime.send(r.pid, clockTick{now}) })
+	srv.eachRealm(func(r *realmHandle) { srv.runtime.Send(r.pid, clockTick{now}) })
 }
 
 // eachRealm calls fn with every realm, without holding the lock.
@@ -345,7 +329,10 @@ func (srv *Server) find(id realm.ID) *realmHandle {
 
 // Save writes a snapshot of every realm while turns continue, so that a Close soon after has little left to write.
 func (srv *Server) Save(ctx context.Context) error {
-	return srv.askAllRealms(ctx, func(r *realmHandle, done chan error) { srv.runtime.send(r.pid, saveRealm{done}) })
+	return srv.askAllRealms(ctx, func(r *realmHandle, done chan error) {
+		srv.runtime.Send(r.pid,
+			owner.Save{Done: done})
+	})
 }
 
 // SetReadOnly disables or enables all changes, because the disk is full or has space again. While changes are disabled,
@@ -365,17 +352,17 @@ func (srv *Server) checkWritable() error {
 }
 
 // Freeze stops snapshots while a successor process reads the rows: it waits for those in progress, and no other begins.
-// New facts are only written to the journal. Unfreeze ends this state, and so does a journal of MaxFrozenBytes. Close
-// writes no last snapshot in this state, only presence, which is not in the journal.
+// New facts are only written to the journal. Unfreeze ends this state, and so does a journal of owner.MaxFrozenBytes.
+// Close writes no last snapshot in this state, only presence, which is not in the journal.
 func (srv *Server) Freeze(ctx context.Context) error {
 	return srv.askAllRealms(ctx, func(r *realmHandle, done chan error) {
-		srv.runtime.send(r.pid, setFrozen{true, done})
+		srv.runtime.Send(r.pid, owner.SetFrozen{On: true, Done: done})
 	})
 }
 
 // Unfreeze ends Freeze.
 func (srv *Server) Unfreeze() {
-	srv.eachRealm(func(r *realmHandle) { srv.runtime.send(r.pid, setFrozen{false, make(chan error, 1)}) })
+	srv.eachRealm(func(r *realmHandle) { srv.runtime.Send(r.pid, owner.SetFrozen{Done: make(chan error, 1)}) })
 }
 
 // Close waits until the facts of pending turns are on disk, writes a last snapshot of every realm, and stops the
@@ -383,11 +370,11 @@ func (srv *Server) Unfreeze() {
 func (srv *Server) Close(ctx context.Context) error {
 	close(srv.stop)
 	srv.stopped.Wait()
-	err := srv.askAllRealms(ctx, func(r *realmHandle, done chan error) { srv.runtime.send(r.pid, closeRealm{done}) })
+	err := srv.askAllRealms(ctx, func(r *realmHandle, done chan error) { srv.runtime.Send(r.pid, closeRealm{done}) })
 	if err != nil {
 		return err
 	}
-	srv.runtime.shutdown()
+	srv.runtime.Shutdown()
 	return nil
 }
 

@@ -8,8 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/asynkron/protoactor-go/actor"
-
+	"parley/actors/mailbox"
 	"parley/actors/realm"
 	"parley/snapshot/codec"
 )
@@ -17,49 +16,39 @@ import (
 // simRuntime is the runtime of a seeded run: it handles one message at a time, in a random order of the actors.
 type simRuntime struct {
 	random     *rand.Rand
-	mailboxes  map[string]*simMailbox
+	mailboxes  map[mailbox.Address]*simMailbox
 	order      []*simMailbox
 	background []func()
 	uuids      int
 }
 
 type simMailbox struct {
-	id       *actor.PID
-	actor    actor.Actor
+	id       mailbox.Address
+	actor    mailbox.Actor
 	messages []any
 }
 
-// simContext is the context of one message, with the methods that our actors use.
-type simContext struct {
-	actor.Context
-	self    *actor.PID
-	message any
-}
-
-func (s simContext) Self() *actor.PID { return s.self }
-func (s simContext) Message() any     { return s.message }
-
-func (r *simRuntime) spawn(a actor.Actor) *actor.PID {
-	m := &simMailbox{id: actor.NewPID("tale", strconv.Itoa(len(r.order))), actor: a}
-	r.mailboxes[m.id.Id] = m
+func (r *simRuntime) Spawn(a mailbox.Actor) mailbox.Address {
+	m := &simMailbox{id: mailbox.NewAddress(strconv.Itoa(len(r.order))), actor: a}
+	r.mailboxes[m.id] = m
 	r.order = append(r.order, m)
 	return m.id
 }
 
-func (r *simRuntime) sessionSpawner() func(actor.Actor) *actor.PID { return r.spawn }
+func (r *simRuntime) SessionSpawner() func(mailbox.Actor) mailbox.Address { return r.Spawn }
 
-func (r *simRuntime) send(to *actor.PID, m any) {
-	x := r.mailboxes[to.Id]
+func (r *simRuntime) Send(to mailbox.Address, m any) {
+	x := r.mailboxes[to]
 	x.messages = append(x.messages, m)
 }
 
-func (r *simRuntime) runInBackground(do func()) { r.background = append(r.background, do) }
-func (*simRuntime) shutdown()                   {}
-func (*simRuntime) stop(*actor.PID)             {}
+func (r *simRuntime) RunInBackground(do func()) { r.background = append(r.background, do) }
+func (*simRuntime) Shutdown()                   {}
+func (*simRuntime) Stop(mailbox.Address)        {}
 
-func (r *simRuntime) after(_ time.Duration, do func()) { r.runInBackground(do) }
+func (r *simRuntime) After(_ time.Duration, do func()) { r.RunInBackground(do) }
 
-func (r *simRuntime) token(n int) string {
+func (r *simRuntime) Token(n int) string {
 	const letters = "abcdefghijklmnopqrstuvwxyz"
 	out := make([]byte, n)
 	for i := range out {
@@ -68,12 +57,12 @@ func (r *simRuntime) token(n int) string {
 	return string(out)
 }
 
-func (r *simRuntime) uuid() string {
+func (r *simRuntime) UUID() string {
 	r.uuids++
 	return fmt.Sprintf("00000000-0000-4000-8000-%012x", r.random.Uint64()>>16)
 }
 
-func (r *simRuntime) randomBelow(sides int64) int64 { return r.random.Int64N(sides) }
+func (r *simRuntime) RandomBelow(sides int64) int64 { return r.random.Int64N(sides) }
 
 // runOne lets a random actor handle its next message, or runs a random background function. It reports false if there
 // is nothing to do.
@@ -103,7 +92,7 @@ func (r *simRuntime) runOne() bool {
 func (x *simMailbox) receiveNext() {
 	m := x.messages[0]
 	x.messages = x.messages[1:]
-	x.actor.Receive(simContext{self: x.id, message: m})
+	x.actor.Receive(m)
 }
 
 // seededDisk keeps every batch that was ever appended, also those whose facts are in the rows now, and passes it to a
@@ -169,8 +158,8 @@ func newSeededBase(t *testing.T) *seededBase {
 	base := &seededBase{rows: map[string]realm.EncodedRow{}}
 	moment := realm.TurnEnv{
 		Now:    seededStart,
-		Token:  b.token,
-		UUID:   b.uuid,
+		Token:  b.Token,
+		UUID:   b.UUID,
 		Hash:   HashKey,
 		APIKey: func(u realm.UserID, epoch int64) string { return fmt.Sprint("key ", u, epoch) },
 	}

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"parley/actors/owner"
 	"parley/actors/realm"
 	"parley/snapshot/codec"
 )
@@ -166,7 +167,7 @@ func (s *simulation) step() {
 	case p < 97:
 		time.Sleep(time.Duration(s.random.IntN(10000)) * time.Millisecond)
 	case p < 98:
-		time.Sleep(snapshotAge + 10*time.Second)
+		time.Sleep(owner.SnapshotAge + 10*time.Second)
 	default:
 		s.crash()
 	}

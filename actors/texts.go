@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"parley/actors/delivery"
 	"parley/actors/realm"
 )
 
@@ -238,7 +239,7 @@ func (srv *Server) readText(id realm.ID, ref realm.BodyRef) (realm.Body, bool, e
 	var err error
 	if r := srv.find(id); r != nil && r.source != nil {
 		if b, ok, err = r.source.Text(id, ref); err != nil && !isDamaged(err) {
-			return realm.Body{}, false, errCannotFollow
+			return realm.Body{}, false, delivery.ErrCannotFollow
 		}
 	} else {
 		b, ok, err = srv.disk.Text(id, ref)

@@ -15,19 +15,19 @@ type Renderer interface {
 // turnEnv returns the access that a realm's turns have to the outside world. The actor sets the time for each turn.
 func (srv *Server) turnEnv(r *realmHandle) realm.TurnEnv {
 	return realm.TurnEnv{
-		Now: srv.now().Unix(), Token: srv.runtime.token, UUID: srv.runtime.uuid, Hash: HashKey,
+		Now: srv.now().Unix(), Token: srv.runtime.Token, UUID: srv.runtime.UUID, Hash: HashKey,
 		APIKey:          func(u realm.UserID, epoch int64) string { return srv.apiKey(r.id, u, epoch) },
 		PushEnabled:     srv.pushEnabled.Load(),
 		PushBouncer:     srv.bouncerEnabled.Load(),
 		InviteLinkToken: func(id int64) string { return srv.LinkToken(r.id, id) },
 		RenderMessage: func(text string, v realm.View) (realm.Body, realm.ContentInfo) {
-			return srv.renderer.RenderInTurn(text, v, r.site)
+			return srv.renderer.RenderInTurn(text, v, r.sessions.Site)
 		},
 		RenderDescription: func(text string, v realm.View) string {
-			return srv.renderer.RenderDescription(text, v, r.site)
+			return srv.renderer.RenderDescription(text, v, r.sessions.Site)
 		},
 		TopicLinks: func(topic string, v realm.View) []realm.TopicLink {
-			return srv.renderer.TopicLinks(topic, v, r.site)
+			return srv.renderer.TopicLinks(topic, v, r.sessions.Site)
 		},
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"parley/actors/delivery"
+	"parley/actors/owner"
 	"parley/actors/realm"
 )
 
@@ -140,13 +142,13 @@ func messageKind(message any) (kind string, user realm.UserID) {
 	switch m := message.(type) {
 	case *ask:
 		return m.kind(), m.caller.User
-	case factsDurable:
+	case owner.Durable:
 		return "answers and notices", 0
 	case clockTick, continueJobs:
 		return "clock", 0
-	case ackReport:
+	case delivery.AckReport:
 		return "acknowledgements", 0
-	case snapshotStep, presenceRows, snapshotWritten, closeRealm, saveRealm:
+	case owner.RowsMessage, closeRealm:
 		return "snapshot", 0
 	}
 	return "", 0

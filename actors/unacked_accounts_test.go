@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"parley/actors/delivery"
+	"parley/actors/owner"
 	"parley/actors/realm"
 )
 
@@ -39,14 +41,14 @@ func TestAccountUsesOnlyItsShare(t *testing.T) {
 		d := &slowDisk{diskContents: newDiskContents()}
 		srv := openServer(t, d)
 		const limit, share = 1 << 20, 128 << 10
-		srv.maxUnackedBytes.Store(limit)
-		srv.maxUnackedAccount.Store(share)
+		srv.delivery.Limits.Realm.Store(limit)
+		srv.delivery.Limits.Account.Store(share)
 		people := createOrganization(t, srv, "eve", "bo", "cy")
 		eve, bo := people[0], people[1]
 		away := follow(t, srv, bo)
 		sendLarge(t, srv, people[2], 0)
 		oldest := []*follower{follow(t, srv, eve), follow(t, srv, eve)}
-		time.Sleep(evictionGrace * time.Second)
+		time.Sleep(delivery.EvictionGrace * time.Second)
 		var newest *follower
 		most := int64(0)
 		for i := range 300 { // 1.6 MB
@@ -63,7 +65,7 @@ func TestAccountUsesOnlyItsShare(t *testing.T) {
 			synctest.Wait()
 			most = max(most, srv.Metrics.UnackedBytes.Load())
 		}
-		time.Sleep(2 * usageInterval * time.Second)
+		time.Sleep(2 * delivery.UsageInterval * time.Second)
 		synctest.Wait()
 		expectEnded(t, "the account beyond its share", true, oldest...)
 		n, m := srv.Metrics.QueuesEvictedForMemory.Load(), srv.Metrics.QueuesEvictedForAccount.Load()
@@ -73,7 +75,7 @@ func TestAccountUsesOnlyItsShare(t *testing.T) {
 		if most > 2*share || srv.LargestAccountBytes() > share {
 			t.Errorf("at most %d bytes were stored, the account uses %d of %d", most, srv.LargestAccountBytes(), share)
 		}
-		time.Sleep(snapshotAge)
+		time.Sleep(owner.SnapshotAge)
 		sendLarge(t, srv, people[2], 0)
 		synctest.Wait()
 		stored := srv.Metrics.UnackedFacts.Load()
@@ -101,9 +103,9 @@ func TestShareOfAccountsThatAreBehindTogether(t *testing.T) {
 	for _, room := range []struct{ users, behind int }{{6, 1}, {6, 4}, {20, 1}, {20, 18}} {
 		runSynctest(t, func(t *testing.T) {
 			srv := openServer(t, &slowDisk{diskContents: newDiskContents()})
-			srv.maxUnackedBytes.Store(8 << 20)
+			srv.delivery.Limits.Realm.Store(8 << 20)
 			const share = 256 << 10
-			srv.maxUnackedAccount.Store(share)
+			srv.delivery.Limits.Account.Store(share)
 			var names []string
 			for i := range room.users {
 				names = append(names, fmt.Sprint("user", i))
@@ -117,7 +119,7 @@ func TestShareOfAccountsThatAreBehindTogether(t *testing.T) {
 					alive = append(alive, f)
 				}
 			}
-			time.Sleep(evictionGrace * time.Second)
+			time.Sleep(delivery.EvictionGrace * time.Second)
 			sent := 0
 			poll := func() {
 				for _, f := range alive {
@@ -130,7 +132,7 @@ func TestShareOfAccountsThatAreBehindTogether(t *testing.T) {
 				poll()
 			}
 			poll()
-			time.Sleep(2 * usageInterval * time.Second)
+			time.Sleep(2 * delivery.UsageInterval * time.Second)
 			synctest.Wait()
 			what := fmt.Sprint(room.behind, " of ", room.users, " are behind")
 			expectEnded(t, what, room.behind == 1, behind...)
@@ -148,7 +150,7 @@ func TestShareOfAccountsThatAreBehindTogether(t *testing.T) {
 func TestEventsInAllQueuesOfAnAccount(t *testing.T) {
 	runSynctest(t, func(t *testing.T) {
 		srv := openServer(t, &slowDisk{diskContents: newDiskContents()})
-		srv.maxUnackedRefs.Store(100)
+		srv.delivery.MaxRefs.Store(100)
 		people := createOrganization(t, srv, "eve", "bo")
 		other := follow(t, srv, people[1])
 		var queues []*follower
@@ -156,7 +158,7 @@ func TestEventsInAllQueuesOfAnAccount(t *testing.T) {
 			queues = append(queues, follow(t, srv, people[0]))
 			sendLarge(t, srv, people[1], 0)
 		}
-		time.Sleep(evictionGrace * time.Second)
+		time.Sleep(delivery.EvictionGrace * time.Second)
 		for range 5 { // 55 + 10*5 events, and 11 of them in the oldest ones
 			sendLarge(t, srv, people[1], 0)
 		}

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"parley/actors/delivery"
 	"parley/actors/realm"
 )
 
@@ -25,9 +26,9 @@ func createBots(t *testing.T, srv *Server, owner realm.UserID, n int) (bots []re
 func TestBotsUseTheShareOfTheirOwner(t *testing.T) {
 	runSynctest(t, func(t *testing.T) {
 		srv := openServer(t, &slowDisk{diskContents: newDiskContents()})
-		srv.maxUnackedBytes.Store(8 << 20)
+		srv.delivery.Limits.Realm.Store(8 << 20)
 		const share = 256 << 10
-		srv.maxUnackedAccount.Store(share)
+		srv.delivery.Limits.Account.Store(share)
 		people := createOrganization(t, srv, "eve", "bo")
 		eve, bo := people[0], people[1]
 		bots := createBots(t, srv, eve, 6)
@@ -37,7 +38,7 @@ func TestBotsUseTheShareOfTheirOwner(t *testing.T) {
 		for _, b := range bots {
 			queues = append(queues, follow(t, srv, b))
 		}
-		time.Sleep(evictionGrace * time.Second)
+		time.Sleep(delivery.EvictionGrace * time.Second)
 		for range 8 { // about 100 kB for each bot, and for the bot of the other member
 			for _, to := range append(bots, others[0]) {
 				sendLarge(t, srv, bo, to)
@@ -50,7 +51,7 @@ func TestBotsUseTheShareOfTheirOwner(t *testing.T) {
 		if before < 2*share {
 			t.Fatalf("only %d bytes are stored", before)
 		}
-		time.Sleep(2 * usageInterval * time.Second)
+		time.Sleep(2 * delivery.UsageInterval * time.Second)
 		synctest.Wait()
 		ended := 0
 		for _, f := range queues {
@@ -64,7 +65,7 @@ func TestBotsUseTheShareOfTheirOwner(t *testing.T) {
 		expectEnded(t, "the owner, who polls", false, own)
 		expectEnded(t, "another member and the bot of another member", false, other...)
 		sendLarge(t, srv, bo, bo) // the usage is computed again after a fact
-		time.Sleep(2 * usageInterval * time.Second)
+		time.Sleep(2 * delivery.UsageInterval * time.Second)
 		synctest.Wait()
 		if n := srv.LargestAccountBytes(); n > share {
 			t.Errorf("the accounts of one member use %d bytes of %d", n, share)
@@ -77,7 +78,7 @@ func TestBotsUseTheShareOfTheirOwner(t *testing.T) {
 func TestEventsInQueuesOfBots(t *testing.T) {
 	runSynctest(t, func(t *testing.T) {
 		srv := openServer(t, &slowDisk{diskContents: newDiskContents()})
-		srv.maxUnackedRefs.Store(100)
+		srv.delivery.MaxRefs.Store(100)
 		people := createOrganization(t, srv, "eve", "bo")
 		bots := createBots(t, srv, people[0], 8)
 		mustCall(t, srv, people[0], "POST /users/me/subscriptions",
@@ -87,7 +88,7 @@ func TestEventsInQueuesOfBots(t *testing.T) {
 			queues = append(queues, follow(t, srv, b))
 		}
 		other := follow(t, srv, people[1])
-		time.Sleep(evictionGrace * time.Second)
+		time.Sleep(delivery.EvictionGrace * time.Second)
 		for range 20 { // 160 events of the bots together, 20 of the other member
 			sendLarge(t, srv, people[1], 0)
 		}

@@ -2,13 +2,12 @@ package actors
 
 import (
 	"fmt"
-	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"parley/actors/owner"
 	"parley/actors/realm"
 )
 
@@ -49,7 +48,7 @@ func TestUnackedEventsAreBounded(t *testing.T) {
 		d := &slowDisk{diskContents: newDiskContents()}
 		srv := openServer(t, d)
 		const limit = 1 << 20
-		srv.maxUnackedBytes.Store(limit)
+		srv.delivery.Limits.Realm.Store(limit)
 		people := createOrganization(t, srv, "ann", "bo", "cy")
 		early, late, alive := follow(t, srv, people[1]), follow(t, srv, people[1]), follow(t, srv, people[2])
 		text := strings.Repeat("many words ", 50)
@@ -115,7 +114,7 @@ func TestUnackedEventsAfterStart(t *testing.T) {
 		back.poll(t)
 		closeServer(t, srv)
 		srv = openServer(t, &slowDisk{diskContents: p})
-		srv.maxUnackedBytes.Store(srv.Metrics.UnackedBytes.Load() * 2 / 3)
+		srv.delivery.Limits.Realm.Store(srv.Metrics.UnackedBytes.Load() * 2 / 3)
 		gone.srv, back.srv = srv, srv
 		time.Sleep(30 * time.Second)
 		say(srv, 100)
@@ -210,7 +209,7 @@ func TestUnackedEventsAfterAnotherQueueEnded(t *testing.T) {
 				often.poll(t)
 			}
 			if life == 1 { // the unacked events are written with a snapshot
-				time.Sleep(snapshotAge + time.Minute)
+				time.Sleep(owner.SnapshotAge + time.Minute)
 				say()
 				synctest.Wait()
 			}
@@ -240,7 +239,7 @@ func TestUnackedEventsOfAllRealms(t *testing.T) {
 			mustCall(t, srv, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t",
 				"content": fmt.Sprint(i)})
 		}
-		srv.maxUnackedTotal.Store(300_000)
+		srv.delivery.Limits.Total.Store(300_000)
 		srv.Metrics.UnackedBytes.Add(290_000) // of other organizations
 
 		time.Sleep(10 * time.Second)
@@ -248,7 +247,7 @@ func TestUnackedEventsOfAllRealms(t *testing.T) {
 		if a := idle.poll(t); a.status != 200 || idle.messages != 20 {
 			t.Errorf("an organization within its share lost its queue: %d %v", a.status, a.body)
 		}
-		srv.maxUnackedTotal.Store(10_000)
+		srv.delivery.Limits.Total.Store(10_000)
 		for i := range 2 {
 			mustCall(t, srv, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t",
 				"content": fmt.Sprint(i)})
@@ -402,9 +401,9 @@ func TestNoSnapshotWhileClientsReconnect(t *testing.T) {
 			d := &slowDisk{diskContents: newDiskContents()}
 			srv := openServer(t, d)
 			ann := createOrganization(t, srv, "ann")[0]
-			facts := SnapshotBytes / replayedBytes
+			facts := owner.SnapshotBytes / owner.ReplayedBytes
 			if long {
-				facts = snapshotDelayBytes / replayedBytes
+				facts = owner.SnapshotDelayBytes / owner.ReplayedBytes
 			}
 			_, err := srv.Turn(1, realm.Caller{System: true}, func(t *realm.Turn) (any, error) {
 				for range facts {
@@ -428,40 +427,11 @@ func TestNoSnapshotWhileClientsReconnect(t *testing.T) {
 			if n := send(); n > 0 != long {
 				t.Errorf("%d snapshots while clients reconnect (long: %t)", n, long)
 			}
-			time.Sleep(snapshotDelay * time.Second)
+			time.Sleep(owner.SnapshotDelay * time.Second)
 			if n := send(); n != 1 {
 				t.Errorf("%d snapshots after they reconnected (long: %t)", n, long)
 			}
 			closeServer(t, srv)
 		})
-	}
-}
-
-// An event whose size is estimated from a few fields has at least the size that inspecting all of it finds, and at most
-// twice as much.
-func TestEstimateManySubscribers(t *testing.T) {
-	yes := true
-	e := &realm.SubscriptionAdded{Info: realm.ChannelInfo{Channel: realm.Channel{Name: strings.Repeat("crowd", 10)}}}
-	for u := range realm.UserID(2000) {
-		e.Users, e.Knows = append(e.Users, u+1), append(e.Knows, true)
-		e.Roster.Add(int64(u) + 1)
-		e.Own = append(e.Own, realm.Subscription{
-			Channel:  7,
-			Active:   true,
-			Color:    realm.Palette[0],
-			Desktop:  &yes,
-			Audible:  &yes,
-			Push:     &yes,
-			Email:    &yes,
-			Wildcard: &yes,
-		})
-		e.Inherited = append(e.Inherited, realm.ChannelNotifications{Desktop: true})
-	}
-	set := realm.SubscriptionSet{Property: "audible_notifications", Color: realm.Palette[0]}
-	for _, x := range []realm.Event{e, &realm.SubscriptionsAdded{Each: []realm.SubscriptionAdded{*e, *e}},
-		&realm.SubscriptionsSet{Each: slices.Repeat([]realm.SubscriptionSet{set}, 60)}} {
-		if walked, got := estimateValue(reflect.ValueOf(x), 0), estimateEvent(x); got < walked || got > 2*walked {
-			t.Errorf("%T is estimated as %d bytes, inspected as %d", x, got, walked)
-		}
 	}
 }

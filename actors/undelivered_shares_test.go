@@ -11,11 +11,13 @@ import (
 func TestUndeliveredOfOneOrganization(t *testing.T) {
 	late, other := &realmHandle{}, &realmHandle{}
 	srv := &Server{byName: map[string]*realmHandle{"late": late, "other": other}}
-	srv.countUndelivered(late, admission.Half(MaxUndelivered))
+	srv.delivery.Metrics = &srv.Metrics.Metrics
+	late.sessions.Prepare(&srv.delivery, 1)
+	late.sessions.CountUndelivered(admission.Half(MaxUndelivered))
 	if srv.isDeliveredLate(late) {
 		t.Error("an organization has less than half")
 	}
-	srv.countUndelivered(late, 1)
+	late.sessions.CountUndelivered(1)
 	if !srv.isDeliveredLate(late) || srv.isDeliveredLate(other) {
 		t.Error("more than half: the organization goes on, or the other one is refused")
 	}
@@ -23,12 +25,12 @@ func TestUndeliveredOfOneOrganization(t *testing.T) {
 	if srv.isDeliveredLate(late) {
 		t.Error("the only organization is refused at half")
 	}
-	srv.countUndelivered(late, MaxUndelivered/2)
+	late.sessions.CountUndelivered(MaxUndelivered/2)
 	if !srv.isDeliveredLate(late) {
 		t.Error("the only organization has more than all")
 	}
-	srv.countUndelivered(late, -MaxUndelivered-1)
-	if late.undelivered.Load() != 0 || srv.Metrics.Undelivered.Load() != 0 {
+	late.sessions.CountUndelivered(-MaxUndelivered-1)
+	if late.sessions.Undelivered.Load() != 0 || srv.Metrics.Undelivered.Load() != 0 {
 		t.Error("what was delivered still counts")
 	}
 }

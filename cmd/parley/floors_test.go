@@ -23,10 +23,16 @@ var allowedImports = map[string][]string{
 	"actors/queue":           {"actors/realm", "actors/realm/ids"},
 	"actors/session":         {"actors/realm", "actors/realm/ids", "actors/queue"},
 	"actors/presence":        {"actors/realm", "actors/realm/ids"},
-	"actors":                 {"actors/*"}, // plain data only: faces and devices are interfaces that it declares
-	"wire/form":              {},
-	"wire/shape":             {},
-	"wire/markdown":          {"wire/markdown", "wire/markdown/*"},
+	// The rooms: nothing but actors names both owner and delivery, and nobody names the cluster.
+	"actors/mailbox":  {},
+	"actors/stream":   {"actors/realm"},
+	"actors/owner":    {"actors/realm", "actors/stream", "actors/mailbox"},
+	"actors/delivery": {"actors/realm", "actors/queue", "actors/session", "actors/admission", "actors/stream",
+		"actors/mailbox"},
+	"actors":          {"actors/*"}, // plain data only: faces and devices are interfaces that it declares
+	"wire/form":       {},
+	"wire/shape":      {},
+	"wire/markdown":   {"wire/markdown", "wire/markdown/*"},
 	"wire": {"actors/realm", "actors/realm/ids", "actors/queue", "actors/session", "actors/presence", "wire/form",
 		"wire/shape", "wire/markdown", "wire/markdown/*", "wire/contract", "wire/integrations"},
 	"wire/integrations":       {},
@@ -61,7 +67,7 @@ var allowedImports = map[string][]string{
 
 // libraryHomes lists the packages that may import a library. Tests may import any library.
 var libraryHomes = map[string][]string{
-	"github.com/asynkron/protoactor-go":   {"actors"},
+	"github.com/asynkron/protoactor-go":   {"actors/mailbox"},
 	"github.com/valyala/fasthttp":         {"wire/httpd", "wire/httpd/park", "wire/httpd/park/pollbench"},
 	"github.com/fasthttp/router":          {"wire/httpd"},
 	"github.com/cockroachdb/pebble":       {"snapshot", "snapshot/replicated"}, // the latter: only its file system
@@ -88,7 +94,8 @@ var libraryHomes = map[string][]string{
 }
 
 // plainData packages start no goroutine, hold no mutex, read no clock, draw no random number and do no I/O.
-var plainData = []string{"actors/realm", "actors/realm/ids", "actors/queue", "actors/session", "actors/presence"}
+var plainData = []string{"actors/realm", "actors/realm/ids", "actors/queue", "actors/session", "actors/presence",
+	"actors/stream"}
 
 // impure packages of the standard library must not be imported by plain data.
 var impure = []string{"time", "sync", "os", "net", "math/rand", "math/rand/v2", "crypto/rand", "log", "log/slog"}

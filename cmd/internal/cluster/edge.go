@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"parley/actors"
+	"parley/actors/delivery"
 	"parley/actors/realm"
 	"parley/snapshot/codec"
 	"parley/wire/httpd"
@@ -79,7 +80,7 @@ type Edge struct {
 	current   bool                                  // it has all facts that the leader had when the link was opened
 	unready   time.Time                             // since when ready has been false
 	refused   error                                 // why the core refused the node at the last attempt
-	adoptions map[int64]func(actors.Adopted, error) // not answered by the core yet
+	adoptions map[int64]func(delivery.Adopted, error) // not answered by the core yet
 	adopted   int64                                 // number of the last one
 	names     map[string]realm.ID
 	opening   map[realm.ID]*opening
@@ -146,7 +147,7 @@ func NewEdge(o EdgeOptions) (*Edge, error) {
 		EdgeOptions: o, clock: newClockWatch(o.Clock), changed: make(chan struct{}),
 		id: id, boot: o.Directory.Node + "-" + actors.Token(12) + "-",
 		names: map[string]realm.ID{}, opening: map[realm.ID]*opening{}, open: map[realm.ID]*openReplica{},
-		adoptions: map[int64]func(actors.Adopted, error){}, unready: time.Now(), newLeader: make(chan struct{}, 1),
+		adoptions: map[int64]func(delivery.Adopted, error){}, unready: time.Now(), newLeader: make(chan struct{}, 1),
 	}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	return e, nil

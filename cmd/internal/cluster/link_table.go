@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"math"
 
-	"parley/actors"
+	"parley/actors/delivery"
 	"parley/actors/realm"
 	"parley/snapshot/codec"
 	"parley/wire/httpd"
@@ -49,7 +49,7 @@ var linkTable = []linkEntry{
 	message(msgClose, "close", FromEdge, smallLimit, func(_ *Core, e *edgeLink, id *realm.ID) error {
 		e.close(*id)
 		// If the edge still hosts queues, the owner hosts them until their clients poll another node.
-		e.edge.ReportQueues(*id, actors.HostedQueues{Through: math.MaxUint64, Number: math.MaxUint64})
+		e.edge.ReportQueues(*id, delivery.HostedQueues{Through: math.MaxUint64, Number: math.MaxUint64})
 		return nil
 	}),
 	message(msgCloseQueue, "close-queue", FromServing, smallLimit,

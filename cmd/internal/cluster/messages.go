@@ -3,7 +3,7 @@ package cluster
 import (
 	"fmt"
 
-	"parley/actors"
+	"parley/actors/delivery"
 	"parley/actors/presence"
 	"parley/actors/realm"
 	"parley/snapshot/codec"
@@ -116,21 +116,21 @@ type (
 	adoptMessage struct {
 		ID       int64
 		Realm    realm.ID
-		Adoption actors.Adoption
+		Adoption delivery.Adoption
 	}
 	adoptedMessage struct {
 		ID      int64
-		Adopted actors.Adopted // without its events
+		Adopted delivery.Adopted // without its events
 		Events  [][]byte       // codec.EncodeUnacked
 		Err     string
 	}
 	hostedMessage struct {
 		Realm realm.ID
-		Kept  actors.HostedQueues
+		Kept  delivery.HostedQueues
 	}
 	acksMessage struct {
 		Realm realm.ID
-		Acks  actors.QueueAcks
+		Acks  delivery.QueueAcks
 	}
 	// onlineMessage has the presence reports of the clients of an edge.
 	onlineMessage struct {
@@ -139,7 +139,7 @@ type (
 	}
 	dropMessage struct {
 		Realm  realm.ID
-		Queues []actors.DroppedQueue
+		Queues []delivery.DroppedQueue
 	}
 	evictMessage struct {
 		Realm  realm.ID

@@ -3,7 +3,7 @@ package cluster
 import (
 	"errors"
 
-	"parley/actors"
+	"parley/actors/delivery"
 	"parley/actors/presence"
 	"parley/actors/realm"
 	"parley/snapshot/codec"
@@ -34,12 +34,12 @@ func (e *Edge) CloseQueue(id realm.ID, q realm.QueueID) {
 func (e *Edge) Tick(id realm.ID) { e.send(encode(msgTick, id)) }
 
 // AdoptQueue asks the owner for a queue.
-func (e *Edge) AdoptQueue(id realm.ID, a actors.Adoption, answer func(actors.Adopted, error)) {
+func (e *Edge) AdoptQueue(id realm.ID, a delivery.Adoption, answer func(delivery.Adopted, error)) {
 	e.mu.Lock()
 	link := e.link
 	if link == nil {
 		e.mu.Unlock()
-		answer(actors.Adopted{}, errNoOwner)
+		answer(delivery.Adopted{}, errNoOwner)
 		return
 	}
 	e.adopted++
@@ -56,20 +56,20 @@ func (e *Edge) AdoptQueue(id realm.ID, a actors.Adoption, answer func(actors.Ado
 func (e *Edge) failAdoptions(err error) {
 	e.mu.Lock()
 	list := e.adoptions
-	e.adoptions = map[int64]func(actors.Adopted, error){}
+	e.adoptions = map[int64]func(delivery.Adopted, error){}
 	e.mu.Unlock()
 	for _, answer := range list {
-		answer(actors.Adopted{}, errors.Join(errNoOwner, err))
+		answer(delivery.Adopted{}, errors.Join(errNoOwner, err))
 	}
 }
 
 // ReportQueues reports which queues this edge hosts.
-func (e *Edge) ReportQueues(id realm.ID, k actors.HostedQueues) {
+func (e *Edge) ReportQueues(id realm.ID, k delivery.HostedQueues) {
 	e.send(encode(msgHosted, &hostedMessage{id, k}))
 }
 
 // ReportAcks reports the acknowledgements of this edge's clients.
-func (e *Edge) ReportAcks(id realm.ID, a actors.QueueAcks) {
+func (e *Edge) ReportAcks(id realm.ID, a delivery.QueueAcks) {
 	e.send(encode(msgAcks, &acksMessage{id, a}))
 }
 
@@ -104,10 +104,10 @@ func (e *edgeLink) receiveAdopt(x *adoptMessage) {
 		e.totals.adoptions++
 		e.totals.mu.Unlock()
 	}
-	e.edge.AdoptQueue(x.Realm, x.Adoption, func(a actors.Adopted, err error) { e.sendAdopted(x.ID, a, err) })
+	e.edge.AdoptQueue(x.Realm, x.Adoption, func(a delivery.Adopted, err error) { e.sendAdopted(x.ID, a, err) })
 }
 
-func (e *edgeLink) sendAdopted(id int64, a actors.Adopted, err error) {
+func (e *edgeLink) sendAdopted(id int64, a delivery.Adopted, err error) {
 	m := &adoptedMessage{ID: id, Adopted: a}
 	m.Adopted.Events = nil
 	for _, t := range a.Events {
@@ -120,7 +120,7 @@ func (e *edgeLink) sendAdopted(id int64, a actors.Adopted, err error) {
 }
 
 // DropQueues asks the edge to drop queues.
-func (e *edgeLink) DropQueues(id realm.ID, list []actors.DroppedQueue) {
+func (e *edgeLink) DropQueues(id realm.ID, list []delivery.DroppedQueue) {
 	e.peer.Send(encode(msgDrop, &dropMessage{id, list}))
 }
 

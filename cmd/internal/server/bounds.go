@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"parley/actors"
+	"parley/actors/delivery"
+	"parley/actors/owner"
 	"parley/actors/queue"
 	"parley/actors/realm"
 	"parley/cmd/internal/cluster"
@@ -185,7 +187,7 @@ var AllBounds = append([]Bound{
 		Of:       "rows of presence that are stored at once between snapshots",
 		Overflow: "the others follow 5 seconds later",
 		Reason:   "they must not delay the journal",
-		limit:    constant(actors.MaxPresenceRows),
+		limit:    constant(owner.MaxPresenceRows),
 	},
 	{
 		Name:     "avatar_drawings",
@@ -369,7 +371,7 @@ var AllBounds = append([]Bound{
 		Of:       "commands that wait because events are delivered late, in the organization with the most",
 		Overflow: "the newest command of the account with the most gets 503, a bot's first",
 		Reason:   "each holds a connection, and up to 20 kB",
-		limit:    constant(actors.MaxWaitingCommands),
+		limit:    constant(delivery.MaxWaitingCommands),
 		used:     func(r *metricReading) int64 { return largest(r.realm.Waiting) },
 		hits:     func(r *metricReading) int64 { return r.orgs.CommandsRefused.Load() },
 	},
@@ -378,14 +380,14 @@ var AllBounds = append([]Bound{
 		Of:       "commands of one account, with its bots, that wait because events are delivered late",
 		Overflow: "503",
 		Reason:   "no client has as many requests in progress",
-		limit:    constant(actors.MaxWaitingOfAccount),
+		limit:    constant(delivery.MaxWaitingOfAccount),
 	},
 	{
 		Name:     "delivery_window",
 		Of:       "recipients of one organization's events in the mailboxes of its sessions; one event may exceed it",
 		Overflow: "further events wait",
 		Reason:   "a mailbox full of events would delay the polls behind them",
-		limit:    constant(actors.DeliveryWindow),
+		limit:    constant(delivery.DeliveryWindow),
 	},
 	{
 		Name:     "queues_per_user",
@@ -587,7 +589,7 @@ var AllBounds = append([]Bound{
 		Of:       "unacknowledged events in all queues of one account and its bots",
 		Overflow: "the oldest queues of the account are closed: BAD_EVENT_QUEUE_ID",
 		Reason:   "16 bytes each; an account can have a thousand queues",
-		limit:    constant(actors.MaxUnackedRefs),
+		limit:    constant(delivery.MaxUnackedRefs),
 	},
 	{
 		Name:     "text_cache_bytes",
@@ -626,7 +628,7 @@ var AllBounds = append([]Bound{
 		Of:       "bytes of the longest journal since its snapshot",
 		Overflow: "a snapshot is written; in the first seconds after a start only at four times the limit",
 		Reason:   "about 45,000 messages, which a start after a crash replays in an eighth of a second",
-		limit:    constant(actors.SnapshotBytes),
+		limit:    constant(owner.SnapshotBytes),
 		used:     func(r *metricReading) int64 { return largest(r.store.Journal) },
 		hits:     func(r *metricReading) int64 { return r.orgs.Snapshots.Load() },
 	},

@@ -16,6 +16,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"parley/actors"
+	"parley/actors/delivery"
 	"parley/actors/presence"
 	"parley/actors/realm"
 	"parley/snapshot"
@@ -89,11 +90,11 @@ func (c *directCluster) Forward(
 
 func (c *directCluster) CloseQueue(id realm.ID, q realm.QueueID) { c.edge.CloseQueue(id, q) }
 func (c *directCluster) Tick(id realm.ID)                        { c.core.Tick(id) }
-func (c *directCluster) AdoptQueue(id realm.ID, a actors.Adoption, answer func(actors.Adopted, error)) {
+func (c *directCluster) AdoptQueue(id realm.ID, a delivery.Adoption, answer func(delivery.Adopted, error)) {
 	c.edge.AdoptQueue(id, a, answer)
 }
-func (c *directCluster) ReportQueues(id realm.ID, k actors.HostedQueues) { c.edge.ReportQueues(id, k) }
-func (c *directCluster) ReportAcks(id realm.ID, a actors.QueueAcks)      { c.edge.ReportAcks(id, a) }
+func (c *directCluster) ReportQueues(id realm.ID, k delivery.HostedQueues) { c.edge.ReportQueues(id, k) }
+func (c *directCluster) ReportAcks(id realm.ID, a delivery.QueueAcks)      { c.edge.ReportAcks(id, a) }
 func (c *directCluster) ReportPresence(id realm.ID, list []presence.Report) {
 	c.batches.Add(1)
 	c.edge.ReportPresence(id, list)

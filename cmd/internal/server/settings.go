@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/crypto/acme"
 
-	"parley/actors"
+	"parley/actors/delivery"
 	"parley/actors/realm"
 	"parley/cmd/internal/cluster"
 	"parley/snapshot/replicated"
@@ -306,7 +306,7 @@ var AllSettings = []Setting{
 		field:   func(s *Settings) any { return &s.UploadQuota },
 	},
 	{
-		Name: "delivery-lag", Type: Duration, Default: actors.DefaultDeliveryLag.String(), Group: groupLimits,
+		Name: "delivery-lag", Type: Duration, Default: delivery.DefaultDeliveryLag.String(), Group: groupLimits,
 		Meaning: "how long events may wait for their delivery before further requests of their organization wait; " +
 			"0: they never wait",
 		field: func(s *Settings) any { return &s.DeliveryLag },

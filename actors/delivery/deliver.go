@@ -1,26 +1,27 @@
-package actors
+package delivery
 
 import (
 	"parley/actors/queue"
 	"parley/actors/realm"
+	"parley/actors/stream"
 )
 
-// splitBySessionActor returns the notices of each session actor, and how many recipients they have.
-func splitBySessionActor(publications []realm.Publication) (
+// Split returns the notices of each session actor, and how many recipients they have.
+func Split(publications []realm.Publication) (
 	parts [SessionActors][]realm.Publication, sizes [SessionActors]int64,
 ) {
 	for _, t := range publications {
 		var byActor [SessionActors][]realm.Notice
 		for _, n := range t.Notices {
 			if len(n.To) == 1 {
-				k := sessionActorOf(n.To[0])
+				k := ActorOf(n.To[0])
 				byActor[k] = append(byActor[k], n)
 				sizes[k]++
 				continue
 			}
 			var to [SessionActors][]realm.UserID
 			for _, u := range n.To {
-				k := sessionActorOf(u)
+				k := ActorOf(u)
 				if to[k] == nil {
 					to[k] = make([]realm.UserID, 0, len(n.To)/SessionActors+4)
 				}
@@ -42,18 +43,28 @@ func splitBySessionActor(publications []realm.Publication) (
 	return parts, sizes
 }
 
+// Internal reports whether a notice is for the session actors, not for clients.
+func Internal(n realm.Notice) bool { return n.Event.EventType() == "" }
+
+// deliver are publications for a session actor. Their recipients are only users of the session actor.
+type deliver struct {
+	publications []realm.Publication
+	recipients   int64     // counted in Metrics.Undelivered until the events are in their queues
+	part         *delivery // nil for events restored at the start
+}
+
 // deliver delivers the notices of some publications, in order. Their audiences were resolved when the facts were
 // applied and are final: the present state of the realm does not matter.
 func (s *sessionActor) deliver(m *deliver) {
-	defer s.srv.countUndelivered(m.realm, -m.recipients)
+	defer s.all.CountUndelivered(-m.recipients)
 	if m.part != nil {
 		defer m.part.partDelivered()
 	}
-	r := s.realm(m.realm)
+	r := s.open()
 	if n := len(m.publications); n > 0 {
-		now := s.srv.sinceOpen()
+		now := s.all.env.SinceOpen()
 		r.pollLatency.mark(m.publications[n-1].Seq, now)
-		r.pollLatency.report(r.handle.flow, now)
+		r.pollLatency.report(s.all.Flow, now)
 	}
 	for i := range m.publications {
 		t := &m.publications[i]
@@ -74,10 +85,10 @@ type eventCounts = map[*queue.Queue]int
 
 // deliverNotice puts the events of a notice into the queues of its audience and answers the polls that wait for them.
 // Notices for the session actor itself open and close queues.
-func (s *sessionActor) deliverNotice(r *sessionRealm, t *realm.Publication, n *realm.Notice, counts eventCounts) {
+func (s *sessionActor) deliverNotice(r *sessionState, t *realm.Publication, n *realm.Notice, counts eventCounts) {
 	switch e := n.Event.(type) {
 	case *realm.QueueOpened:
-		s.openQueue(r, e.Queue, t.Seq <= r.handle.replayedThrough)
+		s.openQueue(r, e.Queue, t.Seq <= s.all.ReplayedThrough)
 		return
 	case *realm.QueueClosed:
 		s.closeQueue(r, e)
@@ -85,7 +96,7 @@ func (s *sessionActor) deliverNotice(r *sessionRealm, t *realm.Publication, n *r
 	case *realm.Ticked:
 		return // only its sequence number is needed
 	}
-	renderer := s.renderer(r, n)
+	renderer := s.renderer(n)
 	for i, u := range n.To {
 		if i%prefetchCount == 0 {
 			s.prefetchQueues(r, n.To[i:min(i+prefetchCount, len(n.To))])
@@ -121,7 +132,7 @@ func (s *sessionActor) deliverNotice(r *sessionRealm, t *realm.Publication, n *r
 const prefetchCount = 16
 
 // prefetchQueues reads the memory that an event for these users is going to need.
-func (s *sessionActor) prefetchQueues(r *sessionRealm, to []realm.UserID) {
+func (s *sessionActor) prefetchQueues(r *sessionState, to []realm.UserID) {
 	for _, u := range to {
 		ss := r.session(u)
 		if ss == nil || ss.First == nil {
@@ -133,4 +144,15 @@ func (s *sessionActor) prefetchQueues(r *sessionRealm, to []realm.UserID) {
 		}
 		s.prefetched += n
 	}
+}
+
+// WeightOf returns the work of sending the batch's events to a recipient that gets all of its texts.
+func WeightOf(c *stream.Committed) int {
+	bytes := 0
+	for _, t := range c.Batch.Texts {
+		if t.Body != nil {
+			bytes += max(len(t.Body.Text), len(t.Body.HTML))
+		}
+	}
+	return queue.Weight(bytes)
 }

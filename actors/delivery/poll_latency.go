@@ -1,4 +1,4 @@
-package actors
+package delivery
 
 import (
 	"time"
@@ -67,7 +67,7 @@ func (p *pollLatency) count(oldest realm.Seq, weight int, behind bool, clock fun
 }
 
 // report passes the counted answers to the flow control of the organization.
-func (p *pollLatency) report(f *deliveryFlow, now time.Duration) {
+func (p *pollLatency) report(f *Flow, now time.Duration) {
 	if p.answers.Count > 0 && now-p.reported >= reportInterval {
 		f.countPolls(p.answers, now)
 		p.answers, p.reported = admission.Answers{}, now

@@ -1,4 +1,4 @@
-package actors
+package mailbox
 
 import (
 	"github.com/asynkron/protoactor-go/actor"
@@ -27,14 +27,6 @@ func newWorkerPool(n, maxWaiting int, stop <-chan struct{}) actor.Dispatcher {
 		}()
 	}
 	return p
-}
-
-// generalWorkers is how many goroutines, each with a stack of about 16 KB, serve the realm, presence and journal
-// actors. No actor waits for another there.
-const generalWorkers = SessionActors
-
-func newGeneralDispatcher(stop <-chan struct{}) actor.Dispatcher {
-	return newWorkerPool(generalWorkers, 0, stop)
 }
 
 // Schedule never waits: if no goroutine is idle and maxWaiting mailboxes wait, it starts a new one.

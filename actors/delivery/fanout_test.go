@@ -1,10 +1,12 @@
-package actors
+package delivery
 
 import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
+	"parley/actors/mailbox"
 	"parley/actors/realm"
 	"parley/wire"
 )
@@ -24,10 +26,14 @@ func (p *bufferReply) Answer(_ int, parts ...[]byte) bool {
 	return true
 }
 
+// singleNode is the node of a single server.
+type singleNode struct{ Node }
+
+func (singleNode) ReadOnly() bool { return false }
+
 // fanout is one session actor with a queue and a poll for each of its users.
 type fanout struct {
 	sessionActor *sessionActor
-	realm        *sessionRealm
 	users        []realm.UserID
 	polls        pollBatch
 	replies      []bufferReply
@@ -35,10 +41,19 @@ type fanout struct {
 }
 
 func newFanout(t testing.TB, n int) *fanout {
-	srv := openServer(t, &slowDisk{diskContents: newDiskContents()})
-	createOrganization(t, srv, "ann")
-	f := &fanout{sessionActor: newSessionActor(srv, 0), replies: make([]bufferReply, n), seq: 1}
-	f.realm = f.sessionActor.realm(srv.find(1))
+	t.Helper()
+	all, began := &Sessions{Realm: 1}, time.Now()
+	all.env = &Env{
+		Protocol:  wire.SessionProtocol{Encodings: wire.NewEventEncodings()},
+		Node:      singleNode{},
+		Runtime:   mailbox.NewRuntime(nil),
+		SinceOpen: func() time.Duration { return time.Since(began) },
+		Metrics:   &Metrics{},
+	}
+	t.Cleanup(all.env.Runtime.Shutdown)
+	all.Flow = newFlow(all.env, all)
+	f := &fanout{sessionActor: newSessionActor(all, 0), replies: make([]bufferReply, n), seq: 1}
+	state := f.sessionActor.open()
 	for i := range n {
 		q := realm.Queue{
 			ID:         realm.QueueID(fmt.Sprintf("%036d", i)),
@@ -47,7 +62,7 @@ func newFanout(t testing.TB, n int) *fanout {
 			EventTypes: []string{"message"},
 			Idle:       600,
 		}
-		f.sessionActor.openQueue(f.realm, q, false)
+		f.sessionActor.openQueue(state, q, false)
 		f.users = append(f.users, q.User)
 		f.polls = append(f.polls, &wire.PollRequest{
 			Realm: 1,
@@ -72,8 +87,9 @@ func (f *fanout) round() {
 		Topic:       "proof",
 		Body:        &realm.Body{Text: text, HTML: "<p>" + text + "</p>"},
 	}}
-	f.sessionActor.deliver(&deliver{f.realm.handle,
-		[]realm.Publication{{Seq: f.seq, Notices: []realm.Notice{{To: f.users, Event: e}}}}, 0, nil})
+	f.sessionActor.deliver(&deliver{
+		publications: []realm.Publication{{Seq: f.seq, Notices: []realm.Notice{{To: f.users, Event: e}}}},
+	})
 	for _, p := range f.polls {
 		p.Last = int64(f.seq-1) << 8
 	}
@@ -86,7 +102,6 @@ func TestFanoutAllocatesPerMessageOnly(t *testing.T) {
 	}
 	few, many := newFanout(t, 10), newFanout(t, 1000)
 	for _, f := range []*fanout{few, many} {
-		defer closeServer(t, f.sessionActor.srv)
 		for range 3 {
 			f.round()
 		}
@@ -106,10 +121,9 @@ func TestFanoutAllocatesPerMessageOnly(t *testing.T) {
 // BenchmarkFanout measures a delivery from poll to bytes, without connections: one session actor with 10,000 users. One
 // operation is one delivery.
 //
-//	go test -run - -bench Fanout ./actors
+//	go test -run - -bench Fanout ./actors/delivery
 func BenchmarkFanout(b *testing.B) {
 	f := newFanout(b, 10_000)
-	defer closeServer(b, f.sessionActor.srv)
 	f.round()
 	b.ReportAllocs()
 	b.ResetTimer()

@@ -1,4 +1,4 @@
-package actors
+package delivery
 
 import (
 	"sync"
@@ -7,40 +7,60 @@ import (
 
 	"parley/actors/admission"
 	"parley/actors/realm"
+	"parley/actors/stream"
 )
 
-// deliveryFlow is the flow control of one organization. It sends events to the session actors a few at a time, so that
+// Flow is the flow control of one organization. It sends events to the session actors a few at a time, so that
 // organizations share the session actors fairly. If events wait too long, it lets commands wait for their turn. This
 // back-pressure keeps the delivery close behind the journal.
 //
 // Its methods may be called by any goroutine. No method blocks while it holds mu.
-type deliveryFlow struct {
-	srv    *Server
-	handle *realmHandle
+type Flow struct {
+	env *Env
+	all *Sessions
 
 	mu         sync.Mutex
 	lag        admission.Lag
 	limiter    admission.FetchLimiter
-	queue      *admission.WaitQueue[int64, *ask] // waiting commands; nil until a command has to wait
-	waiting    []*delivery                       // not yet sent to the session actors; in order
-	timerSet   bool                              // a timer will call admitWaiting
-	recipients int64                             // of the deliveries in progress
+	queue      *admission.WaitQueue[int64, Command] // waiting commands; nil until a command has to wait
+	waiting    []*delivery                          // not yet sent to the session actors; in order
+	timerSet   bool                                 // a timer will call admitWaiting
+	recipients int64                                // of the deliveries in progress
+}
+
+// Command is a command that may have to wait for its turn.
+type Command interface {
+	User() realm.UserID // of the caller
+	Refuse(error)       // answers it without a turn
+}
+
+// Output is sent once the facts that it depends on are on disk: events, and after them an answer.
+type Output struct {
+	Publications []realm.Publication
+	Weight       int  // of their events for each recipient; see queue.Weight
+	Admitted     bool // it belongs to a command that the flow has admitted
+	Answer       stream.Answer
+}
+
+// newFlow makes the flow control of some sessions.
+func newFlow(env *Env, all *Sessions) *Flow {
+	return &Flow{env: env, all: all, limiter: admission.NewFetchLimiter(env.Lag)}
 }
 
 // delivery is the delivery of the events of one turn to the event queues.
 type delivery struct {
-	flow       *deliveryFlow
+	flow       *Flow
 	recipients int64
 	number     int          // see admission.Lag
 	left       atomic.Int32 // session actors that have not delivered their part
 	deferred   *deferredDelivery
-	inOrder    func() // see deliveryFlow.runInOrder; nothing else is set then
+	inOrder    func() // see Flow.runInOrder; nothing else is set then
 }
 
 // deferredDelivery has the events of a delivery that could not be sent to the session actors at once, and the answer
 // that waits for it.
 type deferredDelivery struct {
-	output pendingOutput
+	output Output
 	parts  [SessionActors][]realm.Publication
 	sizes  [SessionActors]int64
 }
@@ -63,13 +83,13 @@ const (
 	DefaultDeliveryLag = 250 * time.Millisecond
 )
 
-// errOverloaded is the answer to commands that cannot wait or have waited too long.
-var errOverloaded = realm.Refuse(realm.Busy, "SERVER_OVERLOADED",
+// ErrOverloaded is the answer to commands that cannot wait or have waited too long.
+var ErrOverloaded = realm.Refuse(realm.Busy, "SERVER_OVERLOADED",
 	"The server is overloaded; try again in a few seconds.")
 
-// tryAdmit admits a command and returns true if it may have its turn now: the caller then sends it to the realm actor,
-// with admitted set. Otherwise the command must wait.
-func (f *deliveryFlow) tryAdmit() bool {
+// TryAdmit admits a command and returns true if it may have its turn now: the caller then sends it to Main, and its
+// Output is Admitted. Otherwise the command must wait.
+func (f *Flow) TryAdmit() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.queue != nil && f.queue.Len() > 0 || !f.allowsCommand() {
@@ -79,19 +99,18 @@ func (f *deliveryFlow) tryAdmit() bool {
 	return true
 }
 
-// wait queues a command that was not admitted. It is later sent to the realm actor or refused.
-func (f *deliveryFlow) wait(m *ask) {
-	m.admitted = true
-	charged, bot := f.srv.charged(f.handle.id, m.caller.User)
+// Wait queues a command that was not admitted. It is later sent to Main, with an Output that is Admitted, or refused.
+func (f *Flow) Wait(m Command) {
+	charged, bot := f.env.Node.Charged(f.all.Realm, m.User())
 	account := admission.Account[int64]{User: int64(charged), Bot: bot}
 	f.mu.Lock()
 	if f.queue == nil {
-		f.queue = admission.NewWaitQueue[int64, *ask](MaxWaitingCommands, MaxWaitingOfAccount)
+		f.queue = admission.NewWaitQueue[int64, Command](MaxWaitingCommands, MaxWaitingOfAccount)
 	}
 	before := f.queue.Len()
-	refused, full := f.queue.Add(account, m, f.srv.sinceOpen())
-	f.srv.Metrics.CommandsWaited.Add(1)
-	f.srv.Metrics.CommandsWaiting.Add(int64(f.queue.Len() - before))
+	refused, full := f.queue.Add(account, m, f.env.SinceOpen())
+	f.env.Metrics.CommandsWaited.Add(1)
+	f.env.Metrics.CommandsWaiting.Add(int64(f.queue.Len() - before))
 	f.admitWaiting()
 	f.mu.Unlock()
 	if full {
@@ -100,27 +119,27 @@ func (f *deliveryFlow) wait(m *ask) {
 }
 
 // allowsCommand reports whether the events of another command would be delivered and fetched in time. mu is held.
-func (f *deliveryFlow) allowsCommand() bool {
-	limit := f.srv.deliveryLag
+func (f *Flow) allowsCommand() bool {
+	limit := f.env.Lag
 	if limit <= 0 {
 		return true
 	}
-	now := f.srv.sinceOpen()
+	now := f.env.SinceOpen()
 	return f.lag.Estimate(now) < limit && f.limiter.Allows(f.lag.Admitted(), now)
 }
 
-// state returns the number of waiting commands, and the expected waiting time of new events in nanoseconds.
-func (f *deliveryFlow) state() (waiting, lag int64) {
+// State returns the number of waiting commands, and the expected waiting time of new events in nanoseconds.
+func (f *Flow) State() (waiting, lag int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.queue != nil {
 		waiting = int64(f.queue.Len())
 	}
-	return waiting, int64(f.lag.Estimate(f.srv.sinceOpen()))
+	return waiting, int64(f.lag.Estimate(f.env.SinceOpen()))
 }
 
 // countPolls counts the answers to polls that one session actor has sent.
-func (f *deliveryFlow) countPolls(a admission.Answers, now time.Duration) {
+func (f *Flow) countPolls(a admission.Answers, now time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.limiter.CountFetched(a, now)
@@ -128,29 +147,24 @@ func (f *deliveryFlow) countPolls(a admission.Answers, now time.Duration) {
 }
 
 // refuse answers a command that did not get a turn.
-func (f *deliveryFlow) refuse(m *ask) {
-	f.srv.Metrics.CommandsRefused.Add(1)
-	f.srv.countRefusal(errOverloaded)
-	if m.async != nil {
-		f.handle.inFlight.Add(-1)
-		m.async.Done(nil, errOverloaded)
-		return
-	}
-	m.reply <- answer{err: errOverloaded}
+func (f *Flow) refuse(m Command) {
+	f.env.Metrics.CommandsRefused.Add(1)
+	f.env.Node.Refused(ErrOverloaded)
+	m.Refuse(ErrOverloaded)
 }
 
 // admitWaiting gives waiting commands their turns. mu is held.
-func (f *deliveryFlow) admitWaiting() {
+func (f *Flow) admitWaiting() {
 	for f.queue != nil && f.queue.Len() > 0 && f.allowsCommand() {
-		m, waited, _ := f.queue.Next(f.srv.sinceOpen())
-		f.srv.Metrics.CommandsWaiting.Add(-1)
-		f.srv.Metrics.CommandWaitNanos.Add(int64(waited))
+		m, waited, _ := f.queue.Next(f.env.SinceOpen())
+		f.env.Metrics.CommandsWaiting.Add(-1)
+		f.env.Metrics.CommandWaitNanos.Add(int64(waited))
 		f.lag.Admit()
-		f.srv.runtime.send(f.handle.pid, m)
+		f.env.Runtime.Send(f.all.main, m)
 	}
 	if f.queue != nil && f.queue.Len() > 0 && !f.timerSet {
 		f.timerSet = true
-		f.srv.runtime.after(admitRetryInterval, func() {
+		f.env.Runtime.After(admitRetryInterval, func() {
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			f.timerSet = false
@@ -160,12 +174,12 @@ func (f *deliveryFlow) admitWaiting() {
 }
 
 // expire refuses the commands that have waited too long.
-func (f *deliveryFlow) expire() {
+func (f *Flow) expire() {
 	f.mu.Lock()
-	var late []*ask
+	var late []Command
 	if f.queue != nil && f.queue.Len() > 0 {
-		late = f.queue.Expire(f.srv.sinceOpen() - MaxCommandWait)
-		f.srv.Metrics.CommandsWaiting.Add(-int64(len(late)))
+		late = f.queue.Expire(f.env.SinceOpen() - MaxCommandWait)
+		f.env.Metrics.CommandsWaiting.Add(-int64(len(late)))
 		f.admitWaiting()
 	}
 	f.mu.Unlock()
@@ -174,20 +188,20 @@ func (f *deliveryFlow) expire() {
 	}
 }
 
-// release delivers the output of a turn whose facts are on disk. It sends the events to the session actors, at once or
-// later, and the answer after the events. So a client that has received the id of its new event queue can poll it.
-func (f *deliveryFlow) release(p *pendingOutput) {
-	if len(p.publications) == 0 {
-		if p.admitted {
+// Release delivers an output whose facts are on disk. It sends the events to the session actors, at once or later, and
+// the answer after the events. So a client that has received the id of its new event queue can poll it.
+func (f *Flow) Release(p *Output) {
+	if len(p.Publications) == 0 {
+		if p.Admitted {
 			f.mu.Lock()
 			f.lag.Drop()
 			f.admitWaiting()
 			f.mu.Unlock()
 		}
-		f.srv.answer(f.handle, p)
+		p.Answer.Send()
 		return
 	}
-	parts, sizes := splitBySessionActor(p.publications)
+	parts, sizes := Split(p.Publications)
 	d := &delivery{flow: f}
 	left := int32(0)
 	for k := range parts {
@@ -197,42 +211,42 @@ func (f *deliveryFlow) release(p *pendingOutput) {
 		}
 	}
 	if left == 0 {
-		p.publications = nil
-		f.release(p)
+		p.Publications = nil
+		f.Release(p)
 		return
 	}
 	d.left.Store(left)
-	f.srv.countUndelivered(f.handle, d.recipients)
+	f.all.CountUndelivered(d.recipients)
 	f.mu.Lock()
-	d.number = f.lag.Commit(p.admitted, f.srv.sinceOpen())
-	f.limiter.CountProduced(int(d.recipients) * max(p.weight, 1))
+	d.number = f.lag.Commit(p.Admitted, f.env.SinceOpen())
+	f.limiter.CountProduced(int(d.recipients) * max(p.Weight, 1))
 	now := len(f.waiting) == 0 && f.recipients < DeliveryWindow
 	if now {
 		f.dispatch(d, &parts, &sizes)
 	} else {
 		d.deferred = &deferredDelivery{output: *p, parts: parts, sizes: sizes}
-		d.deferred.output.publications = nil
+		d.deferred.output.Publications = nil
 		f.waiting = append(f.waiting, d)
 	}
 	f.mu.Unlock()
 	if now {
-		f.srv.answer(f.handle, p)
+		p.Answer.Send()
 	}
 }
 
 // dispatch sends events to the session actors. mu is held.
-func (f *deliveryFlow) dispatch(d *delivery, parts *[SessionActors][]realm.Publication, sizes *[SessionActors]int64) {
+func (f *Flow) dispatch(d *delivery, parts *[SessionActors][]realm.Publication, sizes *[SessionActors]int64) {
 	f.recipients += d.recipients
 	for k, part := range parts {
 		if part != nil {
-			f.srv.runtime.send(f.handle.sessionActors[k], &deliver{f.handle, part, sizes[k], d})
+			f.env.Runtime.Send(f.all.actors[k], &deliver{part, sizes[k], d})
 		}
 	}
 }
 
 // runInOrder calls send after all earlier released events have been sent to the session actors, and before later ones
 // are sent. send must not block and must not use the flow.
-func (f *deliveryFlow) runInOrder(send func()) {
+func (f *Flow) runInOrder(send func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.waiting) == 0 {
@@ -244,7 +258,7 @@ func (f *deliveryFlow) runInOrder(send func()) {
 
 // dispatchWaiting sends waiting events to the session actors, as far as the window allows. It returns the deliveries
 // whose answers must be sent. mu is held.
-func (f *deliveryFlow) dispatchWaiting() (passed []*deferredDelivery) {
+func (f *Flow) dispatchWaiting() (passed []*deferredDelivery) {
 	for len(f.waiting) > 0 && f.recipients < DeliveryWindow {
 		d := f.waiting[0]
 		f.waiting[0] = nil
@@ -266,27 +280,12 @@ func (d *delivery) partDelivered() {
 	}
 	f := d.flow
 	f.mu.Lock()
-	f.lag.Deliver(d.number, f.srv.sinceOpen())
+	f.lag.Deliver(d.number, f.env.SinceOpen())
 	f.recipients -= d.recipients
 	passed := f.dispatchWaiting()
 	f.admitWaiting()
 	f.mu.Unlock()
 	for _, x := range passed {
-		f.srv.answer(f.handle, &x.output)
+		x.output.Answer.Send()
 	}
-}
-
-// answer sends the answer of a turn or view, and its outbox jobs.
-func (srv *Server) answer(r *realmHandle, p *pendingOutput) {
-	if p.reply != nil {
-		p.reply <- p.answer
-	}
-	if p.async != nil {
-		r.inFlight.Add(-1)
-		p.async.Done(p.answer.result, p.answer.err)
-	}
-	if p.released != nil {
-		p.released()
-	}
-	srv.addOutboxJobs(r, p.jobs)
 }

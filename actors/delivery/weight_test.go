@@ -1,4 +1,4 @@
-package actors
+package delivery
 
 import (
 	"strings"
@@ -8,18 +8,20 @@ import (
 	"parley/actors/admission"
 	"parley/actors/queue"
 	"parley/actors/realm"
+	"parley/actors/stream"
 )
 
 // Large messages count by the work of sending them to the clients. When each counted as one event, two thousand of them
 // were admitted at once: the 140 that ten members could send in half a second delayed everything by a second.
 func TestLargeMessagesCountByTheirWork(t *testing.T) {
-	batch := func(bytes int) *Committed {
+	batch := func(bytes int) *stream.Committed {
 		body := &realm.Body{Text: ":o:", HTML: strings.Repeat("o", bytes)}
-		return &Committed{Batch: realm.Batch{Texts: []realm.TextWrite{{Body: body}, {Ref: realm.BodyRef{Message: 1}}}}}
+		return &stream.Committed{Batch: realm.Batch{Texts: []realm.TextWrite{{Body: body},
+			{Ref: realm.BodyRef{Message: 1}}}}}
 	}
-	admitted := func(c *Committed) (n int) {
+	admitted := func(c *stream.Committed) (n int) {
 		for p := admission.NewFetchLimiter(DefaultDeliveryLag); n < 5000 && p.Allows(0, time.Second); n++ {
-			p.CountProduced(50 * c.weight())
+			p.CountProduced(50 * WeightOf(c))
 		}
 		return n
 	}

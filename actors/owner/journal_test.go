@@ -1,4 +1,4 @@
-package actors
+package owner
 
 import (
 	"bytes"
@@ -6,21 +6,20 @@ import (
 	"testing"
 	"time"
 
-	"github.com/asynkron/protoactor-go/actor"
-
+	"parley/actors/mailbox"
 	"parley/actors/realm"
 	"parley/snapshot"
 )
 
 // durableRuntime is a runtime that only collects the messages of the journal actor to the realms.
 type durableRuntime struct {
-	actorRuntime
-	durable map[*actor.PID]realm.Seq
+	mailbox.Runtime
+	durable map[mailbox.Address]realm.Seq
 }
 
-func (r *durableRuntime) send(to *actor.PID, message any) {
-	if m, ok := message.(factsDurable); ok {
-		r.durable[to] = m.seq
+func (r *durableRuntime) Send(to mailbox.Address, message any) {
+	if m, ok := message.(Durable); ok {
+		r.durable[to] = m.Seq
 	}
 }
 
@@ -41,20 +40,21 @@ type journalWriter struct {
 	realm realm.ID
 	epoch uint64
 	last  realm.Seq
-	pid   *actor.PID
+	pid   mailbox.Address
 }
 
-func (w *journalWriter) write(j *journalActor, facts ...[]byte) {
-	j.add(&appendFacts{batch: realm.Batch{Realm: w.realm, Epoch: w.epoch, After: w.last, Facts: facts}, from: w.pid})
+func (w *journalWriter) write(j *Journal, facts ...[]byte) {
+	j.add(&Append{Batch: realm.Batch{Realm: w.realm, Epoch: w.epoch, After: w.last, Facts: facts}, From: w.pid})
 	w.last += realm.Seq(len(facts))
 }
 
 // A realm with very much to write does not delay the facts of another one: these are in the next commit, which has no
 // more than maxCommitBytes. The facts of each realm stay in their order, and none is left.
 func TestRealmsShareCommits(t *testing.T) {
-	disk, runtime := &recordingJournal{}, &durableRuntime{durable: map[*actor.PID]realm.Seq{}}
-	j := &journalActor{srv: &Server{disk: disk, runtime: runtime}}
-	busy, quiet := journalWriter{realm: 1, pid: &actor.PID{}}, journalWriter{realm: 2, pid: &actor.PID{}}
+	disk, runtime := &recordingJournal{}, &durableRuntime{durable: map[mailbox.Address]realm.Seq{}}
+	j := &Journal{Env: &Env{Disk: disk, Runtime: runtime}}
+	busy, quiet := journalWriter{realm: 1, pid: mailbox.NewAddress("writer")}, journalWriter{realm: 2,
+		pid: mailbox.NewAddress("writer")}
 	const turns, size = 1000, 10_000
 	for range turns {
 		busy.write(j, bytes.Repeat([]byte{1}, size))
@@ -106,9 +106,10 @@ func BenchmarkCommitBesideABusyRealm(b *testing.B) {
 			}
 			defer store.Close()
 			disk := snapshot.Disk{Store: store}
-			runtime := &durableRuntime{durable: map[*actor.PID]realm.Seq{}}
-			j := &journalActor{srv: &Server{disk: disk, runtime: runtime}, most: c.most}
-			writers := []*journalWriter{{realm: 1, pid: &actor.PID{}}, {realm: 2, pid: &actor.PID{}}}
+			runtime := &durableRuntime{durable: map[mailbox.Address]realm.Seq{}}
+			j := &Journal{Env: &Env{Disk: disk, Runtime: runtime}, most: c.most}
+			writers := []*journalWriter{{realm: 1, pid: mailbox.NewAddress("writer")}, {realm: 2,
+				pid: mailbox.NewAddress("writer")}}
 			for _, w := range writers {
 				claimed, err := disk.Claim(w.realm, realm.AnyEpoch)
 				if err != nil {

@@ -1,4 +1,4 @@
-package actors
+package mailbox
 
 import (
 	"fmt"
@@ -82,6 +82,9 @@ func (r recordingInvokerOf) InvokeUserMessage(m any) {
 	*r.all = append(*r.all, m.(string))
 }
 
+// small is how many session actors an organization has in these tests.
+const small = 16
+
 // An event of a small organization reaches all its session actors in one turn, also if it has polling clients at each
 // of them and so needs more time than a busy organization has at once. When each actor waited for a turn of its own, a
 // busy organization delayed the event by sixteen turns.
@@ -93,14 +96,14 @@ func TestSmallOrganizationNeedsOneTurn(t *testing.T) {
 			var mu sync.Mutex
 			var handled []string
 			busy, quiet := &realmTurns{pool: pool, idle: time.Now()}, &realmTurns{pool: pool, idle: time.Now()}
-			for range SessionActors {
+			for range small {
 				m := &sessionMailbox{}
 				m.RegisterHandlers(recordingInvoker{mu: &mu, all: &handled}, busy)
 				m.PostUserMessage("busy")
 				m.PostUserMessage("busy")
 			}
 			time.Sleep(200 * takes) // 40 ms without anything to do
-			for range SessionActors {
+			for range small {
 				m := &sessionMailbox{}
 				m.RegisterHandlers(recordingInvokerOf{recordingInvoker{mu: &mu, all: &handled}, takes}, quiet)
 				m.PostUserMessage("quiet")
@@ -114,10 +117,10 @@ func TestSmallOrganizationNeedsOneTurn(t *testing.T) {
 					last = i
 				}
 			}
-			if last > SessionActors {
+			if last > small {
 				t.Errorf("the small organization got through after %d messages: %v", last, handled)
 			}
-			if len(handled) != 3*SessionActors {
+			if len(handled) != 3*small {
 				t.Errorf("%d messages handled", len(handled))
 			}
 			pool.close()
