@@ -24,15 +24,15 @@ var allowedImports = map[string][]string{
 	"actors/session":         {"actors/realm", "actors/realm/ids", "actors/queue"},
 	"actors/presence":        {"actors/realm", "actors/realm/ids"},
 	// The rooms: nothing but actors names both owner and delivery, and nobody names the cluster.
-	"actors/mailbox":  {},
-	"actors/stream":   {"actors/realm"},
-	"actors/owner":    {"actors/realm", "actors/stream", "actors/mailbox"},
+	"actors/mailbox": {},
+	"actors/stream":  {"actors/realm"},
+	"actors/owner":   {"actors/realm", "actors/stream", "actors/mailbox"},
 	"actors/delivery": {"actors/realm", "actors/queue", "actors/session", "actors/admission", "actors/stream",
 		"actors/mailbox"},
-	"actors":          {"actors/*"}, // plain data only: faces and devices are interfaces that it declares
-	"wire/form":       {},
-	"wire/shape":      {},
-	"wire/markdown":   {"wire/markdown", "wire/markdown/*"},
+	"actors":        {"actors/*"}, // plain data only: faces and devices are interfaces that it declares
+	"wire/form":     {},
+	"wire/shape":    {},
+	"wire/markdown": {"wire/markdown", "wire/markdown/*"},
 	"wire": {"actors/realm", "actors/realm/ids", "actors/queue", "actors/session", "actors/presence", "wire/form",
 		"wire/shape", "wire/markdown", "wire/markdown/*", "wire/contract", "wire/integrations"},
 	"wire/integrations":       {},
