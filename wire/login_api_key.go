@@ -211,8 +211,9 @@ func devListUsers(c *Call, _ noParameters) (Answer, error) {
 	})
 }
 
-func regenerateKey(c *Call, _ noParameters) (realm.IssueAPIKey, error) {
-	return realm.IssueAPIKey{User: c.Caller.User, Only: true}, nil
+// regenerateKey replaces the key of the caller. With a session it needs the password.
+func regenerateKey(c *Call, f ownKeyForm) (realm.IssueAPIKey, error) {
+	return realm.IssueAPIKey{User: c.Caller.User, Only: true}, c.checkKeyMaker(f.Password)
 }
 
 // maxClientName is the maximum length of a client name in characters (protocol).

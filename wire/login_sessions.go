@@ -25,21 +25,39 @@ type ownKeyForm struct {
 // fetchOwnKey returns the API key of the caller, after the password. Where there are no passwords, the session is
 // enough (protocol).
 func fetchOwnKey(c *Call, f ownKeyForm) (Answer, error) {
-	right, err := Read(c, func(v realm.View) (bool, error) { return !v.PasswordLogin(), nil })
-	if err != nil {
+	if err := c.checkOwnPassword(f.Password); err != nil {
 		return nil, err
-	}
-	if !right {
-		right, err = c.checkPassword(c.Account.Email, f.Password, c.Account.Password)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if !right {
-		return nil, realm.BadRequest("Password is incorrect.")
 	}
 	key, err := Execute(c, realm.IssueAPIKey{User: c.Account.User})
 	return Answer{"api_key": key, "email": c.Account.Email}, err
+}
+
+// checkKeyMaker refuses to make an API key of the caller's own account with a session alone: a key outlives the
+// session, so a browser that was left open must not be enough. Requests with an API key need no password.
+func (c *Call) checkKeyMaker(password string) error {
+	if c.Session == nil || password == "" && c.PasswordConfirmed() {
+		return nil
+	}
+	return c.checkOwnPassword(password)
+}
+
+// checkOwnPassword refuses a wrong password of the session's user, unless the organization has no passwords.
+func (c *Call) checkOwnPassword(password string) error {
+	right, err := Read(c, func(v realm.View) (bool, error) { return !v.PasswordLogin(), nil })
+	if err != nil {
+		return err
+	}
+	if !right && password != "" { // a request without one is no attempt
+		right, err = c.checkPassword(c.Account.Email, password, c.Account.Password)
+	}
+	if err != nil {
+		return err
+	}
+	if !right {
+		return realm.BadRequest("Password is incorrect.")
+	}
+	c.ConfirmPassword()
+	return nil
 }
 
 // LogIn checks a password and opens a browser session. The refusals are those of fetch_api_key.

@@ -207,6 +207,10 @@ type Call struct {
 	// secret, it stores it in NewSecret.
 	Session   *realm.BrowserSession
 	NewSecret string
+	// ConfirmPassword records that the session's user has just entered the right password, PasswordConfirmed reports
+	// whether that was less than ten minutes ago. Both are for calls with a session.
+	ConfirmPassword   func()
+	PasswordConfirmed func() bool
 	// Opened is the browser session that an endpoint of the API has opened: the answer sets its cookies.
 	Opened *realm.OpenedBrowserSession
 	// Header returns a header of the request, "" if it is absent.

@@ -10,7 +10,7 @@ var keyEndpoints = []Endpoint{
 		return listKeys(v, c.Caller.User)
 	}).Returns(keyListShape),
 	CommandFromCall("POST", "/users/me/api_keys", func(c *Call, f addKeyForm) (realm.AddKey, error) {
-		return realm.AddKey{User: c.Caller.User, Label: f.Label, Lifetime: f.Lifetime}, nil
+		return realm.AddKey{User: c.Caller.User, Label: f.Label, Lifetime: f.Lifetime}, c.checkKeyMaker(f.Password)
 	}, newKeyAnswer).Returns(newKeyShape),
 	CommandFromCall("DELETE", "/users/me/api_keys/{key_id}", func(c *Call, f keyForm) (realm.RevokeKey, error) {
 		return realm.RevokeKey{User: c.Caller.User, Key: f.Key}, nil
@@ -18,8 +18,12 @@ var keyEndpoints = []Endpoint{
 	Get("/users/{user_id}/api_keys", func(_ *Call, v realm.View, f keyHolderForm) (Answer, error) {
 		return listKeys(v, f.User)
 	}).Returns(keyListShape),
-	CommandFromForm("POST", "/users/{user_id}/api_keys", func(f addKeyForOtherForm) realm.AddKey {
-		return realm.AddKey{User: f.User, Label: f.Label, Lifetime: f.Lifetime}
+	CommandFromCall("POST", "/users/{user_id}/api_keys", func(c *Call, f addKeyForOtherForm) (realm.AddKey, error) {
+		var err error
+		if f.User == c.Caller.User {
+			err = c.checkKeyMaker(f.Password)
+		}
+		return realm.AddKey{User: f.User, Label: f.Label, Lifetime: f.Lifetime}, err
 	}, newKeyAnswer).Returns(newKeyShape),
 	CommandFromForm("DELETE", "/users/{user_id}/api_keys/{key_id}", func(f keyOfOtherForm) realm.RevokeKey {
 		return realm.RevokeKey{User: f.User, Key: f.Key}
@@ -36,12 +40,14 @@ const (
 type addKeyForm struct {
 	Label    string `form:"label,required,strip"`
 	Lifetime int64  `form:"expires_in,min=0,default=0"`
+	Password string `form:"password"` // of the caller; needed with a session
 }
 
 type addKeyForOtherForm struct {
 	User     realm.UserID `path:"user_id"`
 	Label    string       `form:"label,required,strip"`
 	Lifetime int64        `form:"expires_in,min=0,default=0"`
+	Password string       `form:"password"` // of the caller; needed with a session and the caller's own id
 }
 
 type keyForm struct {

@@ -80,6 +80,7 @@ type Server struct {
 	formEmails              []*limiter // emails that such forms send to one address
 	passwordForms           *limiter   // forms with a new password, of a client network; nil: no limit
 	loginTokens             loginTokens
+	confirmedPasswords      confirmedPasswords
 	webAppLanguage          func(accept string) string // chooses a language of Options.WebApp
 	now                     func() time.Time
 	hsts                    bool // every answer tells browsers to use TLS for the next half year

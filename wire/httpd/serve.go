@@ -124,6 +124,8 @@ func (s *Server) call(ctx *fasthttp.RequestCtx, params *form.Values) *wire.Call 
 	c.CountPasswordAttempt = func(account string) error { return s.countLogin(account, s.remote(ctx)) }
 	c.ForgetPasswordAttempts = func(account string) { s.forgetLogins(account, s.remote(ctx)) }
 	c.CountAddressChange = s.countAddressChange
+	c.ConfirmPassword = func() { s.confirmedPasswords.add(c, s.now()) }
+	c.PasswordConfirmed = func() bool { return s.confirmedPasswords.has(c, s.now()) }
 	return c
 }
 

@@ -34,6 +34,7 @@ var boundSharing = map[string]sharing{
 	"bucket_downloads":       {half: func(s *Server) *admission.Shares { return s.fileShares.downloads }},
 	"file_fetches":           {half: func(s *Server) *admission.Shares { return s.fileShares.fetches }},
 	"data_exports":           {half: func(s *Server) *admission.Shares { return s.exports.shares }},
+	"confirmed_sessions":     {whole: "one that is forgotten only makes its user enter the password again"},
 	"bucket_uploads":         {rule: "snapshot/files/s3 TestUploadsOfOneSpace"},
 	"unfinished_uploads":     {rule: "snapshot/files TestPartialUploadsOfOneSpace"},
 	"undelivered_recipients": {rule: "actors TestUndeliveredOfOneOrganization"},

@@ -341,6 +341,15 @@ var AllBounds = append([]Bound{
 		used:     func(r *metricReading) int64 { return r.server.http.LoginTokens() },
 	},
 	{
+		Name: "confirmed_sessions",
+		Of: "browser sessions whose users have just entered the password, so that they can make API keys; about 60 " +
+			"bytes each",
+		Overflow: "any other is forgotten: that user enters the password again",
+		Reason:   "each is remembered for ten minutes",
+		limit:    constant(httpd.MaxConfirmedSessions),
+		used:     func(r *metricReading) int64 { return r.server.http.ConfirmedSessions() },
+	},
+	{
 		Name:     "password_hashings",
 		Of:       "passwords that are hashed or wait for it",
 		Overflow: "429",

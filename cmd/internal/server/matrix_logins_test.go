@@ -4,12 +4,14 @@ import (
 	"encoding/base64"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/valyala/fasthttp"
 
 	"parley/actors/realm"
 	"parley/wire"
+	"parley/wire/httpd"
 )
 
 // The permission matrix runs once for each way in which a user logs in. The answers do not depend on it, except for the
@@ -77,6 +79,21 @@ func (l matrixLogin) expected(want string) string {
 	return want
 }
 
+// matrixPassword is the password of users with a session. Their requests to the endpoints of asksPassword have it.
+const matrixPassword = "purple otter 42 lamp"
+
+// asksPassword are the endpoints that ask users with a session for their password; TestSessionMakesNoKeyWithoutPassword
+// tests them without it.
+var asksPassword = []string{"POST /users/me/api_keys", "POST /users/me/api_key/regenerate"}
+
+var matrixPasswordHash = sync.OnceValue(func() string {
+	hash, err := httpd.NewPasswords(nil).Hash(1, matrixPassword)
+	if err != nil {
+		panic(err)
+	}
+	return hash
+})
+
 // matrixSession is the browser session of a user.
 type matrixSession struct {
 	secret, csrf string
@@ -103,6 +120,10 @@ func (c *matrixServer) prepareLogin(p *matrixUser, id realm.ID, bot realm.BotTyp
 			p.key, last = k.Secret, k.ID
 		}
 	case c.login == bySession && bot == realm.Human:
+		set := realm.SetPassword{User: user, Hash: matrixPasswordHash(), KeepKeys: true}
+		if _, err := execute(c.orgs, id, systemCaller, set); err != nil {
+			c.Fatalf("%s: %v", p.name, err)
+		}
 		o, err := execute(c.orgs, id, systemCaller, realm.OpenBrowserSession{LogIn: realm.LogIn{User: user}})
 		if err != nil {
 			c.Fatalf("%s: %v", p.name, err)

@@ -282,6 +282,9 @@ func (c *matrixServer) send(user *matrixUser, method, path string, params ...any
 			form.Set(name, string(raw))
 		}
 	}
+	if user.session != nil && slices.Contains(asksPassword, method+" "+path) {
+		form.Set("password", matrixPassword)
+	}
 	req.Header.SetMethod(method)
 	target := "http://" + user.host + user.prefix(method, path) + path
 	switch {

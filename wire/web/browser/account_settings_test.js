@@ -1,7 +1,7 @@
 // Accounts in the own client: profile fields of every kind, API keys, bots, privacy, leaving.
 import assert from 'node:assert/strict';
 import { ADA, ANN, BO, OLIVE, opened, registered, say, stored, text, userID } from './client.js';
-import { eventually } from './parley.js';
+import { PASSWORD, eventually } from './parley.js';
 import { scene } from './scene.js';
 
 const me = async (parley, email) => (await parley.call(email, 'GET', 'users/me', { include_custom_profile_fields: 'true' }));
@@ -63,7 +63,12 @@ scene('the API key is replaced, and further keys are added and revoked', async (
   const ann = await opened(s, parley, ANN, '#settings/account');
   const works = async (key) => (await fetch(`${parley.site}/api/v1/users/me`,
     { headers: { authorization: `Basic ${Buffer.from(`${ANN}:${key}`).toString('base64')}` } })).status === 200;
+  const form = (name) => ann.page.locator(`form[data-form="${name}"]`);
   await ann.page.getByLabel('Name of the program').fill('Backup');
+  ann.expect(/status of 400 .*users\/me\/api_keys/);
+  await ann.page.getByRole('button', { name: 'Add key' }).click();
+  await form('add-key').getByText('Password is incorrect.').waitFor(); // the session is not enough
+  await form('add-key').getByLabel('Your password').fill(PASSWORD);
   await ann.page.getByRole('button', { name: 'Add key' }).click();
   const further = await ann.page.getByRole('textbox', { name: 'The new key' }).inputValue();
   assert.ok(await works(further));
@@ -72,10 +77,16 @@ scene('the API key is replaced, and further keys are added and revoked', async (
   await ann.page.getByRole('dialog', { name: 'Revoke' }).getByRole('button', { name: 'Revoke' }).click();
   await ann.page.getByText('No further keys').waitFor();
   assert.ok(!await works(further));
+  await form('show-key').getByLabel('Your password').fill(PASSWORD);
+  await ann.page.getByRole('button', { name: 'Show key' }).click();
+  const old = await ann.page.getByRole('textbox', { name: 'Your API key' }).inputValue();
+  assert.ok(await works(old));
   await ann.page.getByRole('button', { name: 'New API key' }).click();
   await ann.page.getByRole('dialog', { name: 'Make a new API key?' }).getByRole('button', { name: 'New key' }).click();
-  const key = await ann.page.getByRole('textbox', { name: 'Your API key' }).inputValue();
-  assert.ok(await works(key));
+  const shown = () => ann.page.getByRole('textbox', { name: 'Your API key' }).inputValue();
+  await eventually('the new key is shown', async () => await shown() !== old);
+  assert.ok(await works(await shown()));
+  assert.ok(!await works(old));
 });
 
 scene('a bot with an outgoing webhook is added, renamed, deactivated and reactivated', async (s) => {

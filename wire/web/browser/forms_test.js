@@ -51,7 +51,7 @@ const FORMS = {
   'change-password': { open: section('settings/account'), to: 'PATCH settings',
     texts: { ...text('old', 'purple otter 84 lamp'), ...text('new', 'purple otter 84 lamp') } },
   'show-key': { open: section('settings/account'), to: 'POST fetch_api_key', texts: text('password', 'purple otter 84 lamp') },
-  'add-key': { open: section('settings/account'), to: 'POST users/me/api_keys', texts: text('label', 'textN'),
+  'add-key': { open: section('settings/account'), to: 'POST users/me/api_keys', texts: { ...text('label', 'textN'), ...text('password', 'purple otter 84 lamp') },
     got: { expires_in: '0' } },
   'add-alert-word': { open: section('settings/alert-words'), to: 'POST users/me/alert_words', texts: text('word', 'textN') },
   'mute-user': { open: section('settings/muted-users'), to: 'POST users/me/muted_users/', picks: '[name=user]' },

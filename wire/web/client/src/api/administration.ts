@@ -49,7 +49,7 @@ export function fetchKey(password: string): Promise<{ api_key: string }> {
   return request("/fetch_api_key", { method: "POST", params: { password } });
 }
 
-// renewKey replaces the API key of the user.
+// renewKey replaces the API key of the user, who has entered the password for fetchKey a moment ago.
 export function renewKey(): Promise<{ api_key: string }> {
   return request("/users/me/api_key/regenerate", { method: "POST" });
 }
@@ -68,8 +68,8 @@ export function getKeys(): Promise<{ api_keys: ApiKey[] }> {
 }
 
 // addKey makes a key that ends after a number of seconds; 0 means never.
-export function addKey(label: string, seconds: number): Promise<{ api_key: string }> {
-  return request("/users/me/api_keys", { method: "POST", params: { label, expires_in: seconds } });
+export function addKey(label: string, seconds: number, password: string): Promise<{ api_key: string }> {
+  return request("/users/me/api_keys", { method: "POST", params: { label, expires_in: seconds, password } });
 }
 
 export function revokeKey(id: number): Promise<unknown> {

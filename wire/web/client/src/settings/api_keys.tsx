@@ -30,9 +30,11 @@ export function ApiKeys() {
         run={async (v) => setKey((await api.fetchKey(v.secret("password"))).api_key)}
       />
       {key && <CopyBox label={t("Your API key")} text={key} />}
-      <button type="button" class="button quiet" onClick={ask}>
-        {t("New API key")}
-      </button>
+      {key && (
+        <button type="button" class="button quiet" onClick={ask}>
+          {t("New API key")}
+        </button>
+      )}
       <MoreKeys />
     </>
   );
@@ -55,6 +57,7 @@ function MoreKeys() {
         done={t("The key is shown only now.")}
         fields={[
           { name: "label", label: t("Name of the program"), required: true },
+          { name: "password", label: t("Your password"), kind: "password" },
           {
             name: "days",
             label: t("Ends"),
@@ -68,7 +71,7 @@ function MoreKeys() {
           },
         ]}
         run={async (v) => {
-          setSecret((await api.addKey(v.text("label"), v.number("days") * day)).api_key);
+          setSecret((await api.addKey(v.text("label"), v.number("days") * day, v.secret("password"))).api_key);
           await load();
         }}
       />

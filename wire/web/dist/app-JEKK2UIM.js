@@ -1,0 +1,1 @@
+import{eb as r}from"./chunk-BTOOL2ZJ.js";r();

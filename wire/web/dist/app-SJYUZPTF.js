@@ -1,1 +1,0 @@
-import{eb as r}from"./chunk-KYEDPC4O.js";r();
