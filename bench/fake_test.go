@@ -482,6 +482,7 @@ func (f *fakeServer) flags(me *fakeUser, v url.Values) object {
 	details := object{}
 	for _, m := range f.messages {
 		if o := (object{"type": "private"}); slices.Contains(ids, m.ID) {
+			m.told[me.ID] = true // flags make a message the user's own, and its changes are events for the user
 			if m.Channel != nil {
 				o = object{"type": "stream", "stream_id": m.Channel.ID, "topic": m.Topic}
 			}

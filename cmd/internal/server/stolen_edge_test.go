@@ -189,7 +189,7 @@ func (f *forgery) tokens() []stolenToken {
 		}},
 		{"new organization", "emailedLinkToken", "findEmailedLink", func(key []byte, at string) bool {
 			return f.link(key, at, realm.EmailedLink{Kind: realm.OrganizationLink, Email: "new@example.org",
-				Subdomain: "new", Org: "New"})
+				Subdomain: "dolphins", Org: "New"})
 		}},
 		{"email address", "addressToken", "FindAddressChange", func(key []byte, at string) bool {
 			return f.mail(key, at, realm.Email{Address: &realm.EmailChange{User: f.ann, From: "ann@example.org",
