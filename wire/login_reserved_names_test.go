@@ -14,7 +14,8 @@ func TestReservedSubdomain(t *testing.T) {
 			t.Errorf("%s is not reserved", name)
 		}
 	}
-	for _, name := range []string{"", "s", "acme", "glass", "lean", "gophers", "mailing-friends", "zulip-fans", "other"} {
+	for _, name := range []string{"", "s", "acme", "glass", "lean", "gophers", "mailing-friends", "zulip-fans",
+		"other"} {
 		if ReservedSubdomain(name) {
 			t.Errorf("%s is reserved", name)
 		}

@@ -177,7 +177,8 @@ func TestRefusedBrowserAndFailingOne(t *testing.T) {
 		})
 		b := newSubscriber(t)
 		left, _, err := p.notify(notice(false, b.token("https://"+hosts[0]+"/"), b.token("https://"+hosts[1]+"/")))
-		if len(left.tokens) != 1 || left.tokens[0].Token != "https://down.test/" || errors.Is(err, wire.ErrPushRefused) {
+		if len(left.tokens) != 1 || left.tokens[0].Token != "https://down.test/" || errors.Is(err,
+			wire.ErrPushRefused) {
 			t.Errorf("%v: to be tried again %v, %v", hosts, left.tokens, err)
 		}
 	}
