@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -92,6 +93,12 @@ func TestEveryUserFieldIsErasedOrRemains(t *testing.T) {
 		if (x.ErasedBy == "") == (x.Remains == "") || (x.ExportedAs == "") == (x.NotExported == "") || x.Kind == "" {
 			t.Errorf("%s %s: want either ErasedBy or Remains, either ExportedAs or NotExported, and Kind", x.Row,
 				x.Fields)
+		}
+		if x.NotExported != "" && !slices.Contains(ReasonsNotExported, x.NotExported) {
+			t.Errorf("%s %s: %q is not one of ReasonsNotExported", x.Row, x.Fields, x.NotExported)
+		}
+		if n := max(1, len(strings.Fields(x.Fields))); x.ExportedAs != "" && len(x.Places()) != n {
+			t.Errorf("%s %s: %d places in the export for %d fields", x.Row, x.Fields, len(x.Places()), n)
 		}
 		if x.ErasedBy != "" && !functions[x.ErasedBy] {
 			t.Errorf("%s %s: there is no function %s", x.Row, x.Fields, x.ErasedBy)

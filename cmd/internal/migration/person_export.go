@@ -21,11 +21,14 @@ type PersonCounts struct {
 	Messages       int          `json:"messages"`        // sent by the person
 	DirectMessages int          `json:"direct_messages"` // sent to the person by others
 	Reactions      int          `json:"reactions"`
+	Submessages    int          `json:"submessages"` // votes and other changes of polls and to-do lists
+	Edits          int          `json:"edits"`       // by the person, and of the person's messages
 	Files          int          `json:"files"`
 	MissingFiles   int          `json:"missing_files"` // have a row, but the server does not have the content
 	Drafts         int          `json:"drafts"`
 	Scheduled      int          `json:"scheduled_messages"`
 	Subscriptions  int          `json:"subscriptions"`
+	Invitations    int          `json:"invitations"`
 	Archived       int          `json:"deleted_messages_left_out"` // of the person, in the retention archive
 
 	Missing []string `json:"-"` // the MissingFiles
@@ -33,7 +36,8 @@ type PersonCounts struct {
 
 func (c PersonCounts) String() string {
 	return fmt.Sprintf("user %d: %d messages, %d direct messages of others, %d reactions, %d files, %d drafts, "+
-		"%d subscriptions", c.User, c.Messages, c.DirectMessages, c.Reactions, c.Files, c.Drafts, c.Subscriptions)
+		"%d subscriptions, %d invitations, %d votes, %d edits", c.User, c.Messages, c.DirectMessages, c.Reactions,
+		c.Files, c.Drafts, c.Subscriptions, c.Invitations, c.Submessages, c.Edits)
 }
 
 // personExport writes the data of one person into a zip file, one entry after the other.
@@ -64,8 +68,8 @@ func ExportPerson(d snapshot.Disk, store *files.Store, id realm.ID, person strin
 		return counts, err
 	}
 	e.counts.User = e.user.ID
-	for _, step := range []func() error{e.writeRows, e.writeMessages, e.writeReactions, e.writeFiles, e.writeAbout,
-		e.zip.Close,
+	for _, step := range []func() error{e.writeRows, e.writeMessages, e.writeReactions, e.writeSubmessages,
+		e.writeEdits, e.writeFiles, e.writeAbout, e.zip.Close,
 	} {
 		if err := step(); err != nil {
 			return counts, fmt.Errorf("export user %d: %w", e.user.ID, err)
@@ -118,7 +122,8 @@ func (e *personExport) personSettings() object {
 // writeRows writes everything of the person but messages, reactions and files.
 func (e *personExport) writeRows() error {
 	u, fields, bots, groups := e.user, object{}, []object{}, []string{}
-	e.realm.EachRow(func(_ uint16, _, row any) {
+	services := map[any]*realm.BotDetails{}
+	e.realm.EachRow(func(_ uint16, key, row any) {
 		switch v := row.(type) {
 		case *realm.ProfileField:
 			if value, has := u.Profile[v.ID]; has {
@@ -128,6 +133,8 @@ func (e *personExport) writeRows() error {
 			if v.BotOwner == u.ID {
 				bots = append(bots, object{"id": v.ID, "email": v.Email, "name": v.Name, "active": v.Active})
 			}
+		case *realm.BotDetails:
+			services[key] = v
 		case *realm.Group:
 			if slices.Contains(v.Members, u.ID) {
 				groups = append(groups, v.Name)
@@ -136,17 +143,27 @@ func (e *personExport) writeRows() error {
 			e.counts.Archived += v.SentBy(u.ID)
 		}
 	})
+	for _, b := range bots {
+		list := []object{}
+		if details := services[b["id"]]; details != nil {
+			for _, s := range details.Services {
+				list = append(list, object{"name": s.Name, "url": s.URL})
+			}
+		}
+		b["services"] = list
+	}
 	status := e.realm.StatusOf(u.ID)
 	return errors.Join(
 		e.writeJSON("profile.json", object{"user_id": u.ID, "email": u.Email, "full_name": u.Name, "role": int(u.Role),
 			"is_active": u.Active, "is_bot": u.IsBot(), "date_joined": u.Joined, "timezone": u.Timezone,
-			"profile_fields": fields, "groups": groups, "bots": bots, "status": object{"text": status.Text,
-				"emoji_name": status.EmojiName}}),
+			"avatar_source": u.Avatar, "profile_fields": fields, "groups": groups, "bots": bots,
+			"status": object{"text": status.Text, "emoji_name": status.EmojiName}}),
 		e.writeJSON("settings.json", e.personSettings()),
 		e.writeJSON("logins.json", e.logins()),
 		e.writeJSON("subscriptions.json", e.subscriptions()),
 		e.writeJSON("preferences.json", e.preferences()),
 		e.writeJSON("drafts.json", e.unsent()),
+		e.writeJSON("invitations.json", e.invitations()),
 	)
 }
 
@@ -196,9 +213,28 @@ func (e *personExport) subscriptions() []object {
 	return list
 }
 
-// preferences returns alert words, muted users, policies of topics, views, and the ids of starred messages.
+// invitations returns the invitations and the links that the person made, without the tokens in their addresses.
+func (e *personExport) invitations() []object {
+	list := []object{}
+	e.realm.EachRow(func(_ uint16, _, row any) {
+		i, ok := row.(*realm.Invite)
+		if !ok || i.By != e.user.ID {
+			return
+		}
+		list = append(list, object{"id": i.ID, "is_link": i.Multi, "email": i.Email, "sent": i.At, "expires": i.Expires,
+			"role": int(i.Role), "channel_ids": append([]realm.ChannelID{}, i.Channels...),
+			"group_ids": append([]realm.GroupID{}, i.Groups...), "welcome_message": i.Welcome, "uses": i.Uses,
+			"state": i.State})
+	})
+	e.counts.Invitations = len(list)
+	return list
+}
+
+// preferences returns alert words, muted users, policies of topics, views, and the ids of starred and collapsed
+// messages.
 func (e *personExport) preferences() object {
-	words, muted, topics, views, starred := []string{}, []object{}, []object{}, []object{}, []int64{}
+	words, muted, topics, views := []string{}, []object{}, []object{}, []object{}
+	starred, collapsed := []int64{}, []int64{}
 	for _, m := range e.realm.MutedBy(e.user.ID) {
 		muted = append(muted, object{"user_id": m.User, "since": m.Since})
 	}
@@ -219,10 +255,11 @@ func (e *personExport) preferences() object {
 			}
 		case *realm.MessageMarks:
 			v.Starred.Each(func(id int64) bool { starred = append(starred, id); return true })
+			v.Collapsed.Each(func(id int64) bool { collapsed = append(collapsed, id); return true })
 		}
 	})
 	return object{"alert_words": words, "muted_users": muted, "topics": topics, "navigation_views": views,
-		"starred_messages": starred}
+		"starred_messages": starred, "collapsed_messages": collapsed}
 }
 
 // unsent returns texts that the person has stored but not sent.
@@ -233,7 +270,9 @@ func (e *personExport) unsent() object {
 			"timestamp": d.Edited})
 	}
 	for _, s := range e.realm.ScheduledOf(e.user.ID) {
-		scheduled = append(scheduled, object{"id": s.ID, "channel_id": s.Channel, "topic": s.Topic, "to": s.People,
+		scheduled = append(scheduled, object{"id": s.ID, "channel_id": s.Channel, "topic": s.Topic,
+
+			"to":      append([]realm.UserID{}, s.People...),
 			"content": s.Body.Text, "scheduled_delivery_timestamp": s.At, "failed": s.Failed})
 	}
 	for _, r := range e.realm.RemindersOf(e.user.ID) {
@@ -336,6 +375,52 @@ func (e *personExport) writeReactions() error {
 				}
 				e.counts.Reactions++
 				row := object{"message_id": m.ID, "emoji_name": r.Name, "emoji_code": r.Code, "reaction_type": r.Type}
+				if err := line(row); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+}
+
+// writeSubmessages writes the person's votes and other changes of polls and to-do lists, also of those that the export
+// does not contain.
+func (e *personExport) writeSubmessages() error {
+	return e.writeLines("submessages.jsonl", func(line func(any) error) error {
+		return e.eachMessage(func(m *realm.ExportedMessage) error {
+			for _, s := range m.Submessages {
+				if s.Sender != e.user.ID {
+					continue
+				}
+				e.counts.Submessages++
+				row := object{"id": s.ID, "message_id": m.ID, "type": s.Type, "content": s.Content}
+				if err := line(row); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+}
+
+// writeEdits writes the edits and moves that the person made, and those that others made of the person's messages. The
+// earlier texts of the person's messages are in messages.jsonl; those of others are theirs.
+func (e *personExport) writeEdits() error {
+	return e.writeLines("edits.jsonl", func(line func(any) error) error {
+		return e.eachMessage(func(m *realm.ExportedMessage) error {
+			for _, v := range m.History {
+				if v.User != e.user.ID && m.Sender.ID != e.user.ID {
+					continue
+				}
+				e.counts.Edits++
+				row := object{"message_id": m.ID, "user_id": v.User, "at": v.At, "content_changed": v.Content}
+				if v.TopicBefore != nil && v.TopicAfter != nil {
+					row["topic_before"], row["topic_after"] = *v.TopicBefore, *v.TopicAfter
+				}
+				if v.ChannelAfter != 0 {
+					row["channel_id_before"], row["channel_id_after"] = v.ChannelBefore, v.ChannelAfter
+				}
 				if err := line(row); err != nil {
 					return err
 				}
