@@ -44,12 +44,12 @@ func TestEveryAnswerHasHSTS(t *testing.T) {
 	file := ann.uploadText(t, "file.txt", "a file")
 	temporary, _ := ann.must(t, "GET", "user_uploads/"+strings.TrimPrefix(file, "/user_uploads/"), nil)["url"].(string)
 	post := func(path, headers, form string) string {
-		return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: chat.example.org\r\nConnection: close\r\n%s"+
+		return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n%s"+
 			"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n%s", path, headers, len(form),
 			form)
 	}
 	get := func(path, headers string) string {
-		return "GET " + path + " HTTP/1.1\r\nHost: chat.example.org\r\nConnection: close\r\n" + headers + "\r\n"
+		return "GET " + path + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n" + headers + "\r\n"
 	}
 	message := url.Values{"type": {"stream"}, "to": {"general"}, "topic": {"t"}, "content": {"x"}}.Encode()
 	for _, c := range []struct {
@@ -89,7 +89,7 @@ func TestEveryAnswerHasHSTS(t *testing.T) {
 		{"no HTTP", "nonsense\r\n\r\n", 400},
 		{"an old HTTP version", "GET /health HTTP/0.9\r\n\r\n", 505},
 		{"a large header", get("/health", "X: "+strings.Repeat("x", 64<<10)+"\r\n"), 431},
-		{"a large body", "POST /api/v1/messages HTTP/1.1\r\nHost: chat.example.org\r\nContent-Length: 99999999999\r\n" +
+		{"a large body", "POST /api/v1/messages HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999\r\n" +
 			login + "\r\n", 413},
 		{"an encoded body", post("/api/v1/messages", login+"Content-Encoding: gzip\r\n", "x"), 415},
 		{"an expectation", post("/api/v1/messages", login+"Expect: wonder\r\n", ""), 417},

@@ -306,7 +306,7 @@ func TestClusterEdgeFollowsNewLeader(t *testing.T) {
 		leader.program.kill()
 		send(fmt.Sprint("after ", i)) // the edge sends it again to the new leader
 		if i == 0 {
-			expectFile(404) // the connection to the leader of before is not used again, and the new one has no files
+			expectFile(503) // the connection to the leader of before is not used again, and that core has the file
 		}
 		leader.start(t)
 		leader.program.serving()
