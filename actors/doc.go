@@ -13,9 +13,16 @@
 //	ReportPresence ──► presence actor ──► rows of the next snapshot
 //
 // There is one realm actor, one presence actor and 16 session actors for each organization, and one journal actor.
-// The session actors of all organizations share a few goroutines and take turns (session_pool.go). Flow control lets
-// commands wait for their turn when events are delivered late (delivery_flow.go). A user's queues belong to one session
-// actor; a mailbox for each queue would cost more than the queue (BenchmarkFanout).
+// The rooms, none of which knows the cluster:
+//
+//	mailbox   runs actors, and is the only one that names the actor library
+//	stream    what leaves an owner: committed batches and answers
+//	owner     the journal and the rows: it knows no client, no session and no other node
+//	delivery  flow control, session actors, event queues, their homes and adoption: it knows no role
+//	actors    the server and the actor of a realm, which joins them
+//
+// The session actors of all organizations share a few goroutines and take turns. Flow control lets commands wait for
+// their turn when events are delivered late.
 //
 // The contract:
 //
@@ -32,7 +39,7 @@
 //   - A turn that panics before its first fact costs one answer. Any other panic in an actor, and a failed write, calls
 //     Options.Fatal: the process ends, and the next start recovers.
 //   - Events of a fact reach each queue in the order of the facts, under the same ids before and after a crash.
-//   - Every mailbox, cache and list has a limit (limits.go, unacked.go, delivery_flow.go). When a limit is reached,
+//   - Every mailbox, cache and list has a limit (limits.go, delivery/unacked.go, delivery/flow.go). When a limit is reached,
 //     commands are rejected as busy or the slowest queues are evicted.
 //
 // The package imports plain data only. The disk, the search index, the client protocol, the renderer and the outbox are
