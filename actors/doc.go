@@ -13,6 +13,7 @@
 //	ReportPresence ──► presence actor ──► rows of the next snapshot
 //
 // There is one realm actor, one presence actor and 16 session actors for each organization, and one journal actor.
+//
 // The rooms, none of which knows the cluster:
 //
 //	mailbox   runs actors, and is the only one that names the actor library
