@@ -25,11 +25,11 @@ func TestUndeliveredOfOneOrganization(t *testing.T) {
 	if srv.isDeliveredLate(late) {
 		t.Error("the only organization is refused at half")
 	}
-	late.sessions.CountUndelivered(MaxUndelivered/2)
+	late.sessions.CountUndelivered(MaxUndelivered / 2)
 	if !srv.isDeliveredLate(late) {
 		t.Error("the only organization has more than all")
 	}
-	late.sessions.CountUndelivered(-MaxUndelivered-1)
+	late.sessions.CountUndelivered(-MaxUndelivered - 1)
 	if late.sessions.Undelivered.Load() != 0 || srv.Metrics.Undelivered.Load() != 0 {
 		t.Error("what was delivered still counts")
 	}

@@ -33,7 +33,7 @@ var mutants = []struct {
 		"TestClusterLeaderIsCutOff"},
 	{"events for clients of other cores, forgotten at a planned move", "actors/delivery/owned.go",
 		"u.acked[k] = min(u.acked[k], o.homes.lowest(k), o.main.Durable())", "_ = k", "./actors",
-			"TestPlannedMoveKeepsState"},
+		"TestPlannedMoveKeepsState"},
 	{"an old answer that confirms the leader", "snapshot/replicated/confirm.go", " && x.check >= check {", " {",
 		"./snapshot/replicated", "TestVerifyLeaderTakesNoOldAnswer"},
 	{"a sum with deleted entries", "snapshot/replicated/compared_log.go",

@@ -271,7 +271,6 @@ func (e *personExport) unsent() object {
 	}
 	for _, s := range e.realm.ScheduledOf(e.user.ID) {
 		scheduled = append(scheduled, object{"id": s.ID, "channel_id": s.Channel, "topic": s.Topic,
-
 			"to":      append([]realm.UserID{}, s.People...),
 			"content": s.Body.Text, "scheduled_delivery_timestamp": s.At, "failed": s.Failed})
 	}
