@@ -29,6 +29,10 @@ type Endpoint struct {
 	APIKeyInQuery    bool // the API key is a parameter, for services that cannot send a login
 	AllowWebhookBots bool // incoming-webhook bots are accepted
 
+	// Extension is the reason why this server has an endpoint that the protocol's description does not contain. It is
+	// empty for the endpoints of the description.
+	Extension string
+
 	name        string // method and path
 	answer      string // fields of a success, see Returns
 	file        *fileField
@@ -61,6 +65,9 @@ func (e Endpoint) allowWebhookBots() Endpoint { e.AllowWebhookBots = true; retur
 
 // apiKeyInQuery accepts the API key as a parameter instead of a login.
 func (e Endpoint) apiKeyInQuery() Endpoint { e.APIKeyInQuery = true; return e }
+
+// extension marks an endpoint that the protocol's description does not contain; see Endpoint.Extension.
+func (e Endpoint) extension(reason string) Endpoint { e.Extension = reason; return e }
 
 // AllowVisitors accepts logged-out visitors if the organization allows them.
 func (e Endpoint) AllowVisitors() Endpoint { e.Visitors = true; return e }

@@ -9,7 +9,8 @@ import (
 )
 
 var compatibilityEndpoints = []Endpoint{
-	Custom("GET", "/compatibility", checkCompatibility).withoutLogin(),
+	Custom("GET", "/compatibility", checkCompatibility).withoutLogin().
+		extension("the web app asks it before it reloads, and the former mobile app after it starts"),
 }
 
 // userAgentPattern is the shape of a client's User-Agent: a name, perhaps a slash and a version, and anything behind.

@@ -11,6 +11,9 @@ import (
 	"parley/wire/form"
 )
 
+// browserNotifications is why the endpoints of Web Push exist.
+const browserNotifications = "notifications of browsers, which Zulip does not have"
+
 var pushEndpoints = []Endpoint{
 	CommandFromCall("POST", "/users/me/apns_device_token", addAPNsToken, emptyAnswer),
 	CommandFromCall("DELETE", "/users/me/apns_device_token", removeToken(realm.PushAPNs), emptyAnswer),
@@ -18,11 +21,12 @@ var pushEndpoints = []Endpoint{
 		return realm.AddPushToken{Kind: realm.PushFCM, Token: f.Token}, checkToken(realm.PushFCM, f.Token)
 	}, emptyAnswer),
 	CommandFromCall("DELETE", "/users/me/android_gcm_reg_id", removeToken(realm.PushFCM), emptyAnswer),
-	Get("/users/me/web_push", getWebPush).Returns("{application_server_key: str}").atOwner(),
-	CommandFromCall("POST", "/users/me/web_push", addWebPush, emptyAnswer),
+	Get("/users/me/web_push", getWebPush).Returns("{application_server_key: str}").atOwner().
+		extension(browserNotifications),
+	CommandFromCall("POST", "/users/me/web_push", addWebPush, emptyAnswer).extension(browserNotifications),
 	CommandFromCall("DELETE", "/users/me/web_push", func(_ *Call, f webPushAddressForm) (realm.RemovePushToken, error) {
 		return realm.RemovePushToken{Kind: realm.PushWeb, Token: f.Endpoint}, nil
-	}, emptyAnswer),
+	}, emptyAnswer).extension(browserNotifications),
 	Custom("POST", "/mobile_push/test_notification", testNotification),
 	CommandFromForm("POST", "/register_client_device", func(noParameters) realm.AddDevice {
 		return realm.AddDevice{}
@@ -34,7 +38,8 @@ var pushEndpoints = []Endpoint{
 	Custom("POST", "/mobile_push/e2ee/test_notification", testEncryptedNotification),
 	Custom("POST", "/remotes/push/e2ee/register", registerRemote).withoutLogin().AlwaysFails(),
 	Custom("GET", "/zulip-services/verify/{access_token}", proveHostname).withoutLogin().
-		Returns("{verification_secret: str}").atOwner(),
+		Returns("{verification_secret: str}").atOwner().
+		extension("the push service checks with it that the server has this host name"),
 }
 
 var pushEvents = []EventKind{

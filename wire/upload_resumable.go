@@ -24,27 +24,32 @@ const (
 	PieceType = "application/offset+octet-stream"
 )
 
+// laterUploadStep is why the endpoints besides POST /tus exist.
+const laterUploadStep = "a later step of a resumable upload; the description has only the first"
+
 var resumableEndpoints = []Endpoint{
 	resumableEndpoint("OPTIONS", "/tus", tusOptions, tusSuccess{204, "The capabilities of the server.",
-		[]string{"Tus-Version", "Tus-Extension", "Tus-Max-Size"}, ""}).withoutLogin(),
+		[]string{"Tus-Version", "Tus-Extension", "Tus-Max-Size"}, ""}).withoutLogin().extension(laterUploadStep),
 	resumableEndpoint("OPTIONS", "/tus/{upload}", tusOptionsOfOne,
 		tusSuccess{204, "The capabilities of the server.", []string{"Tus-Version", "Tus-Extension", "Tus-Max-Size"},
-			""}).withoutLogin(),
+			""}).withoutLogin().extension(laterUploadStep),
 	resumableEndpoint("POST", "/tus", beginUpload, tusSuccess{201,
 		"The upload was created. If it is complete, the answer has the URL of the file.",
 		[]string{"Location", "Upload-Offset", "Upload-Expires"}, "{url?: str, uri?: str, filename?: str}"}).
 		takesPiece("The file or its first piece."),
 	resumableEndpoint("HEAD", "/tus/{upload}", getUploadOffset,
-		tusSuccess{200, "The offset of the upload.", []string{"Upload-Offset", "Upload-Length", "Upload-Expires"}, ""}),
+		tusSuccess{200, "The offset of the upload.", []string{"Upload-Offset", "Upload-Length", "Upload-Expires"}, ""}).
+		extension(laterUploadStep),
 	resumableEndpoint("GET", "/tus/{upload}", getUploadResult,
 		tusSuccess{200, "The repeated answer of a finished upload.", []string{"Upload-Offset", "Upload-Expires"},
-			uploadAnswerFields}).atOwner(),
+			uploadAnswerFields}).atOwner().extension(laterUploadStep),
 	resumableEndpoint("PATCH", "/tus/{upload}", appendToUpload,
 		tusSuccess{204, "The piece is stored; the file is not complete.", []string{"Upload-Offset", "Upload-Expires"},
 			""},
 		tusSuccess{200, "The file is complete.", []string{"Upload-Offset", "Upload-Expires"}, uploadAnswerFields}).
-		takesPiece("A piece of the file."),
-	resumableEndpoint("DELETE", "/tus/{upload}", cancelUpload, tusSuccess{204, "The upload was deleted.", nil, ""}),
+		takesPiece("A piece of the file.").extension(laterUploadStep),
+	resumableEndpoint("DELETE", "/tus/{upload}", cancelUpload, tusSuccess{204, "The upload was deleted.", nil, ""}).
+		extension(laterUploadStep),
 }
 
 // RawAnswer is a success of another protocol: a status, headers, and JSON that can be empty.

@@ -8,29 +8,32 @@ import "parley/actors/realm"
 var keyEndpoints = []Endpoint{
 	Get("/users/me/api_keys", func(c *Call, v realm.View, _ noParameters) (Answer, error) {
 		return listKeys(v, c.Caller.User)
-	}).Returns(keyListShape),
+	}).Returns(keyListShape).extension(additionalKeys),
 	CommandFromCall("POST", "/users/me/api_keys", func(c *Call, f addKeyForm) (realm.AddKey, error) {
 		return realm.AddKey{User: c.Caller.User, Label: f.Label, Lifetime: f.Lifetime}, c.checkKeyMaker(f.Password)
-	}, newKeyAnswer).Returns(newKeyShape),
+	}, newKeyAnswer).Returns(newKeyShape).extension(additionalKeys),
 	CommandFromCall("DELETE", "/users/me/api_keys/{key_id}", func(c *Call, f keyForm) (realm.RevokeKey, error) {
 		return realm.RevokeKey{User: c.Caller.User, Key: f.Key}, nil
-	}, emptyAnswer),
+	}, emptyAnswer).extension(additionalKeys),
 	Get("/users/{user_id}/api_keys", func(_ *Call, v realm.View, f keyHolderForm) (Answer, error) {
 		return listKeys(v, f.User)
-	}).Returns(keyListShape),
+	}).Returns(keyListShape).extension(additionalKeys),
 	CommandFromCall("POST", "/users/{user_id}/api_keys", func(c *Call, f addKeyForOtherForm) (realm.AddKey, error) {
 		var err error
 		if f.User == c.Caller.User {
 			err = c.checkKeyMaker(f.Password)
 		}
 		return realm.AddKey{User: f.User, Label: f.Label, Lifetime: f.Lifetime}, err
-	}, newKeyAnswer).Returns(newKeyShape),
+	}, newKeyAnswer).Returns(newKeyShape).extension(additionalKeys),
 	CommandFromForm("DELETE", "/users/{user_id}/api_keys/{key_id}", func(f keyOfOtherForm) realm.RevokeKey {
 		return realm.RevokeKey{User: f.User, Key: f.Key}
-	}, emptyAnswer),
+	}, emptyAnswer).extension(additionalKeys),
 }
 
 const (
+	// additionalKeys is why these endpoints exist.
+	additionalKeys = "additional API keys, which Zulip does not have"
+
 	keyListShape = "{api_keys: [{id: int, label: str, date_created: int, expires_at: int?, last_used: int?}], " +
 		"max_api_keys: int}"
 	newKeyShape = "{id: int, api_key: str, expires_at: int?}"

@@ -18,8 +18,10 @@ import (
 // the bot's API key and the destination of its messages.
 var incomingEndpoints = []Endpoint{
 	Custom("POST", "/external/{integration}", receiveWebhook).Returns("{ok?: bool, challenge?: str, full_name?: str, " +
-		"email?: str, code?: str, webhook_name?: str, event_type?: str}").allowWebhookBots().apiKeyInQuery(),
-	Custom("HEAD", "/external/{integration}", checkWebhookAddress).Returns("{}").allowWebhookBots().apiKeyInQuery(),
+		"email?: str, code?: str, webhook_name?: str, event_type?: str}").allowWebhookBots().apiKeyInQuery().
+		extension("requests of other services to an incoming-webhook bot"),
+	Custom("HEAD", "/external/{integration}", checkWebhookAddress).Returns("{}").allowWebhookBots().apiKeyInQuery().
+		extension("some services check an address before they use it"),
 }
 
 // Integrations are the services that a server understands, with their description for clients.

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"parley/cmd/internal/server"
+	"parley/wire"
 )
 
 // newDocsCommand returns the hidden command that writes documentation: make docs and make man call it.
@@ -57,10 +58,11 @@ func newDocsCommand() *cobra.Command {
 // them with the files.
 func referencePages() map[string]string {
 	return map[string]string{
-		"settings.md": settingsPage(),
-		"bounds.md":   boundsPage(),
-		"metrics.md":  metricsPage(),
-		"commands.md": commandsPage(),
+		"settings.md":   settingsPage(),
+		"bounds.md":     boundsPage(),
+		"metrics.md":    metricsPage(),
+		"commands.md":   commandsPage(),
+		"extensions.md": extensionsPage(),
 	}
 }
 
@@ -89,6 +91,10 @@ const (
 		"Commands for data work on a running server, through a socket in its data directory, and on a stopped one,\n" +
 		"unless they say otherwise. `parley COMMAND --help` prints the same. `parley bench` has flags of its own;\n" +
 		"`bench/README.md` describes them.\n"
+
+	extensionsIntro = "# Extensions\n" + generatedComment +
+		"What this server accepts and the protocol's description does not contain. Paths are below `/api/v1`.\n\n" +
+		"| endpoint | reason |\n|---|---|\n"
 )
 
 func settingsPage() string {
@@ -146,6 +152,17 @@ func commandsPage() string {
 		addCommand(&b, c)
 	}
 	add(newRootCommand())
+	return b.String()
+}
+
+func extensionsPage() string {
+	var b strings.Builder
+	b.WriteString(extensionsIntro)
+	for _, e := range wire.Endpoints() {
+		if e.Extension != "" {
+			fmt.Fprintf(&b, "| `%s %s` | %s |\n", e.Method, e.Path, e.Extension)
+		}
+	}
 	return b.String()
 }
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The reference pages agree with the program: settings, bounds, metrics and commands.
+// The reference pages agree with the program: settings, bounds, metrics, commands and extensions.
 func TestReferencePages(t *testing.T) {
 	pages := referencePages()
 	for _, name := range slices.Sorted(maps.Keys(pages)) {

@@ -1,0 +1,51 @@
+package wire
+
+import (
+	"slices"
+	"testing"
+)
+
+// pinnedExtensions are all endpoints that the protocol's description does not contain. A new one is a decision: it
+// needs a line here and a reason at the endpoint.
+var pinnedExtensions = []string{
+	"OPTIONS /tus", "OPTIONS /tus/{upload}", "HEAD /tus/{upload}", "GET /tus/{upload}", "PATCH /tus/{upload}",
+	"DELETE /tus/{upload}",
+	"GET /compatibility",
+	"GET /zulip-services/verify/{access_token}",
+	"GET /users/me/api_keys", "POST /users/me/api_keys", "DELETE /users/me/api_keys/{key_id}",
+	"GET /users/{user_id}/api_keys", "POST /users/{user_id}/api_keys", "DELETE /users/{user_id}/api_keys/{key_id}",
+	"POST /external/{integration}", "HEAD /external/{integration}",
+	"GET /users/me/web_push", "POST /users/me/web_push", "DELETE /users/me/web_push",
+}
+
+// minReason is the length of the shortest text in bytes that can be a reason.
+const minReason = 20
+
+// TestExtensions compares the marks of extensions with the pinned list, without the protocol's description.
+func TestExtensions(t *testing.T) {
+	var marked []string
+	for _, e := range Endpoints() {
+		if e.Extension == "" {
+			continue
+		}
+		marked = append(marked, e.name)
+		if len(e.Extension) < minReason {
+			t.Errorf("%s: the extension has no reason: %q", e.name, e.Extension)
+		}
+	}
+	compareExtensions(t, marked, pinnedExtensions)
+}
+
+func compareExtensions(t *testing.T, marked, pinned []string) {
+	t.Helper()
+	for _, name := range marked {
+		if !slices.Contains(pinned, name) {
+			t.Errorf("%s is marked as an extension, but not in the list of this test", name)
+		}
+	}
+	for _, name := range pinned {
+		if !slices.Contains(marked, name) {
+			t.Errorf("%s is in the list of this test, but not marked as an extension", name)
+		}
+	}
+}
