@@ -93,7 +93,7 @@ const (
 		"`bench/README.md` describes them.\n"
 
 	extensionsIntro = "# Extensions\n" + generatedComment +
-		"What this server accepts and the protocol's description does not contain. Paths are below `/api/v1`.\n\n" +
+		"The endpoints of this server that the protocol's description does not contain. Paths are below `/api/v1`.\n\n" +
 		"| endpoint | reason |\n|---|---|\n"
 )
 
