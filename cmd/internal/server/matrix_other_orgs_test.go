@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -66,7 +67,7 @@ func matrixOtherOrganizations(t *testing.T, l *coverage) {
 				values[i] = append(values[i], x)
 			}
 		}
-		send := params
+		send := paramsFor(e, params)
 		if e.Resumable() {
 			send = pairs{"Tus-Resumable", "1.0.0", "Upload-Offset", "0"}
 		}
@@ -115,6 +116,17 @@ func matrixOtherOrganizations(t *testing.T, l *coverage) {
 	s.check(s.call(s.keeper, "PATCH", "/tus/"+begun, "Tus-Resumable", "1.0.0", "Upload-Offset", "1").msg(), "",
 		"%s: PATCH /tus/{upload} afterwards", s.keeper.name)
 	s.summary()
+}
+
+// paramsFor returns the parameters of an endpoint: those of all endpoints, and what this one needs besides.
+func paramsFor(e wire.Endpoint, params pairs) pairs {
+	switch e.Method + " " + e.Path {
+	case "POST /users/{user_id}/api_keys":
+		return append(slices.Clone(params), "label", "x")
+	case "PATCH /default_stream_groups/{group_id}/streams":
+		return append(slices.Clone(params), "op", "add")
+	}
+	return params
 }
 
 // matrixMissingObjects requests deleted objects, and ids that no object ever had. The answer must be the same as for an
@@ -180,7 +192,7 @@ func matrixMissingObjects(t *testing.T, l *coverage) {
 			numbers = append(numbers, gone[name])
 		}
 		ask := func(id string) string {
-			r := s.call(k, e.Method, e.Path[:from]+id+e.Path[to+1:], params...)
+			r := s.call(k, e.Method, e.Path[:from]+id+e.Path[to+1:], paramsFor(e, params)...)
 			s.check(shownOrAbsent(r.msg() == ""), "absent", "%s: %s %s of %s succeeds", k.name, e.Method, e.Path, id)
 			return fmt.Sprint(r.status, " ", strings.ReplaceAll(r.raw, id, "#"))
 		}

@@ -250,7 +250,8 @@ type pairs []any
 func (c *matrixServer) call(user *matrixUser, method, path string, params ...any) reply {
 	c.Helper()
 	r := c.send(user, method, path, params...)
-	c.asked = append(c.asked, matrixRequest{user.name, method, path, r.msg() == ""})
+	code, _ := r.body["code"].(string)
+	c.asked = append(c.asked, matrixRequest{user.name, method, path, r.msg(), code})
 	return r
 }
 
@@ -371,19 +372,29 @@ func (c *matrixServer) check(got, want string, name string, args ...any) bool {
 	c.Helper()
 	want = c.sentWith.expected(want)
 	c.cells++
-	c.coverage.noteRequests(c.asked)
+	refused := c.coverage.noteRequests(c.asked)
 	c.asked = c.asked[:0]
-	if got == want {
-		return true
+	for _, a := range refused {
+		c.report("form of "+endpointOf(a.method, a.path), fmt.Sprintf("%s: the form of %s %s is refused: %q",
+			fmt.Sprintf(name, args...), a.method, a.path, a.refusal))
 	}
+	if got == want {
+		return len(refused) == 0
+	}
+	c.report(fmt.Sprint(name, args[min(1, len(args)):min(2, len(args))]),
+		fmt.Sprintf("%s: %s, want %s", fmt.Sprintf(name, args...), shown(got), shown(want)))
+	return false
+}
+
+// report counts a wrong cell of a kind, and reports the first ones.
+func (c *matrixServer) report(kind, text string) {
+	c.Helper()
 	if c.wrong == nil {
 		c.wrong = map[string]int{}
 	}
-	kind := fmt.Sprint(name, args[min(1, len(args)):min(2, len(args))])
 	if c.wrong[kind]++; c.wrong[kind] <= maxReported {
-		c.Errorf("%s: %s, want %s", fmt.Sprintf(name, args...), shown(got), shown(want))
+		c.Error(text)
 	}
-	return false
 }
 
 func shown(outcome string) string {

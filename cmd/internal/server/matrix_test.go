@@ -88,13 +88,14 @@ func permissionMatrix(t *testing.T, l *coverage, only ...string) {
 		return
 	}
 	l.checkEndpoints(t)
+	l.checkForms(t)
 	l.checkEvents(t)
 }
 
 // matrixRequest is a request that the next cell is about.
 type matrixRequest struct {
 	who, method, path string
-	done              bool // not refused
+	refusal, code     string // "" if it was not refused
 }
 
 // coverage collects what the tables have asked so far, and which events they have compared.
@@ -105,28 +106,39 @@ type coverage struct {
 	throughEdge bool
 	// throughCore sends them to a core that does not lead.
 	throughCore bool
-	asked       map[string]map[string]int // requests by endpoint and kind of caller
+	asked       map[string]map[string]int // requests by endpoint and kind of caller, without refused forms
 	done        map[string]bool           // endpoints that at least one caller was allowed to use
 	events      map[string]int            // how often an event of each form was compared
 	counts      map[string][2]int         // by table: cells, and wrong cells
+	forms       map[int]bool              // used rows of formRefusals
 }
 
 func newCoverage(login matrixLogin) *coverage {
 	return &coverage{login: login, asked: map[string]map[string]int{}, done: map[string]bool{},
-		events: map[string]int{}, counts: map[string][2]int{}}
+		events: map[string]int{}, counts: map[string][2]int{}, forms: map[int]bool{}}
 }
 
-func (l *coverage) noteRequests(asked []matrixRequest) {
+// noteRequests counts requests. It returns those that are not counted because their form was refused.
+func (l *coverage) noteRequests(asked []matrixRequest) (refused []matrixRequest) {
 	l.Lock()
 	defer l.Unlock()
 	for _, a := range asked {
+		if a.refusesForm() {
+			at := a.excusedForm()
+			if at < 0 {
+				refused = append(refused, a)
+				continue
+			}
+			l.forms[at] = true
+		}
 		e := endpointOf(a.method, a.path)
 		if l.asked[e] == nil {
 			l.asked[e] = map[string]int{}
 		}
 		l.asked[e][a.who]++
-		l.done[e] = l.done[e] || a.done
+		l.done[e] = l.done[e] || a.refusal == ""
 	}
+	return refused
 }
 
 func (l *coverage) noteEvent(form string) {
