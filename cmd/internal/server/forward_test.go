@@ -93,8 +93,10 @@ func (c *directCluster) Tick(id realm.ID)                        { c.core.Tick(i
 func (c *directCluster) AdoptQueue(id realm.ID, a delivery.Adoption, answer func(delivery.Adopted, error)) {
 	c.edge.AdoptQueue(id, a, answer)
 }
-func (c *directCluster) ReportQueues(id realm.ID, k delivery.HostedQueues) { c.edge.ReportQueues(id, k) }
-func (c *directCluster) ReportAcks(id realm.ID, a delivery.QueueAcks)      { c.edge.ReportAcks(id, a) }
+func (c *directCluster) ReportQueues(id realm.ID, k delivery.HostedQueues) {
+	c.edge.ReportQueues(id, k)
+}
+func (c *directCluster) ReportAcks(id realm.ID, a delivery.QueueAcks) { c.edge.ReportAcks(id, a) }
 func (c *directCluster) ReportPresence(id realm.ID, list []presence.Report) {
 	c.batches.Add(1)
 	c.edge.ReportPresence(id, list)
