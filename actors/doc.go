@@ -40,8 +40,8 @@
 //   - A turn that panics before its first fact costs one answer. Any other panic in an actor, and a failed write, calls
 //     Options.Fatal: the process ends, and the next start recovers.
 //   - Events of a fact reach each queue in the order of the facts, under the same ids before and after a crash.
-//   - Every mailbox, cache and list has a limit (limits.go, delivery/unacked.go, delivery/flow.go). When a limit is reached,
-//     commands are rejected as busy or the slowest queues are evicted.
+//   - Every mailbox, cache and list has a limit (limits.go, and unacked.go and flow.go of delivery). When a limit is
+//     reached, commands are rejected as busy or the slowest queues are evicted.
 //
 // The package imports plain data only. The disk, the search index, the client protocol, the renderer and the outbox are
 // interfaces that others implement.

@@ -70,18 +70,18 @@ type Edge struct {
 
 	mu        sync.Mutex
 	link      *peer.Link
-	address   string                                // of the core at the other end of the link
-	core      string                                // the node at that address
-	coreNode  *CoreNode                             // nil at an edge
-	leader    string                                // node that leads, as Raft says at a core; "" at an edge
-	changed   chan struct{}                         // closed when link or ready changes
-	ready     bool                                  // the replicas have caught up since the link was opened
-	mayHost   bool                                  // the leader allows this core to host event queues
-	current   bool                                  // it has all facts that the leader had when the link was opened
-	unready   time.Time                             // since when ready has been false
-	refused   error                                 // why the core refused the node at the last attempt
+	address   string                                  // of the core at the other end of the link
+	core      string                                  // the node at that address
+	coreNode  *CoreNode                               // nil at an edge
+	leader    string                                  // node that leads, as Raft says at a core; "" at an edge
+	changed   chan struct{}                           // closed when link or ready changes
+	ready     bool                                    // the replicas have caught up since the link was opened
+	mayHost   bool                                    // the leader allows this core to host event queues
+	current   bool                                    // it has all facts that the leader had when the link was opened
+	unready   time.Time                               // since when ready has been false
+	refused   error                                   // why the core refused the node at the last attempt
 	adoptions map[int64]func(delivery.Adopted, error) // not answered by the core yet
-	adopted   int64                                 // number of the last one
+	adopted   int64                                   // number of the last one
 	names     map[string]realm.ID
 	opening   map[realm.ID]*opening
 	open      map[realm.ID]*openReplica

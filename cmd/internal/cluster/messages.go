@@ -121,7 +121,7 @@ type (
 	adoptedMessage struct {
 		ID      int64
 		Adopted delivery.Adopted // without its events
-		Events  [][]byte       // codec.EncodeUnacked
+		Events  [][]byte         // codec.EncodeUnacked
 		Err     string
 	}
 	hostedMessage struct {

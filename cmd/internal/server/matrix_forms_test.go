@@ -20,7 +20,8 @@ var formCodes = []string{"REQUEST_VARIABLE_MISSING", "REQUEST_VARIABLE_INVALID",
 
 // formTexts matches the errors about forms that have the code of all bad requests.
 var formTexts = regexp.MustCompile(`: Value error, | is not (valid JSON|an? [^']+)$| is too (small|large|short\.)$|` +
-	` is too long \(limit: | cannot be blank$| has invalid format$| field is missing: Field required$| is unexpected$|` +
+	` is too long \(limit: | cannot be blank$| has invalid format$| field is missing: Field required$|` +
+	` is unexpected$|` +
 	`^Unsupported parameter combination: |^Invalid value for |^Invalid (op|type|flag|[a-z]+_[a-z_]+)(\[.*\])?$`)
 
 // refusesForm reports whether the form of the request was refused.
