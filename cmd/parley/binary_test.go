@@ -179,14 +179,16 @@ func (p *program) serving() string {
 	return ""
 }
 
-// succeeded waits until a successor serves.
-func (p *program) succeeded() {
+// succeeded waits until a successor serves and returns its URL. The program itself may have ended before.
+func (p *program) succeeded() string {
 	p.t.Helper()
 	select {
-	case <-p.serves:
+	case at := <-p.serves:
+		return at
 	case <-time.After(binaryTimeout):
 		p.t.Fatalf("no successor serves: %s", p.output())
 	}
+	return ""
 }
 
 // end waits until the program ends by itself and returns its exit code.

@@ -284,7 +284,7 @@ func TestUpgradeToABrokenProgram(t *testing.T) {
 	if out, code := runParley("upgrade", "--data", data); code != 0 {
 		t.Errorf("upgrade to a good program: %s", out)
 	}
-	ann.url = p.serving()
+	ann.url = p.succeeded()
 	if _, err := ann.send("last"); err != nil {
 		t.Error(err)
 	}
