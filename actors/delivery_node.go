@@ -14,11 +14,7 @@ type deliveryNode struct{ srv *Server }
 
 // CloseQueue asks the owner, which is this node or another one, to close a queue.
 func (n deliveryNode) CloseQueue(id realm.ID, q realm.QueueID) {
-	r := n.srv.find(id)
-	if r == nil {
-		return
-	}
-	if owner := n.srv.ownerOf(r); owner != nil {
+	if owner := n.otherOwner(id); owner != nil {
 		owner.CloseQueue(id, q)
 		return
 	}
@@ -27,15 +23,19 @@ func (n deliveryNode) CloseQueue(id realm.ID, q realm.QueueID) {
 
 // Tick asks the owner, which is this node or another one, for an empty fact.
 func (n deliveryNode) Tick(id realm.ID) {
-	r := n.srv.find(id)
-	if r == nil {
-		return
-	}
-	if owner := n.srv.ownerOf(r); owner != nil {
+	if owner := n.otherOwner(id); owner != nil {
 		owner.Tick(id)
 		return
 	}
 	n.srv.Tick(id)
+}
+
+// otherOwner returns the other node that owns a realm, or nil.
+func (n deliveryNode) otherOwner(id realm.ID) *remoteOwner {
+	if r := n.srv.find(id); r != nil {
+		return n.srv.ownerOf(r)
+	}
+	return nil
 }
 
 // HasOtherNodes reports whether other nodes may host queues of the realm.

@@ -351,7 +351,7 @@ func (a *realmActor) handleClockTick(now int64) {
 		a.owned.Limit()
 		a.journalAcks()
 	} else {
-		a.hosting.Tick(false)
+		a.hosting.Tick()
 	}
 	a.rows.Tick()
 }

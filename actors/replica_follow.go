@@ -110,6 +110,7 @@ func (srv *Server) OpenReplica(id realm.ID, o ReplicaOptions) error {
 	}
 	srv.search.Attach(id, r.Seq(), r.Seq(), srv.searchTextReader(id))
 	a.hosting = delivery.NewHosting(&a.handle.sessions, &a.replicaClients)
+	a.hosting.Expect() // the owner may believe so of every edge
 	a.handle.source, a.handle.owner = o.Source, &remoteOwner{o.Owner, o.Home}
 	a.start(a, table)
 	a.handle.setClosed(srv, r.Closed())
@@ -195,7 +196,7 @@ func (a *replicaActor) Receive(message any) {
 	case *replicaLoaded:
 		a.handleLoaded(m)
 	case clockTick:
-		a.hosting.Tick(true)
+		a.hosting.Tick()
 	case closeRealm:
 		a.close()
 		m.done <- nil

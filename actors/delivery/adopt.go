@@ -35,7 +35,7 @@ type (
 		// makes the session actor ask again.
 		Final bool
 	}
-	// OpenLocal opens queues that an edge has hosted, together with their events, which no other queue gets.
+	// OpenLocal opens queues that another node has hosted, together with their events, which no other queue gets.
 	OpenLocal struct {
 		Queues       []realm.Queue
 		Publications []realm.Publication
@@ -209,18 +209,8 @@ func (m Forget) handle(s *sessionActor) {
 		return
 	}
 	for _, x := range m {
-		ss := r.session(x.User)
-		if y := r.adopting[x.QueueRef]; ss == nil || y != nil && y.number > x.Number {
-			continue
-		}
-		if q := ss.Remove(x.ID); q != nil {
-			s.all.env.Metrics.OpenQueues.Add(-1)
-			s.confirmQueue(r, q.Restored())
-			r.forgetAdopting(x.QueueRef)
-			if p := q.Close(); p != nil {
-				s.all.env.Metrics.ParkedPolls.Add(-1)
-				s.all.env.Protocol.AnswerPoll(p, x.ID, nil)
-			}
+		if y := r.adopting[x.QueueRef]; y == nil || y.number <= x.Number {
+			s.remove(r, x.QueueRef)
 		}
 	}
 }

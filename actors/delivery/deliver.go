@@ -91,7 +91,7 @@ func (s *sessionActor) deliverNotice(r *sessionState, t *realm.Publication, n *r
 		s.openQueue(r, e.Queue, t.Seq <= s.all.ReplayedThrough)
 		return
 	case *realm.QueueClosed:
-		s.closeQueue(r, e)
+		s.remove(r, QueueRef{e.User, e.ID})
 		return
 	case *realm.Ticked:
 		return // only its sequence number is needed

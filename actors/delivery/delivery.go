@@ -42,10 +42,10 @@ type QueueRef struct {
 	ID   realm.QueueID
 }
 
-// DroppedQueue is a queue that has moved from an edge to another node.
+// DroppedQueue is a queue that has moved from another node to another node.
 type DroppedQueue struct {
 	QueueRef
-	// Number is the number of the adoption that ends. A later adoption of the same queue by the same edge stays valid.
+	// Number is the number of the adoption that ends. A later adoption of the same queue by the same node stays valid.
 	Number uint64
 }
 

@@ -47,83 +47,83 @@ type (
 // OwnerMessage is a message to Main about queues, for the owner of the realm.
 type OwnerMessage interface{ HandleOwned(*Owned) }
 
-// homes records the home of each event queue of a realm: an edge, or the session actors of this node. It is not
-// stored: a new owner hosts every queue itself until the edges report which queues they host. Its fields belong to the
-// realm actor.
+// homes records the home of each event queue of a realm: another node, or the session actors of this node. It is not
+// stored: a new owner hosts every queue itself until the other nodes report which queues they host. Its fields belong
+// to the realm actor.
 type homes struct {
-	edges   map[realm.QueueID]queueHome // the other queues are hosted by this node
+	remote  map[realm.QueueID]queueHome // the other queues are hosted by this node
 	byUser  map[realm.UserID][]realm.QueueID
-	acks    map[Home]*edgeQueueAcks // of every edge that has hosted a queue
-	local   [SessionActors]int      // queues that this node hosts, for each session actor
-	total   int                     // sum of local
-	waiting []*AdoptRequest         // for their facts to be published
-	polled  []AdoptQueue            // polls of this node that also wait for published facts
+	acks    map[Home]*homeAcks // of every node that has hosted a queue
+	local   [SessionActors]int // queues that this node hosts, for each session actor
+	total   int                // sum of local
+	waiting []*AdoptRequest    // for their facts to be published
+	polled  []AdoptQueue       // polls of this node that also wait for published facts
 }
 
-// queueHome is the edge that hosts a queue.
+// queueHome is the node that hosts a queue.
 type queueHome struct {
 	node   Home
 	user   realm.UserID
-	at     realm.Seq // of its registration, if that was a request of the edge, and else 0
+	at     realm.Seq // of its registration, if that was a request of the node, and else 0
 	number uint64    // of its adoption, or 0
 }
 
-// edgeQueueAcks has the acknowledgements of the queues of one edge.
-type edgeQueueAcks struct {
+// homeAcks has the acknowledgements of the queues of one node.
+type homeAcks struct {
 	acked   [SessionActors]realm.Seq // fact that every queue of the session actor has acknowledged
 	newest  [SessionActors]realm.Seq // newest registration
 	adopted [SessionActors]uint64    // newest adoption
 	kept    map[realm.QueueID]bool   // of the parts of a list that is arriving
-	// Queues that the edge was asked to drop. A list that still has such a queue is older than the request.
+	// Queues that the node was asked to drop. A list that still has such a queue is older than the request.
 	dropped map[realm.QueueID]bool
 }
 
-// acksOf returns the acknowledgements of an edge's queues and creates the entry if needed.
-func (h *homes) acksOf(e Home) *edgeQueueAcks {
+// acksOf returns the acknowledgements of another node's queues and creates the entry if needed.
+func (h *homes) acksOf(e Home) *homeAcks {
 	x := h.acks[e]
 	if x == nil {
-		x = &edgeQueueAcks{}
+		x = &homeAcks{}
 		for k := range x.acked {
 			x.acked[k] = NoQueue
 		}
 		if h.acks == nil {
-			h.acks = map[Home]*edgeQueueAcks{}
+			h.acks = map[Home]*homeAcks{}
 		}
 		h.acks[e] = x
 	}
 	return x
 }
 
-// setEdge records that an edge hosts a queue whose client has acknowledged everything up to a fact.
-func (h *homes) setEdge(id realm.QueueID, home queueHome, acked realm.Seq) {
+// setRemote records that another node hosts a queue whose client has acknowledged everything up to a fact.
+func (h *homes) setRemote(id realm.QueueID, home queueHome, acked realm.Seq) {
 	k, x := ActorOf(home.user), h.acksOf(home.node)
 	x.acked[k] = min(x.acked[k], acked)
 	x.newest[k], x.adopted[k] = max(x.newest[k], home.at), max(x.adopted[k], home.number)
-	if h.edges == nil {
-		h.edges = map[realm.QueueID]queueHome{}
+	if h.remote == nil {
+		h.remote = map[realm.QueueID]queueHome{}
 	}
-	if _, before := h.edges[id]; !before {
+	if _, before := h.remote[id]; !before {
 		h.countLocal(home.user, -1)
 		if h.byUser == nil {
 			h.byUser = map[realm.UserID][]realm.QueueID{}
 		}
 		h.byUser[home.user] = append(h.byUser[home.user], id)
 	}
-	h.edges[id] = home
+	h.remote[id] = home
 }
 
-// setLocal records that a queue has moved from an edge to this node.
+// setLocal records that a queue has moved from another node to this node.
 func (h *homes) setLocal(id realm.QueueID, u realm.UserID) {
-	h.deleteEdge(id, u)
+	h.deleteRemote(id, u)
 	h.countLocal(u, 1)
 }
 
-// deleteEdge removes the record that an edge hosts a queue.
-func (h *homes) deleteEdge(id realm.QueueID, u realm.UserID) {
-	if _, remote := h.edges[id]; !remote {
+// deleteRemote removes the record that another node hosts a queue.
+func (h *homes) deleteRemote(id realm.QueueID, u realm.UserID) {
+	if _, remote := h.remote[id]; !remote {
 		return
 	}
-	delete(h.edges, id)
+	delete(h.remote, id)
 	rest := slices.DeleteFunc(h.byUser[u], func(x realm.QueueID) bool { return x == id })
 	if h.byUser[u] = rest; len(rest) == 0 {
 		delete(h.byUser, u)
@@ -136,7 +136,7 @@ func (h *homes) countLocal(u realm.UserID, n int) {
 	h.total += n
 }
 
-// lowest returns the fact up to which the queues of one session actor have acknowledged everything on all edges.
+// lowest returns the fact up to which the queues of one session actor have acknowledged everything on all other nodes.
 func (h *homes) lowest(sessionActor int) realm.Seq {
 	low := NoQueue
 	for _, x := range h.acks {
@@ -145,14 +145,14 @@ func (h *homes) lowest(sessionActor int) realm.Seq {
 	return low
 }
 
-// queueOpened records the home of a queue whose registration is on disk. If the edge that asked for it has
+// queueOpened records the home of a queue whose registration is on disk. If the node that asked for it has
 // disconnected, this node hosts the queue.
 func (o *Owned) queueOpened(q *realm.Queue, c *stream.Committed, n realm.Seq) {
 	o.homes.countLocal(q.User, 1)
 	node := o.all.env.Node.Home(c.Sender)
 	switch {
 	case node != nil && !node.Lost():
-		o.homes.setEdge(q.ID, queueHome{node: node, user: q.User, at: n}, n)
+		o.homes.setRemote(q.ID, queueHome{node: node, user: q.User, at: n}, n)
 	case len(c.Batch.Requests) > 0:
 		o.homes.countLocal(q.User, -1) // hostLocally counts it
 		o.hostLocally([]*realm.Queue{q}, n, func(int) realm.Seq { return n })
@@ -163,18 +163,18 @@ func (o *Owned) queueOpened(q *realm.Queue, c *stream.Committed, n realm.Seq) {
 
 // queueClosed removes the home of a closed queue.
 func (o *Owned) queueClosed(id realm.QueueID, u realm.UserID) {
-	if _, remote := o.homes.edges[id]; remote {
-		o.homes.deleteEdge(id, u)
+	if _, remote := o.homes.remote[id]; remote {
+		o.homes.deleteRemote(id, u)
 	} else {
 		o.homes.countLocal(u, -1)
 	}
 }
 
-// WithLocalQueues returns the publications that the session actors of this node need. If edges host all queues of the
-// realm, these are only the notices for the session actors themselves, so events cause no work for each recipient on
-// the owner.
+// WithLocalQueues returns the publications that the session actors of this node need. If other nodes host all queues of
+// the realm, these are only the notices for the session actors themselves, so events cause no work for each recipient
+// on the owner.
 func (o *Owned) WithLocalQueues(publications []realm.Publication) []realm.Publication {
-	if len(o.homes.edges) == 0 || o.homes.total > 0 {
+	if len(o.homes.remote) == 0 || o.homes.total > 0 {
 		return publications
 	}
 	var out []realm.Publication
@@ -188,7 +188,7 @@ func (o *Owned) WithLocalQueues(publications []realm.Publication) []realm.Public
 	return out
 }
 
-// hostLocally moves queues from edges to this node and opens them with their unacked events. acked returns, for a
+// hostLocally moves queues from other nodes to this node and opens them with their unacked events. acked returns, for a
 // session actor, the fact up to which all of its queues in the list have acknowledged everything. published is the
 // newest fact whose events were released.
 func (o *Owned) hostLocally(list []*realm.Queue, published realm.Seq, acked func(sessionActor int) realm.Seq) {
@@ -245,8 +245,7 @@ func ackedBy(q *realm.Queue, last int64) realm.Seq {
 	return q.At + realm.Seq(last>>8) - 1 // the fact of that id may have further events
 }
 
-// HandleOwned makes an edge the home of a queue, after the facts that the edge has applied are published here,
-// too.
+// HandleOwned makes another node the home of a queue, once the facts that it has applied are published here, too.
 func (m *AdoptRequest) HandleOwned(o *Owned) {
 	switch {
 	case !o.main.Owns() || m.Home.Lost():
@@ -260,7 +259,7 @@ func (m *AdoptRequest) HandleOwned(o *Owned) {
 	}
 }
 
-// AnswerAdoptions answers the edges that wait for published facts.
+// AnswerAdoptions answers the other nodes that wait for published facts.
 func (o *Owned) AnswerAdoptions() {
 	if len(o.homes.waiting)+len(o.homes.polled) == 0 {
 		return
@@ -279,8 +278,8 @@ func (o *Owned) AnswerAdoptions() {
 	}
 }
 
-// adoptFor makes an edge the home of a queue and returns the events that its client may not have acknowledged. A
-// request for a further part of the events does not change the home, because another edge may have adopted the queue
+// adoptFor makes another node the home of a queue and returns the events that its client may not have acknowledged. A
+// request for a further part of the events does not change the home, because another node may have adopted the queue
 // since the first part.
 func (o *Owned) adoptFor(e Home, asked *Adoption) Adopted {
 	q := o.main.Realm().FindQueue(asked.Queue.ID)
@@ -289,7 +288,7 @@ func (o *Owned) adoptFor(e Home, asked *Adoption) Adopted {
 	}
 	x := Adopted{Found: true, Seq: o.main.Durable(), Through: asked.Through}
 	acked := ackedBy(q, asked.Last)
-	switch home, remote := o.homes.edges[q.ID]; {
+	switch home, remote := o.homes.remote[q.ID]; {
 	case asked.Through == 0:
 		x.Seq = max(x.Seq, q.At)
 		return x
@@ -303,7 +302,7 @@ func (o *Owned) adoptFor(e Home, asked *Adoption) Adopted {
 			o.dropFromHome(q)
 		}
 		delete(o.homes.acksOf(e).dropped, q.ID)
-		o.homes.setEdge(q.ID, queueHome{node: e, user: q.User, number: asked.Number}, acked)
+		o.homes.setRemote(q.ID, queueHome{node: e, user: q.User, number: asked.Number}, acked)
 		o.all.env.Metrics.QueuesAdopted.Add(1)
 	}
 	bytes := int64(0)
@@ -333,7 +332,7 @@ func (o *Owned) adoptFor(e Home, asked *Adoption) Adopted {
 // dropFromHome makes the present home of a queue drop it. A poll that waits there is answered with no events.
 func (o *Owned) dropFromHome(q *realm.Queue) {
 	ref := QueueRef{User: q.User, ID: q.ID}
-	if home, remote := o.homes.edges[q.ID]; remote {
+	if home, remote := o.homes.remote[q.ID]; remote {
 		x := o.homes.acksOf(home.node)
 		if x.dropped == nil {
 			x.dropped = map[realm.QueueID]bool{}
@@ -345,8 +344,8 @@ func (o *Owned) dropFromHome(q *realm.Queue) {
 	o.all.SendInOrder(ActorOf(q.User), Forget{{QueueRef: ref}})
 }
 
-// HandleOwned moves a queue from an edge to this node, because its client polls this node. It waits until the facts
-// whose events the client has received are published here, too.
+// HandleOwned moves a queue from another node to this node, because its client polls this node. It waits until the
+// facts whose events the client has received are published here, too.
 func (m AdoptQueue) HandleOwned(o *Owned) {
 	q := o.main.Realm().FindQueue(m.Queue.ID)
 	found := q != nil && q.User == m.Queue.User
@@ -355,7 +354,7 @@ func (m AdoptQueue) HandleOwned(o *Owned) {
 			o.homes.polled = append(o.homes.polled, m)
 			return
 		}
-		if _, remote := o.homes.edges[q.ID]; remote {
+		if _, remote := o.homes.remote[q.ID]; remote {
 			acked := ackedBy(q, m.Last)
 			o.dropFromHome(q)
 			o.hostLocally([]*realm.Queue{q}, o.main.Durable(), func(int) realm.Seq { return acked })
@@ -369,7 +368,7 @@ func (m AdoptQueue) HandleOwned(o *Owned) {
 	o.all.SendInOrder(ActorOf(m.Queue.User), x)
 }
 
-// HandleOwned records which queues an edge hosts.
+// HandleOwned records which queues another node hosts.
 func (m HostedReport) HandleOwned(o *Owned) {
 	if m.Home.Lost() {
 		return
@@ -384,15 +383,15 @@ func (m HostedReport) HandleOwned(o *Owned) {
 	for _, x := range m.Kept.Queues {
 		q := o.main.Realm().FindQueue(x.ID)
 		if q == nil || q.User != x.User {
-			continue // closed: the edge will apply the fact of that
+			continue // closed: the node will apply the fact of that
 		}
 		k := ActorOf(x.User)
 		acks.kept[x.ID] = true
-		switch home, remote := h.edges[x.ID]; {
+		switch home, remote := h.remote[x.ID]; {
 		case !remote && !acks.dropped[x.ID]:
 			here[k] = append(here[k], DroppedQueue{QueueRef: x})
-			h.setEdge(x.ID, queueHome{node: m.Home, user: x.User}, o.unacked.acked[k])
-			h.edges[x.ID] = queueHome{node: m.Home, user: x.User, number: m.Kept.Number}
+			h.setRemote(x.ID, queueHome{node: m.Home, user: x.User}, o.unacked.acked[k])
+			h.remote[x.ID] = queueHome{node: m.Home, user: x.User, number: m.Kept.Number}
 		case !remote || home.node != m.Home:
 			elsewhere = append(elsewhere, DroppedQueue{QueueRef: x, Number: m.Kept.Number})
 		}
@@ -416,10 +415,10 @@ func (m HostedReport) HandleOwned(o *Owned) {
 	})
 }
 
-// hostAllLocally moves the queues of an edge for which match returns true to this node.
+// hostAllLocally moves the queues of another node for which match returns true to this node.
 func (o *Owned) hostAllLocally(e Home, match func(realm.QueueID, queueHome) bool) {
 	var list []*realm.Queue
-	for id, home := range o.homes.edges {
+	for id, home := range o.homes.remote {
 		if home.node == e && match(id, home) {
 			if q := o.main.Realm().FindQueue(id); q != nil {
 				list = append(list, q)
@@ -436,7 +435,7 @@ func (o *Owned) hostAllLocally(e Home, match func(realm.QueueID, queueHome) bool
 		len(list))
 }
 
-// HandleOwned moves the queues of a disconnected edge to this node, until their clients poll another node.
+// HandleOwned moves the queues of a disconnected node to this node, until their clients poll another node.
 func (m HomeLost) HandleOwned(o *Owned) {
 	e := m.Home
 	if o.homes.acks[e] == nil {
@@ -444,7 +443,7 @@ func (m HomeLost) HandleOwned(o *Owned) {
 	}
 	o.hostAllLocally(e, func(realm.QueueID, queueHome) bool { return true })
 	delete(o.homes.acks, e)
-	for id, home := range o.homes.edges { // of queues whose closing is not on disk yet
+	for id, home := range o.homes.remote { // of queues whose closing is not on disk yet
 		if home.node == e {
 			o.homes.setLocal(id, home.user)
 		}
@@ -467,9 +466,9 @@ func (m AckedByHome) HandleOwned(o *Owned) {
 	o.DropAcknowledged()
 }
 
-// HandleOwned closes a queue at the request of the edge that hosts it.
+// HandleOwned closes a queue at the request of the node that hosts it.
 func (m CloseRequest) HandleOwned(o *Owned) {
-	if !o.main.Owns() || o.homes.edges[m.Queue].node != m.Home {
+	if !o.main.Owns() || o.homes.remote[m.Queue].node != m.Home {
 		return
 	}
 	o.main.Run(func(t *realm.Turn) (any, error) { return realm.CloseQueue{ID: m.Queue}.Decide(t) })
@@ -482,7 +481,7 @@ func (m *CheckHomes) HandleOwned(o *Owned) {
 	for _, id := range o.homes.byUser[m.User] {
 		if q := o.main.Realm().FindQueue(id); q != nil && q.WantsEvent("message") {
 			x.Polling = true
-			x.Received = x.Received || o.homes.acks[o.homes.edges[id].node].acked[ActorOf(m.User)] >= m.Seq
+			x.Received = x.Received || o.homes.acks[o.homes.remote[id].node].acked[ActorOf(m.User)] >= m.Seq
 		}
 	}
 	m.Reply <- x

@@ -17,7 +17,7 @@ const (
 	listQueuesInterval = 60
 )
 
-// Messages of a replica actor about its event queues.
+// Messages to the Follower about its event queues.
 type (
 	retryAdoption struct{ adoption *adoption }
 	queueAdopted  struct { // the owner's answer
@@ -26,7 +26,7 @@ type (
 		answer   Adopted
 		err      error
 	}
-	hostedList struct { // a session actor's answer to listQueues
+	hostedList struct { // a session actor's answer to List
 		round uint64
 		list  []QueueRef
 	}
@@ -40,7 +40,7 @@ type (
 	EvictQueues struct{ Before realm.Seq }
 )
 
-// HostingMessage is a message to Main about the queues that this node hosts for another owner.
+// HostingMessage is a message to a Follower about the queues that this node hosts.
 type HostingMessage interface{ HandleHosting(*Hosting) }
 
 // Follower is the actor of a realm that another node owns, in whose mailbox Hosting runs.
@@ -64,7 +64,7 @@ var ErrCannotFollow = realm.Refuse(realm.Busy, "SERVER_OVERLOADED",
 type adoption struct {
 	queue        QueueRef
 	last         int64
-	began        time.Duration // Server.sinceOpen
+	began        time.Duration // Env.SinceOpen
 	asked        Adoption
 	publications []realm.Publication
 	finishAt     realm.Seq // fact that this node must have applied to continue; 0: the owner has not answered
@@ -78,12 +78,12 @@ type Hosting struct {
 	main     Follower
 	adopting map[QueueRef]*adoption
 	acks     QueueAcks
-	reportAt time.Duration // Server.sinceOpen; when the next report of acknowledgements may be sent
+	reportAt time.Duration // Env.SinceOpen; when the next report of acknowledgements may be sent
 	timed    bool          // a timer will send it
 	round    uint64        // counts the lists of queues that were asked for
 	kept     HostedQueues
 	answers  int   // session actors that have answered
-	listAt   int64 // Server.elapsed; when the next list is due
+	listAt   int64 // Env.elapsed; when the next list is due
 	// Queues that were opened on this node since it last had none; 0: it has none, and events need not be delivered.
 	opened       int
 	openedBefore int  // the same at the beginning of the list
@@ -316,9 +316,9 @@ func (h *Hosting) Reset() {
 // Expect records that a queue may be opened here by a request that this node has sent.
 func (h *Hosting) Expect() { h.used = true }
 
-// Tick lists the queues from time to time. used says that only a node to which clients have come needs to.
-func (h *Hosting) Tick(always bool) {
-	if (always || h.used) && h.all.env.elapsed() >= h.listAt {
+// Tick lists the queues from time to time, if the owner may believe that there are some.
+func (h *Hosting) Tick() {
+	if h.used && h.all.env.elapsed() >= h.listAt {
 		h.ListQueues()
 	}
 }

@@ -2,8 +2,8 @@ package delivery
 
 import "parley/actors/realm"
 
-// Limits of the messages between an edge and the owner about event queues, so that each message fits into a frame of
-// the link.
+// Limits of the messages between a node that follows and the owner about event queues, so that each message fits into a
+// frame of the link.
 const (
 	// MaxHostedQueues is how many queues one HostedQueues has: about 100 kB.
 	MaxHostedQueues = 2000
@@ -14,19 +14,19 @@ const (
 	MaxWaitingAdoptions = 10_000
 )
 
-// Adoption asks the owner of a realm to move an event queue to the edge that asks, because the client of the queue
-// polls this edge. The node that hosts a queue is called its home.
+// Adoption asks the owner of a realm to move an event queue to the node that asks, because the client of the queue
+// polls that node. The node that hosts a queue is called its home.
 type Adoption struct {
 	Queue QueueRef
 	Last  int64 // last_event_id of the client
 	// After is 0 for the first part of the events, and then the Through of the previous Adopted: the owner sends only
 	// the events after that fact.
 	After realm.Seq
-	// Through is the last fact that the edge has applied; the edge gets the events of later facts from its replica. 0:
-	// the replica does not know the queue yet. Then the edge only asks whether the queue exists, and its home does not
+	// Through is the last fact that the node has applied; the node gets the events of later facts from its replica. 0:
+	// the replica does not know the queue yet. Then the node only asks whether the queue exists, and its home does not
 	// change.
 	Through realm.Seq
-	Number  uint64 // counts the adoptions of the edge; see QueueAcks
+	Number  uint64 // counts the adoptions of the node; see QueueAcks
 }
 
 // Adopted answers an Adoption.
@@ -39,13 +39,13 @@ type Adopted struct {
 	Events  []realm.Publication
 	Through realm.Seq
 	More    bool // there are more events up to Adoption.Through
-	// Texts are the message texts of these events, at most MaxAdoptedBytes. The edge fetches other texts when it needs
+	// Texts are the message texts of these events, at most MaxAdoptedBytes. The node fetches other texts when it needs
 	// them.
 	Texts []realm.TextWrite
 }
 
-// QueueAcks has, for each session actor of an edge, the facts up to which its clients have acknowledged all events of a
-// realm. The owner stores the unacked events and drops those that no edge needs.
+// QueueAcks has, for each session actor of a node that follows, the facts up to which its clients have acknowledged all
+// events of a realm. The owner stores the unacked events and drops those that no node needs.
 type QueueAcks struct {
 	// Acked is the fact up to which every queue of the session actor has acknowledged everything; the largest number if
 	// there is no queue. Seen is the newest fact that it has received, and Adopted the number of the newest Adoption
@@ -54,7 +54,7 @@ type QueueAcks struct {
 	Adopted     [SessionActors]uint64
 }
 
-// HostedQueues is the list of all queues of a realm that an edge hosts. It is sent in parts of at most MaxHostedQueues.
+// HostedQueues is the list of all queues of a realm that a node hosts. It is sent in parts of at most MaxHostedQueues.
 type HostedQueues struct {
 	Queues []QueueRef
 	More   bool // further parts follow

@@ -170,13 +170,7 @@ func (s *sessionActor) drop() {
 	if r == nil {
 		return
 	}
-	r.sessions.EachQueue(func(q *queue.Queue) {
-		s.all.env.Metrics.OpenQueues.Add(-1)
-		if p := q.Close(); p != nil {
-			s.all.env.Metrics.ParkedPolls.Add(-1)
-			s.all.env.Protocol.AnswerPoll(p, q.Reg.ID, nil)
-		}
-	})
+	r.sessions.EachQueue(s.end)
 	s.endAdoptingPolls(r, func(*queue.PollRequest) bool { return true })
 	s.state = nil
 }
@@ -225,16 +219,21 @@ func (s *sessionActor) requestClose(q *queue.Queue) {
 	s.all.env.Node.CloseQueue(s.all.Realm, q.Reg.ID)
 }
 
-// closeQueue removes a queue that the realm has closed, and answers its waiting poll with no events.
-func (s *sessionActor) closeQueue(r *sessionState, e *realm.QueueClosed) {
-	if q := r.session(e.User).Remove(e.ID); q != nil {
-		s.all.env.Metrics.OpenQueues.Add(-1)
+// remove removes a queue that the realm has closed, or that has moved to another node.
+func (s *sessionActor) remove(r *sessionState, x QueueRef) {
+	if q := r.session(x.User).Remove(x.ID); q != nil {
 		s.confirmQueue(r, q.Restored())
-		r.forgetAdopting(QueueRef{e.User, e.ID})
-		if p := q.Close(); p != nil {
-			s.all.env.Metrics.ParkedPolls.Add(-1)
-			s.all.env.Protocol.AnswerPoll(p, e.ID, nil)
-		}
+		r.forgetAdopting(x)
+		s.end(q)
+	}
+}
+
+// end counts a queue as removed, and answers its waiting poll with no events.
+func (s *sessionActor) end(q *queue.Queue) {
+	s.all.env.Metrics.OpenQueues.Add(-1)
+	if p := q.Close(); p != nil {
+		s.all.env.Metrics.ParkedPolls.Add(-1)
+		s.all.env.Protocol.AnswerPoll(p, q.Reg.ID, nil)
 	}
 }
 

@@ -115,7 +115,7 @@ func (m AckReport) HandleOwned(o *Owned) {
 	o.DropAcknowledged()
 }
 
-// DropAcknowledged drops the events that all queues of this node and of all edges have acknowledged.
+// DropAcknowledged drops the events that all queues of this node and of all other nodes have acknowledged.
 func (o *Owned) DropAcknowledged() {
 	u := &o.unacked
 	low := u.ackedThrough()
@@ -134,17 +134,8 @@ func (u *unacked) ackedThrough() realm.Seq { return slices.Min(u.acked[:]) }
 func (o *Owned) Restore(publications []realm.Publication, stored int, acked [SessionActors]realm.Seq) {
 	u := &o.unacked
 	u.acked = acked
-	var hasQueue [SessionActors]bool
-	o.main.Realm().EachQueue(func(q *realm.Queue) {
-		i := ActorOf(q.User)
-		hasQueue[i], u.newestQueue[i] = true, max(u.newestQueue[i], q.At)
-		o.homes.countLocal(q.User, 1)
-	})
-	for i, has := range hasQueue {
-		if !has {
-			u.acked[i] = o.main.Realm().Seq()
-		}
-	}
+	o.ackEmpty()
+	o.main.Realm().EachQueue(func(q *realm.Queue) { o.homes.countLocal(q.User, 1) })
 	low := u.ackedThrough()
 	o.SetStored(publications[:stored])
 	for i, t := range publications {

@@ -11,7 +11,7 @@ import (
 // not acknowledged it: its recipients, if these are few, and otherwise every account whose slowest queue is behind it,
 // because events are dropped in order. A person and the person's bots are one account. If an account exceeds a limit,
 // its oldest queues are evicted until it uses
-// afterEviction of the limit. Queues of other accounts are not evicted because of it. Queues that an edge hosts
+// afterEviction of the limit. Queues of other accounts are not evicted because of it. Queues that another node hosts
 // are not charged to accounts: only the limits of their organization and of one queue apply.
 const (
 	// unackedAccountShare is the part of an organization's bytes that one account can use: by default 64 MiB. That is
@@ -199,10 +199,10 @@ func fewRecipients(t *unackedFact) []realm.UserID {
 }
 
 // dropFactsOfFew drops the facts whose few recipients have all acknowledged them, although older facts are still
-// needed. While edges host queues it drops none, because the session actors of this node do not know what those queues
-// have acknowledged.
+// needed. While other nodes host queues it drops none, because the session actors of this node do not know what those
+// queues have acknowledged.
 func (o *Owned) dropFactsOfFew() {
-	if u := &o.unacked; len(o.usage.unneeded) > 0 && !o.all.Shared.Load() && len(o.homes.edges) == 0 {
+	if u := &o.unacked; len(o.usage.unneeded) > 0 && !o.all.Shared.Load() && len(o.homes.remote) == 0 {
 		u.dropFacts(o.usage.unneeded, o.all.env.Metrics)
 	}
 }

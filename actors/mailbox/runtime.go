@@ -30,9 +30,6 @@ type Address struct{ pid *actor.PID }
 // NewAddress returns an address with a name that no other one of the process has, for runtimes of tests.
 func NewAddress(name string) Address { return Address{actor.NewPID("test", name)} }
 
-// Name returns the unique name of an address.
-func (a Address) Name() string { return a.pid.GetId() }
-
 // Runtime runs the actors of a process and draws random values. Its methods may be called by any goroutine and do not
 // block, except Shutdown.
 type Runtime interface {
@@ -42,13 +39,13 @@ type Runtime interface {
 	SessionSpawner() func(Actor) Address
 	// Send puts a message behind the others in a mailbox. Messages of one sender arrive in order.
 	Send(to Address, message any)
-	Stop(Address)                     // messages to it are dropped from then on
-	RunInBackground(func())           // outside the actors, for as long as it takes
-	After(time.Duration, func())      // runs once
-	Shutdown()                        // ends every actor
-	Token(length int) string          // random characters of [A-Za-z0-9]
-	UUID() string                     // random, version 4
-	RandomBelow(n int64) (less int64) // 0 to n-1
+	Stop(Address)                // messages to it are dropped from then on
+	RunInBackground(func())      // outside the actors, for as long as it takes
+	After(time.Duration, func()) // runs once
+	Shutdown()                   // ends every actor
+	Token(length int) string     // random characters of [A-Za-z0-9]
+	UUID() string                // random, version 4
+	RandomBelow(n int64) int64   // 0 to n-1
 }
 
 // actorRuntime is the runtime of a server: the library's mailboxes on two worker pools.
@@ -99,13 +96,13 @@ func (r actorRuntime) SessionSpawner() func(Actor) Address {
 	}
 }
 
-func (r actorRuntime) Send(to Address, message any)         { r.system.Root.Send(to.pid, message) }
-func (r actorRuntime) Stop(a Address)                       { r.system.Root.Stop(a.pid) }
-func (actorRuntime) RunInBackground(run func())             { go run() }
-func (actorRuntime) After(d time.Duration, run func())      { time.AfterFunc(d, run) }
-func (r actorRuntime) Token(length int) string              { return r.token(length) }
-func (actorRuntime) UUID() string                           { return uuid.NewString() }
-func (actorRuntime) RandomBelow(sides int64) (result int64) { return rand.Int64N(sides) }
+func (r actorRuntime) Send(to Address, message any)    { r.system.Root.Send(to.pid, message) }
+func (r actorRuntime) Stop(a Address)                  { r.system.Root.Stop(a.pid) }
+func (actorRuntime) RunInBackground(run func())        { go run() }
+func (actorRuntime) After(d time.Duration, run func()) { time.AfterFunc(d, run) }
+func (r actorRuntime) Token(length int) string         { return r.token(length) }
+func (actorRuntime) UUID() string                      { return uuid.NewString() }
+func (actorRuntime) RandomBelow(n int64) int64         { return rand.Int64N(n) }
 func (r actorRuntime) Shutdown() {
 	r.system.Shutdown()
 	close(r.stopped)
