@@ -3,6 +3,7 @@ package actors
 import (
 	"errors"
 
+	"parley/actors/owner"
 	"parley/actors/presence"
 	"parley/actors/realm"
 )
@@ -13,17 +14,13 @@ type Journal interface {
 	// realm.AnyEpoch is every epoch. Claiming a new id creates the realm. The error is a realm.ErrMoved if another
 	// process has claimed the realm in between.
 	Claim(id realm.ID, seen uint64) (realm.Claimed, error)
-	// Append stores batches with one sync, and returns an error for each. A realm.ErrMoved says that this batch was not
-	// stored and ends the ownership of its realm. After any other error nothing that is written later can be trusted.
-	Append([]realm.Batch) []error
-	// WriteRows writes changed rows on this node, records their sequence number, and deletes the facts that no follower
-	// needs, in one batch.
-	WriteRows(id realm.ID, epoch uint64, at realm.Seq, rows []realm.EncodedRow) error
+	owner.Writer
 }
 
 // Disk stores the journal, the rows and the texts of every realm. Package snapshot implements it.
 type Disk interface {
 	Journal
+	owner.Disk
 	Realms() ([]realm.ID, error)
 	// Load puts the rows into r and the presence rows into table. It returns the stored unacked events: events that
 	// some event queue had not acknowledged.
@@ -36,12 +33,6 @@ type Disk interface {
 	// as long as it has the fact.
 	FindRequest(id realm.ID, request string) (realm.Seq, bool, error)
 	Encode(f realm.Fact) []byte
-	// EncodeRow encodes one row of a snapshot. A nil row means that the row is to be deleted.
-	EncodeRow(table uint16, key, row any) realm.EncodedRow
-	// EncodeUnacked encodes the unacked events of one fact as a row.
-	EncodeUnacked(t realm.Publication) realm.EncodedRow
-	// SavePresence writes rows of presence without a sync. The last of them may be lost in a crash.
-	SavePresence(id realm.ID, epoch uint64, rows []realm.EncodedRow) error
 	// Text reads one version of a message's text. It reports false if there is none.
 	Text(id realm.ID, ref realm.BodyRef) (realm.Body, bool, error)
 }

@@ -19,14 +19,19 @@ import (
 	"parley/actors/realm"
 )
 
-// Disk stores the journal and the rows.
-type Disk interface {
+// Writer stores the facts and rows of realms.
+type Writer interface {
 	// Append stores batches with one sync, and returns an error for each. A realm.ErrMoved says that this batch was not
 	// stored and ends the ownership of its realm. After any other error nothing that is written later can be trusted.
 	Append([]realm.Batch) []error
 	// WriteRows writes changed rows on this node, records their sequence number, and deletes the facts that no follower
 	// needs, in one batch.
 	WriteRows(id realm.ID, epoch uint64, at realm.Seq, rows []realm.EncodedRow) error
+}
+
+// Disk is a Writer of this node's disk, which also encodes rows.
+type Disk interface {
+	Writer
 	// EncodeRow encodes one row of a snapshot. A nil row means that the row is to be deleted.
 	EncodeRow(table uint16, key, row any) realm.EncodedRow
 	// EncodeUnacked encodes the unacked events of one fact as a row.
@@ -210,9 +215,6 @@ func (r *Rows) Opened(stored, last realm.Seq, delay bool) {
 	}
 }
 
-// Stored returns the sequence number of the rows on disk.
-func (r *Rows) Stored() realm.Seq { return r.stored }
-
 // Journaled counts the facts of a batch, which are in the journal and not in the rows.
 func (r *Rows) Journaled(facts [][]byte) {
 	for _, data := range facts {
@@ -302,8 +304,8 @@ func (r *Rows) begin() {
 	r.env.Runtime.Send(r.main.Address(), snapshotStep{})
 }
 
-// next encodes the next rows. When all rows are encoded and the snapshot's facts are on disk, their unacked
-// events are known and follow. When the presence rows have arrived, too, it writes the snapshot in the background.
+// next encodes the next rows. When all rows are encoded and the snapshot's facts are on disk, their unacked events are
+// known and follow. When the presence rows have arrived, too, it writes the snapshot in the background.
 func (r *Rows) next() {
 	if r.iterator == nil {
 		return
@@ -313,7 +315,7 @@ func (r *Rows) next() {
 		enough := func() bool { return r.stepRows >= rowsPerStep || r.stepBytes >= bytesPerStep }
 		r.rowsEncoded = r.rowsEncoded || r.iterator.NextRows(enough)
 		if r.awaitsFacts = r.rowsEncoded && r.main.Durable() < r.iterator.Seq; r.awaitsFacts {
-			return // release calls this again
+			return // Continue calls this again
 		}
 		if r.allEncoded = r.rowsEncoded &&
 			r.extra.EncodeRows(r.iterator.Seq, r.env.Disk.EncodeUnacked, r.add, enough); !r.allEncoded {
@@ -481,11 +483,11 @@ func (r *Rows) ContinueClose() {
 			return
 		}
 		if r.main.Durable() < r.main.Realm().Seq() {
-			return // release calls this again
+			return // Continue calls this again
 		}
 	case frozen, presenceDone:
 		if r.main.Durable() < r.main.Realm().Seq() {
-			return // release calls this again
+			return // Continue calls this again
 		}
 		if r.state == frozen && !r.env.ReadOnly() {
 			r.state = presenceWriting
