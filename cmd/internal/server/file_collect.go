@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -161,11 +160,11 @@ func (f *fileFetcher) fetch(kind, file, space string) error {
 // collect fetches the missing files of a list and returns those that no core has given, with the reason.
 func (f *fileFetcher) collect(list []missingFile) (left []missingFile, err error) {
 	for _, m := range list {
-		for _, file := range files.FilesOf(m.kind, m.name) {
-			x := f.begin(m.kind, file, strconv.Itoa(int(m.realm)))
+		for i, file := range files.FilesOf(m.kind, m.name) {
+			x := f.begin(m.kind, file, organizationName(m.realm))
 			<-x.done
-			if file != files.FilesOf(m.kind, m.name)[0] && errors.Is(x.err, cluster.ErrNoCoreHas) {
-				continue
+			if i > 0 && errors.Is(x.err, cluster.ErrNoCoreHas) {
+				continue // the medium size of a logo, for example
 			}
 			if errors.Is(x.err, wire.ErrNoSpace) || isFull(x.err) {
 				return nil, x.err

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strconv"
 
 	"parley/actors/realm"
 	"parley/cmd/internal/cluster"
@@ -177,7 +176,7 @@ func findMissing(
 			seen[m.key] = true
 			ok := true
 			if content && f.Kind == realm.ContentFile {
-				err = store.CheckContent(strconv.Itoa(int(id)), *f.Name)
+				err = store.CheckContent(organizationName(id), *f.Name)
 				ok = err == nil
 				if errors.Is(err, files.ErrDamaged) {
 					m.damaged, err = true, nil

@@ -57,11 +57,11 @@ func (s *fileShares) decode(id realm.ID, fn func() (string, error)) (string, err
 	return fn()
 }
 
-// organizationName returns the name of an organization in the shares of budgets.
+// organizationName returns the name of an organization in the shares of budgets and for its stored files.
 func organizationName(id realm.ID) string { return strconv.Itoa(int(id)) }
 
 func (f fileStore) SaveUpload(id realm.ID, r io.Reader, limit int64) (wire.SavedFile, error) {
-	x, err := f.s.Save(strconv.Itoa(int(id)), r, limit)
+	x, err := f.s.Save(organizationName(id), r, limit)
 	return wire.SavedFile(x), wireError(err)
 }
 
@@ -81,17 +81,17 @@ func (f fileStore) SaveLogo(id realm.ID, r io.Reader, limit int64) (string, erro
 
 func (f fileStore) Begin(id realm.ID, u wire.UnfinishedUpload) (wire.UnfinishedUpload, error) {
 	x, err := f.s.BeginUpload(files.PartialUpload{
-		ID: u.ID, Space: strconv.Itoa(int(id)), Owner: u.Owner.String(), Name: u.Name, Extra: u.Metadata, Size: u.Size,
+		ID: u.ID, Space: organizationName(id), Owner: u.Owner.String(), Name: u.Name, Extra: u.Metadata, Size: u.Size,
 	})
 	return unfinished(x), wireError(err)
 }
 
 func (f fileStore) Unfinished(id realm.ID, u realm.UserID, name string) (wire.UnfinishedUpload, bool) {
 	x, ok := f.s.PartialUpload(name)
-	return unfinished(x), ok && x.Space == strconv.Itoa(int(id)) && x.Owner == u.String()
+	return unfinished(x), ok && x.Space == organizationName(id) && x.Owner == u.String()
 }
 
-func (f fileStore) Announced(id realm.ID) int64 { return f.s.PartialUploadBytes(strconv.Itoa(int(id))) }
+func (f fileStore) Announced(id realm.ID) int64 { return f.s.PartialUploadBytes(organizationName(id)) }
 
 func (f fileStore) Append(name string, offset int64, r io.Reader) (wire.UnfinishedUpload, error) {
 	x, err := f.s.AppendUpload(name, offset, r)
