@@ -18,10 +18,10 @@ import (
 	"parley/wire/markdown"
 )
 
-// StoredFiles opens stored files for a client of an organization. They are named by their kind
-// (realm.ContentFile, PictureFile or ArchiveFile): uploads by their hash,
-// pictures and data exports by their name. wire.IsTemporaryFileError reports whether the file may be readable later;
-// any other error means that there is no such file.
+// StoredFiles opens stored files for a client of an organization. They are named by their kind (realm.ContentFile,
+// PictureFile or ArchiveFile): uploads by their hash, pictures and data exports by their name.
+// wire.IsTemporaryFileError reports whether the file may be readable later; any other error means that there is no such
+// file.
 type StoredFiles interface {
 	Open(id realm.ID, kind, name string) (StoredFile, error)
 }

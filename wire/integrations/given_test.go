@@ -180,9 +180,9 @@ func givenCases(t testing.TB) map[string][]givenCase {
 	return out
 }
 
-// TestGivenCases holds that the recorded requests of services become the messages that people expect, at least 95 of
-// 100 exactly.
-func TestGivenCases(t *testing.T) {
+// servicesWithCases returns the services and their recorded requests. The test is skipped if there are none.
+func servicesWithCases(t *testing.T) (*Set, map[string][]givenCase) {
+	t.Helper()
 	given := givenCases(t)
 	if len(given) == 0 {
 		t.Skip("there are no recorded requests beside the project")
@@ -191,6 +191,13 @@ func TestGivenCases(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return set, given
+}
+
+// TestGivenCases holds that the recorded requests of services become the messages that people expect, at least 95 of
+// 100 exactly.
+func TestGivenCases(t *testing.T) {
+	set, given := servicesWithCases(t)
 	total, equal := 0, 0
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		total += len(given[name])
@@ -219,14 +226,7 @@ func TestGivenCases(t *testing.T) {
 // TestByteOrderMark begins the body of each recorded request with a byte order mark, as programs on Windows do. The
 // message is the same, also where a template shows the fields of a map in the order of the payload.
 func TestByteOrderMark(t *testing.T) {
-	given := givenCases(t)
-	if len(given) == 0 {
-		t.Skip("there are no recorded requests beside the project")
-	}
-	set, err := Included()
-	if err != nil {
-		t.Fatal(err)
-	}
+	set, given := servicesWithCases(t)
 	marked := 0
 	for name, cases := range given {
 		s := set.Find(name)

@@ -55,14 +55,7 @@ const maxElements = 3
 // TestNoFieldIsNeeded holds that a payload becomes a message even if any one of its fields is missing, null or of
 // another type. The exceptions are those of the recorded requests: they say that the service's form is refused.
 func TestNoFieldIsNeeded(t *testing.T) {
-	given := givenCases(t)
-	if len(given) == 0 {
-		t.Skip("there are no recorded requests beside the project")
-	}
-	set, err := Included()
-	if err != nil {
-		t.Fatal(err)
-	}
+	set, given := servicesWithCases(t)
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
