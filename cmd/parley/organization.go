@@ -61,10 +61,10 @@ func newExportPersonCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "person EMAIL|ID",
 		Short: "Write the data of one user of a running or a stopped server as a zip file for this user",
-		Long: "Write the profile, settings, logins, subscriptions, messages, reactions, drafts and files of a user as " +
-			"a zip file with JSON and the original files. It contains the messages that the user sent and all of " +
-			"their direct conversations, but no passwords, keys or deleted messages. about.json has the number of " +
-			"deleted messages that are still in the retention archive.",
+		Long: "Write the profile, settings, logins, subscriptions, invitations, messages, edits, reactions, votes, " +
+			"drafts and files of a user as a zip file with JSON and the original files. It contains the messages " +
+			"that the user sent and all of their direct conversations, but no passwords, keys or deleted messages. " +
+			"about.json has the number of deleted messages that are still in the retention archive.",
 		Args: exactArgs(1, "an email address, or the id that parley user list shows"),
 	}
 	data := dataFlag(c, anyServer)
