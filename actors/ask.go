@@ -1,14 +1,27 @@
 package actors
 
 import (
-	"errors"
 	"sync"
+	"sync/atomic"
 
 	"parley/actors/admission"
 	"parley/actors/delivery"
 	"parley/actors/realm"
 	"parley/actors/stream"
 )
+
+// ask is one command or view on its way to a realm actor. Exactly one of decide, view and async is set.
+type ask struct {
+	caller realm.Caller
+	decide func(*realm.Turn) (any, error)
+	view   func(realm.View) (any, error)
+	async  realm.CommandWithCallback // its caller does not wait
+	reply  chan stream.Result        // nil with async
+	// inFlight is realmHandle.inFlight, with async.
+	inFlight *atomic.Int64
+	// admitted says that the command is counted by its organization's deliveryFlow.
+	admitted bool
+}
 
 // replies are reused: a new channel for each request would cost more than the turn.
 var replies = sync.Pool{New: func() any { return make(chan stream.Result, 1) }}
@@ -56,8 +69,8 @@ func (m *ask) Refuse(err error) {
 }
 
 // output returns a result for the caller, without events.
-func (m *ask) output(x stream.Result) delivery.Output {
-	return delivery.Output{Admitted: m.admitted,
+func (m *ask) output(x stream.Result) stream.Output {
+	return stream.Output{Admitted: m.admitted,
 		Answer: stream.Answer{Result: x, Reply: m.reply, Async: m.async, InFlight: m.inFlight}}
 }
 
@@ -120,6 +133,3 @@ func (srv *Server) RunAsync(list []realm.AsyncCommand) {
 		list = list[n:]
 	}
 }
-
-// errInternal is the answer if a bug happens before anything was recorded.
-var errInternal = errors.New("internal error")

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"parley/actors/owner"
 	"parley/actors/presence"
 	"parley/actors/realm"
 	"parley/actors/realm/realmtest"
@@ -642,7 +643,7 @@ func waitUntilIdle(srv *Server) {
 		for srv.Metrics.Undelivered.Load() > 0 {
 			runtime.Gosched()
 		}
-		srv.runtime.Send(srv.find(1).pid, continueJobs{})
+		srv.runtime.Send(srv.find(1).pid, owner.ContinueJobs{})
 		now, _ := srv.View(1, realm.Caller{System: true}, func(v realm.View) (any, error) { return v.Seq(), nil })
 		if now == seq {
 			return

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"parley/actors/realm"
+	"parley/actors/replica"
 )
 
 // Cluster is the replicated journal of a core node, beyond the methods of its disk. At most one node, the leader, may
@@ -14,19 +15,13 @@ import (
 type Cluster interface {
 	// Bounds returns the sequence number of the rows on this node and the last fact in its journal.
 	Bounds(id realm.ID) (rows, last realm.Seq, err error)
-	// Follow calls fn with every batch of this node's journal after a fact; see ReplicaSource.
-	Follow(id realm.ID, after realm.Seq, fn func(realm.Batch) error, done func(error)) (stop func())
-	// Decode decodes a fact of a batch.
-	Decode(fact []byte) (realm.Fact, error)
+	replica.Source // this node's journal
 	// Level returns the rule level of the cluster.
 	Level() uint16
 	// VerifyLeader calls done with nil when a majority has confirmed that this node was still the leader after the
 	// call, or else with an error. It does not block.
 	VerifyLeader(done func(error))
 }
-
-// leadershipChanged tells a realm actor that its node has become the leader or has lost the leadership.
-type leadershipChanged struct{ on bool }
 
 // SetLeader must be called when this node becomes the leader and when it loses the leadership. The leader becomes the
 // owner of every organization. SetLeader returns before that is done; Owns reports it.
@@ -119,15 +114,15 @@ func (srv *Server) openStandby(id realm.ID) error {
 		return nil // not complete yet; openNewRealms tries again
 	}
 	a := newRealmActor(srv, l.realm, l.realm.Seq())
-	a.standby, a.mailboxSlots = true, make(chan struct{}, maxQueuedBatches)
+	a.role = &standbyRole{realmActor: a}
 	a.owned.Restore(l.publications, l.fromRows, l.ackedThrough)
 	a.rows.Opened(l.rowsSeq, l.realm.Seq(), true)
-	srv.search.Attach(id, a.durable, l.rowsSeq, srv.searchTextReader(id))
-	srv.startRealm(a, l.presence)
-	a.handle.setClosed(srv, a.realm.Closed())
-	srv.accounts.addRealm(a.realm)
-	srv.log.Info("following an organization", "realm", id, "name", a.handle.name, "facts", uint64(a.durable))
-	srv.runtime.Send(a.handle.pid, retryFollow{a.run}) // its actor changes the state from now on
+	srv.search.Attach(id, a.Durable(), l.rowsSeq, srv.searchTextReader(id))
+	a.start(a, l.presence)
+	a.handle.setClosed(srv, l.realm.Closed())
+	srv.accounts.addRealm(l.realm)
+	srv.log.Info("following an organization", "realm", id, "name", a.handle.name, "facts", uint64(a.Durable()))
+	srv.runtime.Send(a.handle.pid, a.follower.Retry()) // its actor changes the state from now on
 	if srv.isLeader.Load() {
 		srv.runtime.Send(a.handle.pid, leadershipChanged{true})
 	}

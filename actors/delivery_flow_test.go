@@ -11,6 +11,7 @@ import (
 	"parley/actors/delivery"
 	"parley/actors/queue"
 	"parley/actors/realm"
+	"parley/actors/stream"
 )
 
 // stuckReply is the Reply of a client whose answer takes until release is closed: its session actor waits.
@@ -193,7 +194,7 @@ func TestRegisterDuringOverload(t *testing.T) {
 		for i := range late {
 			late[i] = s.bo
 		}
-		s.srv.find(1).sessions.Flow.Release(&delivery.Output{Publications: []realm.Publication{
+		s.srv.find(1).sessions.Flow.Release(&stream.Output{Publications: []realm.Publication{
 			{Ephemeral: true, Notices: []realm.Notice{{To: late, Event: &realm.Ticked{}}}}}})
 		registered := call(s.srv, s.cy, "POST /register", params{"event_types": []string{"message"}})
 		synctest.Wait()

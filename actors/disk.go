@@ -29,10 +29,6 @@ type Disk interface {
 	LoadPresence(id realm.ID, table *presence.Table) error
 	// Tail calls fn with every fact of the journal after a sequence number, in order.
 	Tail(id realm.ID, after realm.Seq, fn func(realm.Record) error) error
-	// FindRequest returns the last fact of a request whose id is in the journal. The journal remembers an id at least
-	// as long as it has the fact.
-	FindRequest(id realm.ID, request string) (realm.Seq, bool, error)
-	Encode(f realm.Fact) []byte
 	// Text reads one version of a message's text. It reports false if there is none.
 	Text(id realm.ID, ref realm.BodyRef) (realm.Body, bool, error)
 }

@@ -1,17 +1,12 @@
 package actors
 
 import (
-	"slices"
 	"sync"
 	"sync/atomic"
 
-	"parley/actors/delivery"
 	"parley/actors/realm"
+	"parley/actors/replica"
 )
-
-// MaxEphemeralAhead is how many ephemeral events a replica stores until it has applied the facts before them. Beyond it
-// the oldest are dropped: ephemeral events may be lost.
-const MaxEphemeralAhead = 1000
 
 // ephemeralFollowers are the replicas that get the ephemeral events of a realm, such as typing: one follower for each
 // node.
@@ -65,33 +60,6 @@ func (srv *Server) FollowEphemeral(id realm.ID, pass func(realm.Publication)) (s
 // DeliverEphemeral delivers an ephemeral event of the owner to the queues of a replica.
 func (srv *Server) DeliverEphemeral(id realm.ID, t realm.Publication) {
 	if r := srv.find(id); r != nil && srv.ownerOf(r) != nil {
-		srv.runtime.Send(r.pid, ephemeralEvent{t})
-	}
-}
-
-// ephemeralEvent is the message with which DeliverEphemeral sends an event to the actor of a realm.
-type ephemeralEvent struct{ publication realm.Publication }
-
-// deliverEphemeral delivers an ephemeral event, or stores it until the facts before it are applied.
-func (a *replicaClients) deliverEphemeral(t realm.Publication) {
-	if t.Seq > a.durable {
-		if a.ephemeral = append(a.ephemeral, t); len(a.ephemeral) > MaxEphemeralAhead {
-			a.ephemeral = slices.Delete(a.ephemeral, 0, 1)
-		}
-		return
-	}
-	if a.hosting.None() {
-		return
-	}
-	t.Ephemeral, t.Seq = true, a.durable
-	a.handle.sessions.Flow.Release(&delivery.Output{Publications: []realm.Publication{t}})
-}
-
-// deliverEphemeralAfter delivers the stored ephemeral events for which all earlier facts are applied now.
-func (a *replicaClients) deliverEphemeralAfter() {
-	waiting := a.ephemeral
-	a.ephemeral = nil
-	for _, t := range waiting {
-		a.deliverEphemeral(t)
+		srv.runtime.Send(r.pid, replica.Ephemeral{Publication: t})
 	}
 }

@@ -2,6 +2,7 @@ package actors
 
 import (
 	"parley/actors/delivery"
+	"parley/actors/owner"
 )
 
 // SessionActors is delivery.SessionActors.
@@ -9,9 +10,8 @@ const SessionActors = delivery.SessionActors
 
 // Limits of the server. Each one protects the process from one busy part.
 const (
-	// MaxInFlight is how many commands and views of one realm may be in progress. Further ones are rejected as busy. At
-	// 50,000 turns a second a full mailbox is a fifth of a second of work.
-	MaxInFlight = 10000
+	// MaxInFlight is owner.MaxInFlight.
+	MaxInFlight = owner.MaxInFlight
 	// MaxUndelivered is how many recipients of notices may wait for the session actors before commands are rejected as
 	// busy. A recipient takes 8 bytes; the limit is some seconds of work. Without it a realm could produce events
 	// faster than they are delivered.

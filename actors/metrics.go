@@ -5,17 +5,15 @@ import (
 	"sync/atomic"
 
 	"parley/actors/delivery"
+	"parley/actors/owner"
 	"parley/actors/realm"
 )
 
 // Metrics are the counters and gauges of the whole server. Each is updated where the counted event happens.
 type Metrics struct {
 	delivery.Metrics
-	Turns, Views, Busy, Snapshots atomic.Int64
-	// OwnershipsLost counts how often the journal refused a batch and the organization was loaded again.
-	OwnershipsLost atomic.Int64
-	// RequestsRepeated counts the commands that were not run again because their request had been carried out.
-	RequestsRepeated atomic.Int64
+	owner.Counters
+	Views, Busy atomic.Int64
 	// Messages that went to the archive, came back from it, and were deleted permanently.
 	MessagesArchived, MessagesRestored, MessagesPurged atomic.Int64
 }

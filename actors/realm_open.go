@@ -42,30 +42,28 @@ func (srv *Server) openRealm(id realm.ID, before *loadedRealm) error {
 			return err
 		}
 	}
-	a := newRealmActor(srv, l.realm, 0)
-	a.epoch = epoch
-	a.realm.SetClock(began.Unix())
+	a := newRealmActor(srv, l.realm, l.realm.Seq())
+	a.own(epoch)
 	a.owned.Restore(l.publications, l.fromRows, l.ackedThrough)
 	a.rows.Opened(rows, last, true)
 	a.owned.SetGrace()
-	a.durable = a.realm.Seq()
-	if !a.realm.Founded() && last == 0 {
+	if !l.realm.Founded() && last == 0 {
 		// Nothing was ever stored under this number: an import or the creation of an organization was interrupted.
 		return nil
 	}
-	if a.durable != last {
-		return fmt.Errorf("replay realm %d: reached number %d of %d", id, a.durable, last)
+	if a.Durable() != last {
+		return fmt.Errorf("replay realm %d: reached number %d of %d", id, a.Durable(), last)
 	}
 	srv.search.Attach(id, last, rows, srv.searchTextReader(id))
 	l.presence.BeginEpoch(epoch)
-	srv.startRealm(a, l.presence)
-	if a.realm.Founded() {
-		a.handle.setClosed(srv, a.realm.Closed())
+	a.start(a, l.presence)
+	if l.realm.Founded() {
+		a.handle.setClosed(srv, l.realm.Closed())
 		if before == nil {
-			srv.accounts.addRealm(a.realm)
+			srv.accounts.addRealm(l.realm)
 		}
 		for _, u := range l.accountsToUpdate {
-			srv.updateAccount(a.realm, u)
+			srv.updateAccount(l.realm, u)
 		}
 	}
 	srv.setOwned(a.handle, true)
@@ -100,11 +98,11 @@ func (srv *Server) CreateRealm(stringID, name string) (realm.ID, error) {
 		return 0, fmt.Errorf("claim realm %d: %w", id, err)
 	}
 	a := newRealmActor(srv, realm.New(id), 0)
-	a.epoch, a.mailboxSlots = claimed.Epoch, make(chan struct{}, maxQueuedBatches)
+	a.own(claimed.Epoch)
 	srv.search.Attach(id, 0, 0, srv.searchTextReader(id))
 	table := presence.New()
 	table.BeginEpoch(claimed.Epoch)
-	srv.startRealm(a, table)
+	a.start(a, table)
 	a.handle.sessions.SendAll(&delivery.Restore{}) // session actors without users must report acknowledgements too
 	_, err = srv.Turn(id, realm.Caller{System: true, Client: "Internal"}, func(t *realm.Turn) (any, error) {
 		return realm.FoundRealm{StringID: stringID, Name: name}.Decide(t)
@@ -205,9 +203,4 @@ func (srv *Server) configureRealm(r *realm.Realm) {
 		r.SetArchiveTime(*srv.archiveDays)
 	}
 	r.SetLimits(srv.limits)
-}
-
-// startRealm starts the realm actor and the other actors of a realm.
-func (srv *Server) startRealm(a *realmActor, table *presence.Table) {
-	a.start(a, table)
 }

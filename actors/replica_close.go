@@ -6,7 +6,6 @@ import (
 
 	"parley/actors/delivery"
 	"parley/actors/realm"
-	"parley/actors/stream"
 )
 
 // closedReplicaLifetime is how long the actors of a closed replica continue to refuse requests that were sent to them
@@ -50,23 +49,4 @@ func (srv *Server) CloseReplica(id realm.ID) error {
 		r.sessions.Stop()
 	})
 	return nil
-}
-
-// close stops following the owner. After it, requests and adoptions are refused.
-func (a *replicaActor) close() {
-	if a.stop != nil {
-		a.stop()
-	}
-	a.run++ // batches that are already in the mailbox are ignored
-	a.closed, a.failed = true, delivery.ErrCannotFollow
-	a.hosting.Fail()
-	a.endExpected()
-}
-
-// endExpected refuses the views that wait for the facts of a request.
-func (a *replicaClients) endExpected() {
-	for id, x := range a.expected {
-		delete(a.expected, id)
-		x.result <- stream.Result{Err: delivery.ErrCannotFollow}
-	}
 }

@@ -305,7 +305,7 @@ func (run *seededRun) collectAnswers() {
 }
 
 func (run *seededRun) finishOp(o *seededOp, a stream.Result) {
-	if *o.seq > run.contents.last() && !errors.Is(a.Err, errOwnershipLost) {
+	if *o.seq > run.contents.last() && !errors.Is(a.Err, owner.ErrOwnershipLost) {
 		run.fail("the stream.Result depends on fact %d, the disk has %d", *o.seq, run.contents.last())
 	}
 	if a.Err != nil {
@@ -512,7 +512,7 @@ func (run *seededRun) end() string {
 		}
 	}
 	live := run.runtime.mailboxes[run.srv.find(1).pid].actor.(fatalOnPanic).inner.(*realmActor)
-	state := snapshot.StateDigest(live.realm).String()
+	state := snapshot.StateDigest(live.Realm()).String()
 	run.Snapshots = int(run.srv.Metrics.Snapshots.Load())
 	if again := run.reload(); again != state {
 		run.fail("state in memory:\n%s, loaded from disk\n%s", state, again)

@@ -15,6 +15,7 @@ import (
 	"parley/actors/mailbox"
 	"parley/actors/owner"
 	"parley/actors/realm"
+	"parley/actors/replica"
 	"parley/actors/session"
 )
 
@@ -40,8 +41,9 @@ type Server struct {
 	archiveDays *int
 	site        func(stringID string) realm.Site
 
-	owner  owner.Env
-	limits realm.Limits
+	owner    owner.Env
+	replicas replica.Env
+	limits   realm.Limits
 
 	mu             sync.RWMutex // guards realms and byName; only CloseReplica removes from them
 	realms         map[realm.ID]*realmHandle
@@ -193,7 +195,8 @@ func Open(disk Disk, o Options) (*Server, error) {
 	srv.startOwner()
 	journal := &owner.Journal{Env: &srv.owner}
 	srv.journal = srv.spawn(journal)
-	journal.Self = srv.journal
+	journal.Self, srv.owner.Journal = srv.journal, srv.journal
+	srv.replicas = replica.Env{Runtime: srv.runtime, Log: srv.log, Now: srv.now, Refused: srv.countRefusal}
 	if o.Preloaded != nil {
 		srv.accounts = o.Preloaded.accounts
 	}
@@ -228,7 +231,10 @@ func (srv *Server) openRealms(p *Preloaded) error {
 func (srv *Server) startOwner() {
 	o := &srv.owner
 	o.Runtime, o.Disk, o.Log, o.Now, o.Elapsed = srv.runtime, srv.disk, srv.log, srv.now, srv.elapsed
-	o.Fatal, o.ReadOnly, o.Written = srv.fatal, srv.readOnly.Load, &srv.Metrics.Snapshots
+	o.Fatal, o.ReadOnly, o.Refused, o.Counters = srv.fatal, srv.readOnly.Load, srv.countRefusal, &srv.Metrics.Counters
+	if srv.cluster != nil {
+		o.Confirm = srv.cluster.VerifyLeader
+	}
 	o.MaxFrozenBytes.Store(owner.MaxFrozenBytes)
 }
 

@@ -144,7 +144,7 @@ func messageKind(message any) (kind string, user realm.UserID) {
 		return m.kind(), m.caller.User
 	case owner.Durable:
 		return "answers and notices", 0
-	case clockTick, continueJobs:
+	case clockTick, owner.ContinueJobs:
 		return "clock", 0
 	case delivery.AckReport:
 		return "acknowledgements", 0

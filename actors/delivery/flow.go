@@ -34,14 +34,6 @@ type Command interface {
 	Refuse(error)       // answers it without a turn
 }
 
-// Output is sent once the facts that it depends on are on disk: events, and after them an answer.
-type Output struct {
-	Publications []realm.Publication
-	Weight       int  // of their events for each recipient; see queue.Weight
-	Admitted     bool // it belongs to a command that the flow has admitted
-	Answer       stream.Answer
-}
-
 // newFlow makes the flow control of some sessions.
 func newFlow(env *Env, all *Sessions) *Flow {
 	return &Flow{env: env, all: all, limiter: admission.NewFetchLimiter(env.Lag)}
@@ -60,7 +52,7 @@ type delivery struct {
 // deferredDelivery has the events of a delivery that could not be sent to the session actors at once, and the answer
 // that waits for it.
 type deferredDelivery struct {
-	output Output
+	output stream.Output
 	parts  [SessionActors][]realm.Publication
 	sizes  [SessionActors]int64
 }
@@ -190,7 +182,7 @@ func (f *Flow) expire() {
 
 // Release delivers an output whose facts are on disk. It sends the events to the session actors, at once or later, and
 // the answer after the events. So a client that has received the id of its new event queue can poll it.
-func (f *Flow) Release(p *Output) {
+func (f *Flow) Release(p *stream.Output) {
 	if len(p.Publications) == 0 {
 		if p.Admitted {
 			f.mu.Lock()

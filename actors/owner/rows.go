@@ -1,10 +1,13 @@
-// Package owner has what only a node that stores an organization does: the journal and the rows. It knows no client, no
-// session and no other node.
+// Package owner has what only a node that stores an organization does: turns, the journal and the rows. It knows no
+// client, no session and no other node.
 //
-//	turns ── facts ──► Journal (one actor for all realms) ── one synced batch ──► Disk
-//	                       │
-//	                       └── Durable, Refused ──► the actor of the realm
+//	commands, views ──► Turns ── facts ──► Journal (one actor for all realms) ── one synced batch ──► Disk
+//	                    ▲   │                 │
+//	                    │   └──► Replica      └── Refused ──► the actor of the realm ends the ownership
+//	                    └──── Durable ────────┘
 //	rows that have changed ──► Rows ── snapshot ──► Disk
+//
+// Turns sends nothing that a crash could undo: what depends on facts leaves when they are on disk.
 package owner
 
 import (
@@ -29,9 +32,13 @@ type Writer interface {
 	WriteRows(id realm.ID, epoch uint64, at realm.Seq, rows []realm.EncodedRow) error
 }
 
-// Disk is a Writer of this node's disk, which also encodes rows.
+// Disk is a Writer of this node's disk, which also encodes facts and rows.
 type Disk interface {
 	Writer
+	Encode(f realm.Fact) []byte
+	// FindRequest returns the last fact of a request whose id is in the journal. The journal remembers an id at least
+	// as long as it has the fact.
+	FindRequest(id realm.ID, request string) (realm.Seq, bool, error)
 	// EncodeRow encodes one row of a snapshot. A nil row means that the row is to be deleted.
 	EncodeRow(table uint16, key, row any) realm.EncodedRow
 	// EncodeUnacked encodes the unacked events of one fact as a row.
@@ -49,9 +56,23 @@ type Env struct {
 	Elapsed  func() int64     // seconds since the process began; never jumps
 	Fatal    func(error)      // ends the process
 	ReadOnly func() bool      // nothing can be stored
-	Written  *atomic.Int64    // counts snapshots
+	Journal  mailbox.Address  // of the Journal
+	Refused  func(error)      // counts a refusal
+	// Confirm calls done with nil when this node is known to have owned its realms after the call, or else with an
+	// error. It does not block. nil: no other node can own them.
+	Confirm func(done func(error))
+	*Counters
 	// MaxFrozenBytes is the constant of that name; tests lower it while actors read it.
 	MaxFrozenBytes atomic.Int64
+}
+
+// Counters are those of the owners of all realms.
+type Counters struct {
+	Turns, Snapshots atomic.Int64
+	// RequestsRepeated counts the commands that were not run again because their request had been carried out.
+	RequestsRepeated atomic.Int64
+	// OwnershipsLost counts how often the journal refused a batch and the organization was loaded again.
+	OwnershipsLost atomic.Int64
 }
 
 const (
@@ -348,7 +369,7 @@ func (r *Rows) handleWritten(m snapshotWritten) {
 		r.env.Fatal(fmt.Errorf("snapshot of realm %d at %d: %w", r.main.Realm().ID(), m.at, m.err))
 		return
 	}
-	r.env.Written.Add(1)
+	r.env.Snapshots.Add(1)
 	r.written.Store(r.env.Now().Unix())
 	r.stored = max(r.stored, m.at)
 	switch r.state {

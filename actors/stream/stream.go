@@ -4,6 +4,7 @@
 package stream
 
 import (
+	"errors"
 	"sync/atomic"
 
 	"parley/actors/realm"
@@ -18,6 +19,24 @@ type Committed struct {
 	Publications []realm.Publication // also the ephemeral events of the turn
 	// Sender is the key of the connection to the node that has sent the request; "" for this node.
 	Sender string
+	// MarkdownConfig and Closed are the state after the batch that other goroutines read: realm.MarkdownConfigVersion
+	// and realm.Closed.
+	MarkdownConfig realm.Seq
+	Closed         bool
+}
+
+// NewCommitted returns a batch whose facts have been applied to a realm.
+func NewCommitted(r *realm.Realm, b realm.Batch, facts []realm.Fact, publications []realm.Publication) *Committed {
+	return &Committed{Batch: b, Facts: facts, Publications: publications, MarkdownConfig: r.MarkdownConfigVersion(),
+		Closed: r.Closed()}
+}
+
+// Output is sent once the facts that it depends on are on disk: events, and after them an answer.
+type Output struct {
+	Publications []realm.Publication
+	Weight       int  // of their events for each recipient; see queue.Weight
+	Admitted     bool // it belongs to a command that the flow control has admitted
+	Answer       Answer
 }
 
 // Result is the result of a command or view.
@@ -25,6 +44,9 @@ type Result struct {
 	Value any
 	Err   error
 }
+
+// ErrInternal is the result if a bug happens before anything was recorded.
+var ErrInternal = errors.New("internal error")
 
 // Answer is a result on its way to the caller of a command or view. The zero value is for nobody.
 type Answer struct {

@@ -27,6 +27,7 @@ var allowedImports = map[string][]string{
 	"actors/mailbox": {},
 	"actors/stream":  {"actors/realm"},
 	"actors/owner":   {"actors/realm", "actors/stream", "actors/mailbox"},
+	"actors/replica": {"actors/realm", "actors/stream", "actors/mailbox"},
 	"actors/delivery": {"actors/realm", "actors/queue", "actors/session", "actors/admission", "actors/stream",
 		"actors/mailbox"},
 	"actors":        {"actors/*"}, // plain data only: faces and devices are interfaces that it declares
