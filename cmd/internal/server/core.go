@@ -11,6 +11,7 @@ import (
 	"parley/actors"
 	"parley/actors/realm"
 	"parley/cmd/internal/cluster"
+	"parley/cmd/internal/datadir"
 	"parley/snapshot"
 	"parley/snapshot/replicated"
 	"parley/wire/httpd"
@@ -128,9 +129,9 @@ func (s *Server) moveLeaderWhenFull() {
 	}
 }
 
-// recordDataVersion writes the version of the data into the data directory.
+// datadir.RecordVersion writes the version of the data into the data directory.
 func (s *Server) recordDataVersion() {
-	if err := recordDataVersion(s.Data, s.level()); err != nil {
+	if err := datadir.RecordVersion(s.Data, s.level()); err != nil {
 		s.log.Warn("writing the version of the data directory failed", "err", err)
 	}
 }

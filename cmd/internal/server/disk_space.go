@@ -1,11 +1,9 @@
 package server
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -190,6 +188,3 @@ func (d *diskSpace) state() string {
 	}
 	return ""
 }
-
-// isFull reports whether an error of the operating system means that the disk or a quota is full.
-func isFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }

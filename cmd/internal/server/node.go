@@ -14,6 +14,7 @@ import (
 	"parley/actors"
 	"parley/actors/realm"
 	"parley/cmd/internal/cluster"
+	"parley/cmd/internal/datadir"
 	"parley/wire"
 	"parley/wire/httpd"
 	"parley/wire/mail"
@@ -145,7 +146,7 @@ func join(c *Config) (*cluster.Directory, error) {
 	}
 	d, err := cluster.Join(answer, c.Data, c.Node, c.PeerListen, key)
 	if err == nil && answer.Role == peer.Core {
-		err = os.WriteFile(filepath.Join(c.Data, SecretFile), answer.Secret, 0o600)
+		err = os.WriteFile(filepath.Join(c.Data, datadir.SecretFile), answer.Secret, 0o600)
 		if err == nil && answer.Files != "" {
 			err = WriteFilePlace(c.Data, FilePlace{Files: answer.Files})
 		}
@@ -348,7 +349,7 @@ func (s *Server) startCore(o *operator) (err error) {
 	if s.bucket != nil {
 		place = s.bucket.Place().String()
 	}
-	settings[filesSetting], settings[jwtKeysMark] = place, newSigner(s.secret)("jwt-keys "+s.JWTKeys)
+	settings[filesSetting], settings[jwtKeysMark] = place, datadir.NewSigner(s.secret)("jwt-keys "+s.JWTKeys)
 	s.core, err = cluster.StartCore(cluster.CoreOptions{
 		Directory: s.node, Node: s.coreNode, Orgs: s.orgs, Disk: s.coreNode.Disk, HTTP: s.http, Log: s.log,
 		Now: s.config.now, Program: s.config.Program, Files: place, Settings: settings, Secret: s.secret,

@@ -9,6 +9,7 @@ import (
 
 	"parley/actors/realm"
 	"parley/cmd/internal/cluster"
+	"parley/cmd/internal/datadir"
 	"parley/snapshot"
 	"parley/wire/peer"
 )
@@ -23,7 +24,7 @@ func ClusterInit(data, node, peerListen, place, credentials string) (p FilePlace
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		return p, err
 	}
-	if err := CheckDataVersion(data); err != nil {
+	if err := datadir.CheckVersion(data); err != nil {
 		return p, err
 	}
 	if p, err = chooseFilePlace(data, place, credentials); err != nil {
@@ -40,7 +41,7 @@ func ClusterDissolve(data string, acceptLoss bool) (applied uint64, err error) {
 	if _, ran, _ := RemoteCommand(data, "server-info", nil); ran {
 		return 0, fmt.Errorf("a server is running in %s: stop it first", data)
 	}
-	if err := CheckDataVersion(data); err != nil {
+	if err := datadir.CheckVersion(data); err != nil {
 		return 0, err
 	}
 	if err := inheritFileOwner(data); err != nil {

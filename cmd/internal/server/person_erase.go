@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"parley/actors/realm"
+	"parley/cmd/internal/datadir"
 	"parley/snapshot"
 	"parley/snapshot/search"
 )
@@ -129,7 +130,7 @@ func (o *operator) eraseBytes(id realm.ID, e realm.Erasure) error {
 // erasureCallTime, the server completes it in the background.
 func (o *operator) eraseWords(id realm.ID) error {
 	if o.search == nil { // of a stopped server: its next start makes the index
-		return os.RemoveAll(search.IndexDir(SearchDir(o.data), id))
+		return os.RemoveAll(search.IndexDir(datadir.SearchDir(o.data), id))
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), erasureCallTime)
 	defer cancel()

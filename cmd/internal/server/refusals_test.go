@@ -21,6 +21,7 @@ import (
 
 	"parley/actors"
 	"parley/actors/realm"
+	"parley/cmd/internal/datadir"
 	"parley/snapshot"
 	"parley/snapshot/files"
 	"parley/wire"
@@ -84,8 +85,8 @@ func newRequestTester(t testing.TB) *requestTester {
 	hash := func(_ realm.ID, password string) (string, error) { return "hash of " + password, nil }
 	tools := &wire.Tools{
 		Files:           fileStore{s: kept, parts: newFileShares(nil)},
-		Sign:            newSigner(secret),
-		VerifySignature: newSignatureChecker(secret),
+		Sign:            datadir.NewSigner(secret),
+		VerifySignature: datadir.NewSignatureChecker(secret),
 		HashPassword:    hash,
 		CheckPassword: func(_ realm.ID, password, hashed string) (bool, error) {
 			return hashed == "hash of "+password, nil

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"parley/actors/realm"
+	"parley/cmd/internal/datadir"
 )
 
 // retentionScene is a demo server whose clock the test moves.
@@ -186,7 +187,7 @@ func (s *retentionScene) expectPurged(ids []float64, marker, fileMarker string) 
 	for _, id := range append(s.found("bo@example.org")[len(ids):], ids...) {
 		s.call("olive@example.org", "DELETE", fmt.Sprintf("messages/%.0f", id), nil)
 	}
-	filepath.WalkDir(filepath.Join(UploadsDir(s.Data), "content"), func(path string, d fs.DirEntry, _ error) error {
+	filepath.WalkDir(filepath.Join(datadir.UploadsDir(s.Data), "content"), func(path string, d fs.DirEntry, _ error) error {
 		old := time.Now().Add(-2 * sweepAge)
 		return os.Chtimes(path, old, old)
 	})

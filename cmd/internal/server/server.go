@@ -18,6 +18,7 @@ import (
 	"parley/actors"
 	"parley/actors/realm"
 	"parley/cmd/internal/cluster"
+	"parley/cmd/internal/datadir"
 	"parley/snapshot"
 	"parley/snapshot/files"
 	"parley/snapshot/files/s3"
@@ -277,13 +278,13 @@ func (s *Server) collectBacklog() (backlog *park.Backlog, preloaded *actors.Prel
 
 // open opens the store and loads the organizations.
 func (s *Server) open(preloaded *actors.Preloaded) (err error) {
-	if err := CheckDataVersion(s.Data); err != nil {
+	if err := datadir.CheckVersion(s.Data); err != nil {
 		return err
 	}
 	s.warnOfOpenModes()
 	s.space = newDiskSpace(&s.Settings, s.log)
 	if s.store, err = s.openStore(); err != nil {
-		return StartError(s.Data, err)
+		return datadir.StartError(s.Data, err)
 	}
 	if s.coreNode == nil {
 		go s.watchStore()
@@ -291,11 +292,11 @@ func (s *Server) open(preloaded *actors.Preloaded) (err error) {
 		go s.watchCoreNode()
 	}
 	s.sites = s.newSites()
-	if s.secret, err = LoadSecret(s.Data); err != nil {
+	if s.secret, err = datadir.LoadSecret(s.Data); err != nil {
 		return err
 	}
 	disk := s.disk()
-	s.search = search.OpenService(SearchDir(s.Data), disk, wire.SearchText, s.log)
+	s.search = search.OpenService(datadir.SearchDir(s.Data), disk, wire.SearchText, s.log)
 	s.search.LimitSpace(s.space.isLow, s.space.isReadOnly)
 	s.turnLatency = newTurnLatency()
 	s.encodings = wire.NewEventEncodings()
@@ -322,7 +323,7 @@ func (s *Server) open(preloaded *actors.Preloaded) (err error) {
 		Limits:       s.realmLimits(),
 		DeliveryLag:  s.DeliveryLag,
 	}); err != nil {
-		return StartError(s.Data, err)
+		return datadir.StartError(s.Data, err)
 	}
 	s.sites.orgs = s.orgs
 	s.followLeadership()
@@ -360,8 +361,8 @@ func (s *Server) buildTools() error {
 	s.passwords = httpd.NewPasswords(s.orgs.HasSeveralRealms)
 	s.tools = &wire.Tools{
 		Files:              fileStore{s.files, s.fetcher, s.fileShares},
-		Sign:               newSigner(s.secret),
-		VerifySignature:    newSignatureChecker(s.secret),
+		Sign:               datadir.NewSigner(s.secret),
+		VerifySignature:    datadir.NewSignatureChecker(s.secret),
 		UploadQuota:        int64(s.UploadQuota) << 20,
 		HashPassword:       s.passwords.Hash,
 		CheckPassword:      s.passwords.Check,
@@ -577,7 +578,7 @@ func (s *Server) openEndpoints() (err error) {
 	o := &operator{
 		orgs: s.orgs, sites: s.sites, passwords: s.passwords, store: s.store, handover: s.handover, files: s.files,
 		fetcher: s.fetcher, search: s.search,
-		push: s.push, checkSpace: s.space.checkSpace, data: s.Data, sign: newSigner(s.secret),
+		push: s.push, checkSpace: s.space.checkSpace, data: s.Data, sign: datadir.NewSigner(s.secret),
 		log: s.log, node: s.node, moveLeader: s.moveLeader,
 	}
 	if err = s.startCore(o); err != nil {

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"parley/cmd/internal/datadir"
 )
 
 // A start warns about settings that open the server to other machines.
@@ -37,7 +39,7 @@ func TestStartWarnsOfExposure(t *testing.T) {
 // A start warns about a data directory, a secret or a key that other users of the machine can open.
 func TestStartWarnsOfOpenModes(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
-	secret, key := filepath.Join(data, SecretFile), filepath.Join(data, "key.pem")
+	secret, key := filepath.Join(data, datadir.SecretFile), filepath.Join(data, "key.pem")
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -31,6 +31,7 @@ import (
 	"parley/actors"
 	"parley/actors/realm"
 	"parley/cmd/internal/cluster"
+	"parley/cmd/internal/datadir"
 	"parley/wire"
 	"parley/wire/peer"
 )
@@ -128,7 +129,7 @@ func (f *forgery) status(method, target string, form url.Values, header http.Hea
 
 // mail reports whether the server accepts the link of an email that is signed with a key.
 func (f *forgery) mail(key []byte, at string, email realm.Email) bool {
-	tools := &wire.Tools{Sign: newSigner(key), LinkToken: func(id realm.ID, link int64) string {
+	tools := &wire.Tools{Sign: datadir.NewSigner(key), LinkToken: func(id realm.ID, link int64) string {
 		return actors.LinkToken(key, id, link)
 	}}
 	if email.Unsubscribe != nil {
@@ -200,11 +201,11 @@ func (f *forgery) tokens() []stolenToken {
 				Topic: realm.LoginEmails}})
 		}},
 		{"download", "SignUploadToken", "VerifyUploadToken", func(key []byte, at string) bool {
-			token := wire.SignUploadToken(&wire.Tools{Sign: newSigner(key)}, f.id, f.upload, f.until)
+			token := wire.SignUploadToken(&wire.Tools{Sign: datadir.NewSigner(key)}, f.id, f.upload, f.until)
 			return f.get(at, "/user_uploads/temporary/"+token+"/x")
 		}},
 		{"form of another site", "CSRFToken", "", func(key []byte, at string) bool {
-			token := wire.CSRFToken(&wire.Tools{Sign: newSigner(key)}, f.id, f.ann, f.session.ID)
+			token := wire.CSRFToken(&wire.Tools{Sign: datadir.NewSigner(key)}, f.id, f.ann, f.session.ID)
 			header := http.Header{"Cookie": {"sessionid=" + f.session.Secret + "; csrftoken=" + token}}
 			return f.status("POST", at+"/json/users/me/status", url.Values{"status_text": {"x"},
 				"csrfmiddlewaretoken": {token}}, header) == http.StatusOK

@@ -16,6 +16,7 @@ import (
 
 	"parley/actors"
 	"parley/actors/realm"
+	"parley/cmd/internal/datadir"
 	"parley/snapshot"
 	"parley/snapshot/search"
 )
@@ -206,7 +207,7 @@ func (e *textEraser) eraseCopy(id realm.ID) error {
 func (e *textEraser) saveCopies(list []realm.ID) error {
 	if len(list) > 0 {
 		text, _ := json.Marshal(list)
-		return replaceFile(e.file, string(text)+"\n")
+		return datadir.ReplaceFile(e.file, string(text)+"\n")
 	}
 	if err := os.Remove(e.file); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
