@@ -54,7 +54,7 @@ type operator struct {
 	files      *files.Store
 	search     *search.Service
 	fetcher    *fileFetcher            // nil: all files are here, or in a bucket
-	checkSpace func(bytes int64) error // see diskSpace
+	checkSpace func(bytes int64) error // see diskspace.Watcher
 
 	node       *cluster.Directory // nil: a single node
 	core       *cluster.Core      // of a running core

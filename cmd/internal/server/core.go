@@ -13,6 +13,7 @@ import (
 	"parley/cmd/internal/cluster"
 	"parley/cmd/internal/datadir"
 	"parley/snapshot"
+	"parley/snapshot/diskspace"
 	"parley/snapshot/replicated"
 	"parley/wire/httpd"
 )
@@ -99,7 +100,7 @@ func (s *Server) watchCoreNode() {
 
 // moveLeaderWhenFull lets a core that has space lead while the disk of this one is full.
 func (s *Server) moveLeaderWhenFull() {
-	t := time.NewTicker(spaceInterval)
+	t := time.NewTicker(diskspace.Interval)
 	defer t.Stop()
 	var moved time.Time
 	for {
@@ -108,7 +109,7 @@ func (s *Server) moveLeaderWhenFull() {
 		case <-s.stopped:
 			return
 		}
-		if !s.space.isReadOnly() || !s.core.IsLeader() || time.Since(moved) < moveRetryInterval {
+		if !s.space.IsReadOnly() || !s.core.IsLeader() || time.Since(moved) < moveRetryInterval {
 			continue
 		}
 		// The disks of all cores fill up about at the same time.
@@ -287,12 +288,12 @@ func (s *Server) hasVote() bool {
 // change and no file because of its own disk: the leader stores them.
 func (s *Server) diskState() string {
 	if s.core == nil || s.core.IsLeader() {
-		return s.space.state()
+		return s.space.State()
 	}
 	switch {
-	case s.space.isReadOnly():
+	case s.space.IsReadOnly():
 		return "full: this core stores no change; the leader does"
-	case s.space.isLow():
+	case s.space.IsLow():
 		return "almost full: this core stores no file; the leader does"
 	}
 	return ""

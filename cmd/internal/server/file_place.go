@@ -13,6 +13,7 @@ import (
 	"parley/cmd/internal/datadir"
 	"parley/snapshot/files"
 	"parley/snapshot/files/s3"
+	"parley/snapshot/files/sweep"
 )
 
 // A data directory records the place of its files in FilePlaceFile. So commands on a stopped server and a server with a
@@ -211,12 +212,12 @@ func (s *Server) openFiles() error {
 	if err := WriteFilePlace(s.Data, p); err != nil {
 		return err
 	}
-	s.files.LimitSpace(s.space.checkSpace)
+	s.files.LimitSpace(s.space.CheckSpace)
 	if s.bucket == nil && s.node != nil {
 		s.log.Warn("files: an uploaded file is stored only on the core that is the leader at that time, until " +
 			"another leader needs it; store the files in a bucket (parley files move)")
 		s.fetcher = newFileFetcher(s.files, s.log, func(kind, name string) (bool, error) {
-			found, err := referencedFiles(s.orgs, kind, []string{name})
+			found, err := sweep.Referenced(s.orgs, kind, []string{name})
 			return len(found) > 0, err
 		})
 	}

@@ -165,7 +165,7 @@ type edgeNode struct {
 
 func edgeWithoutLink(c *Config, d *cluster.Directory) (*cluster.Edge, error) {
 	return cluster.NewEdge(cluster.EdgeOptions{Directory: d, Program: c.Program, Log: c.Log,
-		MaxReplicas: c.MaxReplicas, MaxReplicaBytes: int64(c.replicaMemory()), Clock: c.Now})
+		MaxReplicas: c.MaxReplicas, MaxReplicaBytes: int64(c.memory().Replicas(c.ReplicaMemory)), Clock: c.Now})
 }
 
 // prepareEdge returns the edge of a successor without a link. It returns an error if no core would accept the link, so
@@ -251,7 +251,7 @@ func (s *Server) openEdge() (err error) {
 		Now:          s.edge.Now,
 		ArchiveDays:  &s.ArchiveDays,
 		TurnLatency:  func(kind string) actors.Observer { return s.turnLatency.WithLabelValues(kind) },
-		UnackedBytes: int64(s.unackedMemory()),
+		UnackedBytes: int64(s.memory().Unacked(s.UnackedMemory)),
 		Limits:       s.realmLimits(),
 		DeliveryLag:  s.DeliveryLag,
 	})
@@ -403,7 +403,7 @@ func (s *Server) closeFailedEdge() (err error) {
 	return errors.Join(err, s.closeListeners())
 }
 
-// runAtCore lets the leader execute a command that was given at an edge, or at a core that does not lead. The leader
+// runAtCore lets the leader realm.Execute a command that was given at an edge, or at a core that does not lead. The leader
 // decides whether this node may send it; an edge needs no leader to know that it may not.
 func (o *operator) runAtCore(name string, args map[string]string) (any, error) {
 	if name == "cluster-status" {

@@ -53,7 +53,7 @@ func ClusterDissolve(data string, acceptLoss bool) (applied uint64, err error) {
 // errSingleNode is the error of cluster commands on a directory that is no node's.
 var errSingleNode = errors.New("this is a single node: parley cluster init makes it the first node of a cluster")
 
-// errNotRunning is the error of commands that only a running core can execute.
+// errNotRunning is the error of commands that only a running core can realm.Execute.
 var errNotRunning = errors.New("the core is not running: start it, or run the command at another core")
 
 // clusterToken returns a new token.
@@ -192,7 +192,7 @@ type digestAt struct {
 
 // stateDigest returns the digest of a realm's state and the number of the last fact in it.
 func stateDigest(o *operator, id realm.ID) (realm.Seq, string, error) {
-	x, err := o.orgs.View(id, systemCaller, func(v realm.View) (any, error) {
+	x, err := o.orgs.View(id, realm.System, func(v realm.View) (any, error) {
 		return digestAt{v.Seq(), snapshot.StateDigest(v.Realm).String()}, nil
 	})
 	if err != nil {

@@ -22,6 +22,7 @@ import (
 	"parley/actors"
 	"parley/actors/realm"
 	"parley/cmd/internal/datadir"
+	"parley/cmd/internal/demo"
 	"parley/snapshot"
 	"parley/snapshot/files"
 	"parley/wire"
@@ -104,7 +105,7 @@ func newRequestTester(t testing.TB) *requestTester {
 		SubdomainTaken:     func(string) bool { return false },
 	}
 	var said bytes.Buffer
-	if err := createDemo(orgs, sites.site("").URL, &said); err != nil {
+	if err := demo.Create(orgs, sites.site("").URL, &said); err != nil {
 		t.Fatal(err)
 	}
 	settings := DefaultSettings()
@@ -147,7 +148,7 @@ func newRequestTester(t testing.TB) *requestTester {
 
 // currentSeq returns the number of the newest fact, and updates the digest if there is a new fact.
 func (b *requestTester) currentSeq() realm.Seq {
-	v, err := b.orgs.View(b.id, systemCaller, func(v realm.View) (any, error) {
+	v, err := b.orgs.View(b.id, realm.System, func(v realm.View) (any, error) {
 		if v.Seq() != b.seq {
 			b.seq, b.digest = v.Seq(), snapshot.StateDigest(v.Realm).String()
 		}
@@ -162,7 +163,7 @@ func (b *requestTester) currentSeq() realm.Seq {
 // unchanged compares every row with its content at the newest fact: no row may change without a fact.
 func (b *requestTester) unchanged(after string) {
 	b.Helper()
-	v, err := b.orgs.View(b.id, systemCaller, func(v realm.View) (any, error) {
+	v, err := b.orgs.View(b.id, realm.System, func(v realm.View) (any, error) {
 		if v.Seq() != b.seq {
 			return b.digest, nil
 		}

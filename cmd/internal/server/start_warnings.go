@@ -51,7 +51,7 @@ func (s *Server) warnOfOpenModes() {
 	}{
 		{s.Data, openToOthers},
 		{filepath.Join(s.Data, datadir.SecretFile), openSecretModes},
-		{s.TLSKey, openToOthers},
+		{s.TLS.TLSKey, openToOthers},
 		{s.APNsKey, openToOthers},
 		{s.FCMAccount, openToOthers},
 	} {

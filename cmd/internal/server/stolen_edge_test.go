@@ -177,7 +177,7 @@ func (f *forgery) tokens() []stolenToken {
 				nil) == http.StatusOK
 		}},
 		{"password reset", "emailedLinkToken", "findEmailedLink", func(key []byte, at string) bool {
-			l, err := f.core.orgs.View(f.id, systemCaller, func(v realm.View) (any, error) {
+			l, err := f.core.orgs.View(f.id, realm.System, func(v realm.View) (any, error) {
 				return v.CurrentReset(f.ann, f.until.Unix())
 			})
 			if err != nil {
@@ -224,7 +224,7 @@ func newForgery(t *testing.T, core *demoServer) *forgery {
 	invites := core.call("olive@example.org", "GET", "invites", nil)["invites"].([]any)
 	f.invite = int64(invites[0].(map[string]any)["id"].(float64))
 	var err error
-	if f.session, err = execute(core.orgs, f.id, systemCaller, realm.OpenBrowserSession{
+	if f.session, err = realm.Execute(core.orgs, f.id, realm.System, realm.OpenBrowserSession{
 		LogIn: realm.LogIn{User: f.ann}}); err != nil {
 		t.Fatal(err)
 	}
