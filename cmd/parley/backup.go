@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"parley/actors/realm"
+	"parley/cmd/internal/datadir"
 	"parley/cmd/internal/server"
 	"parley/snapshot"
 )
@@ -23,7 +24,7 @@ func newBackupCommand() *cobra.Command {
 		Short: "Write a backup of a running or a stopped server",
 		Long: "Write a backup of a running or a stopped server to FILE; - is standard output.\n" +
 			"A running server continues to serve. The backup contains neither the search index nor the file \"" +
-			server.SecretFile + "\". If the files are in a bucket, it has only their names and hashes.",
+			datadir.SecretFile + "\". If the files are in a bucket, it has only their names and hashes.",
 		Args: exactArgs(1, "- is standard output"),
 	}
 	data := dataFlag(c, anyServer)
@@ -141,7 +142,7 @@ type restoreEnd struct {
 }
 
 func restore(file string, in io.Reader, dir string, end restoreEnd, out io.Writer) error {
-	if err := server.CheckDataVersion(dir); err != nil {
+	if err := datadir.CheckVersion(dir); err != nil {
 		return err
 	}
 	if err := restoreFrom(file, in, dir, end); err != nil {
@@ -151,7 +152,7 @@ func restore(file string, in io.Reader, dir string, end restoreEnd, out io.Write
 		return err
 	}
 	checkRestoredFiles(dir, out)
-	secret := filepath.Join(dir, server.SecretFile)
+	secret := filepath.Join(dir, datadir.SecretFile)
 	if _, err := os.Stat(secret); errors.Is(err, os.ErrNotExist) {
 		_, err = fmt.Fprintf(out, secretNotice, secret)
 		return err

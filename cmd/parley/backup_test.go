@@ -16,7 +16,7 @@ import (
 	"sync"
 	"testing"
 
-	"parley/cmd/internal/server"
+	"parley/cmd/internal/datadir"
 )
 
 func TestBackupOfARunningServer(t *testing.T) {
@@ -157,14 +157,14 @@ func TestRestoreUpToAFact(t *testing.T) {
 	for _, there := range []bool{false, true} {
 		to := filepath.Join(dir, fmt.Sprint("with secret ", there))
 		if there {
-			secret, err := os.ReadFile(filepath.Join(data, server.SecretFile))
+			secret, err := os.ReadFile(filepath.Join(data, datadir.SecretFile))
 			if err != nil {
 				t.Fatal(err)
 			}
 			if err := os.Mkdir(to, 0o700); err != nil {
 				t.Fatal(err)
 			}
-			writeFile(t, filepath.Join(to, server.SecretFile), string(secret))
+			writeFile(t, filepath.Join(to, datadir.SecretFile), string(secret))
 		}
 		if out, code := runParley("restore", file, to); code != 0 ||
 			strings.Contains(out, "links that lists of invitations show") == there {
@@ -186,7 +186,7 @@ func TestRestoreUpToAFact(t *testing.T) {
 func TestBackupOfNewerProgramIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	file, whole := demoBackup(t, dir)
-	version := fmt.Sprintf("%d\n", server.DataVersion())
+	version := fmt.Sprintf("%d\n", datadir.Version())
 	const beginning = 4096 // bytes: the headers of the first file, and its content
 	at := bytes.Index(whole[:beginning], []byte("\x00"+version+"\x00"))
 	if first, err := tar.NewReader(bytes.NewReader(whole)).Next(); err != nil || first.Name != "data-version" ||
@@ -212,14 +212,14 @@ func TestBackupOfNewerProgramIsRefused(t *testing.T) {
 	if err := os.Mkdir(there, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	secret := filepath.Join(there, server.SecretFile)
+	secret := filepath.Join(there, datadir.SecretFile)
 	writeFile(t, secret, "a secret")
 	refused(reason, "restore", file, there)
 	if names, err := os.ReadDir(there); err != nil || len(names) != 1 {
 		t.Errorf("the refused restore left %v, %v", names, err)
 	}
 	writeFile(t, file, string(whole))
-	writeFile(t, filepath.Join(there, server.VersionFile), "999\n")
+	writeFile(t, filepath.Join(there, datadir.VersionFile), "999\n")
 	refused("was served by a newer parley", "restore", file, there)
 
 	// Without the version: the first file and its row of the manifest are missing.

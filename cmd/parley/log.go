@@ -12,7 +12,7 @@ import (
 
 	"parley/actors/presence"
 	"parley/actors/realm"
-	"parley/cmd/internal/server"
+	"parley/cmd/internal/datadir"
 	"parley/snapshot"
 	"parley/snapshot/replicated"
 )
@@ -47,12 +47,12 @@ type journalRange struct {
 
 // each opens the directory for reading and calls fn with each selected organization.
 func (r journalRange) each(fn func(d snapshot.Disk, id realm.ID) error) error {
-	if err := server.CheckDataVersion(r.dir); err != nil {
+	if err := datadir.CheckVersion(r.dir); err != nil {
 		return err
 	}
 	store, err := snapshot.OpenReadOnly(r.dir, snapshot.Options{})
 	if err != nil {
-		return server.StartError(r.dir, err)
+		return datadir.StartError(r.dir, err)
 	}
 	d := snapshot.Disk{Store: store}
 	ids, err := d.Realms()
@@ -100,7 +100,7 @@ func printJournal(r journalRange, out io.Writer) error {
 
 // checkJournal verifies every checksum of a data directory and the chain of facts.
 func checkJournal(r journalRange, out io.Writer) error {
-	if err := server.CheckDataVersion(r.dir); err != nil {
+	if err := datadir.CheckVersion(r.dir); err != nil {
 		return err
 	}
 	found := 0

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley/cmd/internal/server"
+	"parley/cmd/internal/datadir"
 )
 
 var digestOf = regexp.MustCompile(`realm (\d+) at (\d+): \d+ rows, digest [0-9a-f]{64}`)
@@ -110,9 +110,9 @@ func TestCommandsRefuseNewerDataDirectories(t *testing.T) {
 	if out, code := runParley("export", export, "--data", dir); code != 0 {
 		t.Fatal(out)
 	}
-	writeFile(t, filepath.Join(dir, server.VersionFile), fmt.Sprintln(server.DataVersion()+1))
+	writeFile(t, filepath.Join(dir, datadir.VersionFile), fmt.Sprintln(datadir.Version()+1))
 	runAll(true)
-	writeFile(t, filepath.Join(dir, server.VersionFile), fmt.Sprintln(server.DataVersion()))
+	writeFile(t, filepath.Join(dir, datadir.VersionFile), fmt.Sprintln(datadir.Version()))
 	commands = slices.DeleteFunc(
 		commands,
 		func(c []string) bool { return c[0] == "import" },

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"parley/actors/realm"
+	"parley/cmd/internal/datadir"
 	"parley/cmd/internal/migration"
 	"parley/cmd/internal/server"
 	"parley/snapshot"
@@ -203,12 +204,12 @@ func zulipWriter(migrations, temp string) func(string, string, io.Writer) (expor
 func withOrganization[T any](
 	dir, subdomain string, fn func(d snapshot.Disk, uploads *files.Store, id realm.ID) (T, error),
 ) (result T, err error) {
-	if err := server.CheckDataVersion(dir); err != nil {
+	if err := datadir.CheckVersion(dir); err != nil {
 		return result, err
 	}
 	store, err := snapshot.OpenReadOnly(dir, snapshot.Options{})
 	if err != nil {
-		return result, server.StartError(dir, err)
+		return result, datadir.StartError(dir, err)
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	d := snapshot.Disk{Store: store}

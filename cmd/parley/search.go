@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"parley/actors/realm"
-	"parley/cmd/internal/server"
+	"parley/cmd/internal/datadir"
 	"parley/snapshot"
 	"parley/snapshot/search"
 	"parley/wire"
@@ -38,7 +38,7 @@ func rebuildSearch(r journalRange, out io.Writer) error {
 			return err
 		}
 		log := slog.New(slog.DiscardHandler)
-		count, err := search.Rebuild(server.SearchDir(r.dir), d, wire.SearchText, log, id, last)
+		count, err := search.Rebuild(datadir.SearchDir(r.dir), d, wire.SearchText, log, id, last)
 		if err != nil {
 			return fmt.Errorf("realm %d: %w", id, err)
 		}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley/cmd/internal/server"
+	"parley/cmd/internal/datadir"
 )
 
 // searchIDs returns the ids of the messages that a search finds.
@@ -64,7 +64,7 @@ func TestSearchSurvives(t *testing.T) {
 	want("zebra", first, second)
 	want(`"the lightho"`, first)
 	p.kill()
-	if err := os.RemoveAll(server.SearchDir(dir)); err != nil {
+	if err := os.RemoveAll(datadir.SearchDir(dir)); err != nil {
 		t.Fatal(err)
 	}
 	again()

@@ -19,6 +19,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"parley/cmd/internal/logs"
+	"parley/cmd/internal/machine"
 	"parley/cmd/internal/server"
 )
 
@@ -114,7 +116,7 @@ func serveUsage(c *cobra.Command, out io.Writer) error {
 // serve runs a server until a signal or a successor stops it. SIGHUP starts a successor; SIGINT and SIGTERM stop the
 // server.
 func serve(settings server.Settings, given map[string]bool, out io.Writer) (err error) {
-	log, err := server.NewLog(&settings, os.Stderr)
+	log, err := logs.New(os.Stderr, settings.LogLevel, settings.LogJSON)
 	if err != nil {
 		return err
 	}
@@ -161,7 +163,7 @@ func serve(settings server.Settings, given map[string]bool, out io.Writer) (err 
 
 // setMemoryLimit sets the memory limit of the process and logs it.
 func setMemoryLimit(settings *server.Settings, log *slog.Logger) {
-	limit := settings.ChooseMemoryLimit()
+	limit := machine.ChooseMemoryLimit(settings.MemoryLimit)
 	if limit.Bytes == math.MaxInt64 {
 		log.Info("no memory limit is known; set memory-limit")
 		return

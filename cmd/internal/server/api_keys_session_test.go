@@ -26,7 +26,7 @@ func TestSessionMakesNoKeyWithoutPassword(t *testing.T) {
 	}
 	user, _ := logIn()
 	set := realm.SetPassword{User: user, Hash: hash, KeepKeys: true}
-	if _, err := execute(d.orgs, 1, systemCaller, set); err != nil {
+	if _, err := realm.Execute(d.orgs, 1, realm.System, set); err != nil {
 		t.Fatal(err)
 	}
 	paths := []string{"fetch_api_key", "users/me/api_keys", "users/" + user.String() + "/api_keys",

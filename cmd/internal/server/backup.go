@@ -12,6 +12,7 @@ import (
 
 	"parley/actors/realm"
 	"parley/cmd/internal/cluster"
+	"parley/cmd/internal/datadir"
 	"parley/snapshot"
 	"parley/snapshot/files"
 	"parley/wire/peer"
@@ -66,7 +67,7 @@ func WriteBackup(data string, w io.Writer, o BackupOptions) (warning string, err
 	warning = strings.TrimSpace(warning + "\n" + lacking)
 	store, err := snapshot.Open(data, snapshot.Options{})
 	if err != nil {
-		return "", StartError(data, err)
+		return "", datadir.StartError(data, err)
 	}
 	return warning, errors.Join(store.Backup(w, backupFolders...), store.Close())
 }
@@ -74,7 +75,7 @@ func WriteBackup(data string, w io.Writer, o BackupOptions) (warning string, err
 // CheckStoppedData returns an error if a data directory, in which no server runs, has no organizations that could be
 // read. warning says that newer changes may be missing.
 func CheckStoppedData(data string) (warning string, err error) {
-	if err := CheckDataVersion(data); err != nil {
+	if err := datadir.CheckVersion(data); err != nil {
 		return "", err
 	}
 	if cluster.Exists(data) {
@@ -129,7 +130,7 @@ func lackingStopped(data string, subdomain *string) (lacking string, err error) 
 	}
 	store, err := snapshot.OpenReadOnly(data, snapshot.Options{})
 	if err != nil {
-		return "", StartError(data, err)
+		return "", datadir.StartError(data, err)
 	}
 	disk, only := snapshot.Disk{Store: store}, realm.ID(0)
 	if subdomain != nil {
@@ -139,7 +140,7 @@ func lackingStopped(data string, subdomain *string) (lacking string, err error) 
 		}
 		only = have.BySubdomain[*subdomain]
 	}
-	list, _, err := findMissing(disk, files.OpenReadOnly(UploadsDir(data), nil), only, false)
+	list, _, err := findMissing(disk, files.OpenReadOnly(datadir.UploadsDir(data), nil), only, false)
 	return describeLacking(list), errors.Join(err, store.Close())
 }
 

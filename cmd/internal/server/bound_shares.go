@@ -1,6 +1,8 @@
 package server
 
-import "parley/actors/admission"
+import (
+	"parley/actors/admission"
+)
 
 // sharing says how organizations share a bound.
 type sharing struct {
@@ -33,7 +35,7 @@ var boundSharing = map[string]sharing{
 	"image_decodings":        {half: func(s *Server) *admission.Shares { return s.fileShares.decodings }},
 	"bucket_downloads":       {half: func(s *Server) *admission.Shares { return s.fileShares.downloads }},
 	"file_fetches":           {half: func(s *Server) *admission.Shares { return s.fileShares.fetches }},
-	"data_exports":           {half: func(s *Server) *admission.Shares { return s.exports.shares }},
+	"data_exports":           {half: func(s *Server) *admission.Shares { return s.exports.Shares() }},
 	"confirmed_sessions":     {whole: "one that is forgotten only makes its user enter the password again"},
 	"bucket_uploads":         {rule: "snapshot/files/s3 TestUploadsOfOneSpace"},
 	"unfinished_uploads":     {rule: "snapshot/files TestPartialUploadsOfOneSpace"},

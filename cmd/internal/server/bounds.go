@@ -11,11 +11,13 @@ import (
 	"parley/actors/queue"
 	"parley/actors/realm"
 	"parley/cmd/internal/cluster"
+	"parley/cmd/internal/logs"
 	"parley/snapshot"
 	"parley/snapshot/files"
 	"parley/snapshot/files/s3"
 	"parley/snapshot/search"
 	"parley/wire"
+	"parley/wire/exports"
 	"parley/wire/form"
 	"parley/wire/httpd"
 	"parley/wire/mail"
@@ -741,8 +743,8 @@ var AllBounds = append([]Bound{
 		Of:       "data exports that wait",
 		Overflow: "the export fails",
 		Reason:   "exports are written one after the other, and each organization may start five a week",
-		limit:    constant(maxWaitingExports),
-		used:     func(r *metricReading) int64 { return int64(len(r.server.exports.jobs)) },
+		limit:    constant(exports.MaxWaiting),
+		used:     func(r *metricReading) int64 { return r.server.exports.Waiting() },
 	},
 	{
 		Name:     "mail_connections",
@@ -756,8 +758,8 @@ var AllBounds = append([]Bound{
 		Of:       "lines per minute of one text of warnings or errors in the log",
 		Overflow: "suppressed and counted: attribute suppressed",
 		Reason:   "an error for every message would fill the disk",
-		limit:    constant(maxLinesPerMinute),
-		hits:     func(r *metricReading) int64 { return suppressedLines(r.server.log) },
+		limit:    constant(logs.MaxLinesPerMinute),
+		hits:     func(r *metricReading) int64 { return logs.Suppressed(r.server.log) },
 	},
 }, clusterBounds...)
 

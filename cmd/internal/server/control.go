@@ -17,6 +17,7 @@ import (
 
 	"parley/actors"
 	"parley/cmd/internal/cluster"
+	"parley/cmd/internal/datadir"
 	"parley/snapshot"
 	"parley/snapshot/files"
 	"parley/snapshot/replicated"
@@ -53,7 +54,7 @@ type operator struct {
 	files      *files.Store
 	search     *search.Service
 	fetcher    *fileFetcher            // nil: all files are here, or in a bucket
-	checkSpace func(bytes int64) error // see diskSpace
+	checkSpace func(bytes int64) error // see diskspace.Watcher
 
 	node       *cluster.Directory // nil: a single node
 	core       *cluster.Core      // of a running core
@@ -149,7 +150,7 @@ func Command(dir, name string, args map[string]string) (map[string]any, error) {
 	if _, err := os.Stat(dir); err != nil && name != "realm-create" {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
-	if err := CheckDataVersion(dir); err != nil {
+	if err := datadir.CheckVersion(dir); err != nil {
 		return nil, err
 	}
 	node, err := openStoppedNode(dir)
@@ -161,7 +162,7 @@ func Command(dir, name string, args map[string]string) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	secret, err := LoadSecret(dir)
+	secret, err := datadir.LoadSecret(dir)
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
@@ -173,7 +174,7 @@ func Command(dir, name string, args map[string]string) (map[string]any, error) {
 	}
 	sites.orgs = orgs
 	o := &operator{orgs: orgs, sites: sites, passwords: httpd.NewPasswords(nil), store: store,
-		push: &pushService{data: dir}, data: dir, sign: newSigner(secret), log: log, node: node}
+		push: &pushService{data: dir}, data: dir, sign: datadir.NewSigner(secret), log: log, node: node}
 	answer, err := o.run(name, args)
 	if err = errors.Join(err, withShutdownTimeout(orgs.Close), store.Close()); err != nil {
 		return nil, err

@@ -11,7 +11,9 @@ import (
 	"parley/actors"
 	"parley/actors/realm"
 	"parley/cmd/internal/cluster"
+	"parley/cmd/internal/datadir"
 	"parley/snapshot"
+	"parley/snapshot/diskspace"
 	"parley/snapshot/replicated"
 	"parley/wire/httpd"
 )
@@ -98,7 +100,7 @@ func (s *Server) watchCoreNode() {
 
 // moveLeaderWhenFull lets a core that has space lead while the disk of this one is full.
 func (s *Server) moveLeaderWhenFull() {
-	t := time.NewTicker(spaceInterval)
+	t := time.NewTicker(diskspace.Interval)
 	defer t.Stop()
 	var moved time.Time
 	for {
@@ -107,7 +109,7 @@ func (s *Server) moveLeaderWhenFull() {
 		case <-s.stopped:
 			return
 		}
-		if !s.space.isReadOnly() || !s.core.IsLeader() || time.Since(moved) < moveRetryInterval {
+		if !s.space.IsReadOnly() || !s.core.IsLeader() || time.Since(moved) < moveRetryInterval {
 			continue
 		}
 		// The disks of all cores fill up about at the same time.
@@ -128,9 +130,9 @@ func (s *Server) moveLeaderWhenFull() {
 	}
 }
 
-// recordDataVersion writes the version of the data into the data directory.
+// datadir.RecordVersion writes the version of the data into the data directory.
 func (s *Server) recordDataVersion() {
-	if err := recordDataVersion(s.Data, s.level()); err != nil {
+	if err := datadir.RecordVersion(s.Data, s.level()); err != nil {
 		s.log.Warn("writing the version of the data directory failed", "err", err)
 	}
 }
@@ -286,12 +288,12 @@ func (s *Server) hasVote() bool {
 // change and no file because of its own disk: the leader stores them.
 func (s *Server) diskState() string {
 	if s.core == nil || s.core.IsLeader() {
-		return s.space.state()
+		return s.space.State()
 	}
 	switch {
-	case s.space.isReadOnly():
+	case s.space.IsReadOnly():
 		return "full: this core stores no change; the leader does"
-	case s.space.isLow():
+	case s.space.IsLow():
 		return "almost full: this core stores no file; the leader does"
 	}
 	return ""

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"parley/cmd/internal/datadir"
 )
 
 // A data directory that a newer program has served is refused by servers and by operators' commands, and stays as
@@ -16,8 +18,8 @@ func TestNewerDataDirectoryIsRefused(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(s.Data, VersionFile)
-	if text, err := os.ReadFile(path); err != nil || string(text) != strconv.Itoa(DataVersion())+"\n" {
+	path := filepath.Join(s.Data, datadir.VersionFile)
+	if text, err := os.ReadFile(path); err != nil || string(text) != strconv.Itoa(datadir.Version())+"\n" {
 		t.Fatalf("version file: %q, %v", text, err)
 	}
 	start := func() error {
@@ -33,10 +35,10 @@ func TestNewerDataDirectoryIsRefused(t *testing.T) {
 		return err
 	}
 	for text, want := range map[string]string{
-		strconv.Itoa(DataVersion() + 1): "served by a newer parley",
-		"":                              "not a version number",
-		"new":                           "not a version number",
-		"-1":                            "not a version number",
+		strconv.Itoa(datadir.Version() + 1): "served by a newer parley",
+		"":                                  "not a version number",
+		"new":                               "not a version number",
+		"-1":                                "not a version number",
 	} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -57,7 +59,7 @@ func TestNewerDataDirectoryIsRefused(t *testing.T) {
 	if err := start(); err != nil {
 		t.Errorf("an older directory: %v", err)
 	}
-	if v, err := readDataVersion(s.Data); err != nil || v != DataVersion() {
+	if v, err := datadir.ReadVersion(s.Data); err != nil || v != datadir.Version() {
 		t.Errorf("after a start: version %d, %v", v, err)
 	}
 }

@@ -30,7 +30,7 @@ func TestExportStopsWithTheRightsOfItsUser(t *testing.T) {
 	} {
 		s := startDemo(t)
 		a, _ := s.orgs.AccountByEmail(id, "ada@example.org")
-		x, err := execute(s.orgs, id, realm.Caller{User: a.User}, realm.StartExport{Kind: realm.PublicExport})
+		x, err := realm.Execute(s.orgs, id, realm.Caller{User: a.User}, realm.StartExport{Kind: realm.PublicExport})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -45,7 +45,7 @@ func TestExportStopsWithTheRightsOfItsUser(t *testing.T) {
 		}
 		err = wire.WriteExport(s.orgs, id, s.sites.byID(id), x, &writeHook{func() {
 			if withdraw != nil {
-				if _, err := execute(s.orgs, id, systemCaller, withdraw); err != nil {
+				if _, err := realm.Execute(s.orgs, id, realm.System, withdraw); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -108,7 +108,7 @@ func (f *fileFetcher) forRequest(kind, file string) error {
 		return nil
 	case errors.Is(err, cluster.ErrNoCoreHas) && files.FilesOf(kind, files.RowNameOf(kind, file))[0] != file:
 		return fs.ErrNotExist // the medium size of a logo, for example
-	case errors.Is(err, wire.ErrNoSpace), isFull(err):
+	case errors.Is(err, wire.ErrNoSpace), snapshot.IsFull(err):
 		return wire.ErrNoSpace
 	}
 	f.refused.Add(1)
@@ -166,7 +166,7 @@ func (f *fileFetcher) collect(list []missingFile) (left []missingFile, err error
 			if i > 0 && errors.Is(x.err, cluster.ErrNoCoreHas) {
 				continue // the medium size of a logo, for example
 			}
-			if errors.Is(x.err, wire.ErrNoSpace) || isFull(x.err) {
+			if errors.Is(x.err, wire.ErrNoSpace) || snapshot.IsFull(x.err) {
 				return nil, x.err
 			}
 			if x.err != nil {

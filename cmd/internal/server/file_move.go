@@ -11,6 +11,7 @@ import (
 
 	"parley/actors/realm"
 	"parley/cmd/internal/cluster"
+	"parley/cmd/internal/datadir"
 	"parley/snapshot"
 	"parley/snapshot/files"
 )
@@ -33,11 +34,11 @@ func MoveFiles(data, to, credentials string, remove bool, out io.Writer) (err er
 	var store *snapshot.Store
 	_, running, _ := RemoteCommand(data, "realm-list", nil)
 	if !running {
-		if err := CheckDataVersion(data); err != nil {
+		if err := datadir.CheckVersion(data); err != nil {
 			return err
 		}
 		if store, err = snapshot.OpenReadOnly(data, snapshot.Options{}); err != nil {
-			return StartError(data, err)
+			return datadir.StartError(data, err)
 		}
 		defer func() { err = errors.Join(err, store.Close()) }()
 	}
@@ -59,7 +60,7 @@ func MoveFiles(data, to, credentials string, remove bool, out io.Writer) (err er
 			"the rest and records the new place.\n", old)
 		return err
 	}
-	missing, err := CheckFiles(snapshot.Disk{Store: store}, files.OpenReadOnly(UploadsDir(data), dest), false, out)
+	missing, err := CheckFiles(snapshot.Disk{Store: store}, files.OpenReadOnly(datadir.UploadsDir(data), dest), false, out)
 	if err != nil {
 		return err
 	}
@@ -85,7 +86,7 @@ func MoveFiles(data, to, credentials string, remove bool, out io.Writer) (err er
 	return err
 }
 
-func moveLog(data string) string { return filepath.Join(UploadsDir(data), "moved") }
+func moveLog(data string) string { return filepath.Join(datadir.UploadsDir(data), "moved") }
 
 // openPlace opens the files of a place and checks that it can be reached.
 func openPlace(data string, p FilePlace) (files.Blobs, func(), error) {
@@ -94,7 +95,7 @@ func openPlace(data string, p FilePlace) (files.Blobs, func(), error) {
 		return nil, nil, err
 	}
 	if b == nil {
-		return files.NewLocalBlobs(UploadsDir(data)), func() {}, nil
+		return files.NewLocalBlobs(datadir.UploadsDir(data)), func() {}, nil
 	}
 	if err := b.Probe(); err != nil {
 		b.Close()
@@ -104,18 +105,18 @@ func openPlace(data string, p FilePlace) (files.Blobs, func(), error) {
 }
 
 func copyFiles(data string, from, to files.Blobs, place FilePlace, out io.Writer) error {
-	if err := os.MkdirAll(UploadsDir(data), 0o700); err != nil {
+	if err := os.MkdirAll(datadir.UploadsDir(data), 0o700); err != nil {
 		return err
 	}
 	// A folder of its own: a server that starts empties the one for incoming files.
-	leftovers, err := filepath.Glob(filepath.Join(UploadsDir(data), "moving-*"))
+	leftovers, err := filepath.Glob(filepath.Join(datadir.UploadsDir(data), "moving-*"))
 	if err != nil {
 		return err
 	}
 	for _, dir := range leftovers { // of a run that was killed
 		os.RemoveAll(dir)
 	}
-	temp, err := os.MkdirTemp(UploadsDir(data), "moving-")
+	temp, err := os.MkdirTemp(datadir.UploadsDir(data), "moving-")
 	if err != nil {
 		return err
 	}
@@ -199,7 +200,7 @@ func findMissing(
 
 // CheckStoppedFiles checks the files of a stopped server; see CheckFiles.
 func CheckStoppedFiles(data string, content bool, out io.Writer) (bad int, err error) {
-	if err := CheckDataVersion(data); err != nil {
+	if err := datadir.CheckVersion(data); err != nil {
 		return 0, err
 	}
 	p, err := ReadFilePlace(data)
@@ -208,7 +209,7 @@ func CheckStoppedFiles(data string, content bool, out io.Writer) (bad int, err e
 	}
 	store, err := snapshot.OpenReadOnly(data, snapshot.Options{})
 	if err != nil {
-		return 0, StartError(data, err)
+		return 0, datadir.StartError(data, err)
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	uploads, end, err := OpenFiles(data, true)

@@ -12,6 +12,7 @@ import (
 
 	"parley/actors"
 	"parley/cmd/internal/cluster"
+	"parley/cmd/internal/datadir"
 	"parley/snapshot/files"
 )
 
@@ -55,7 +56,7 @@ func inheritFileOwner(data string) error {
 	if err != nil {
 		return err
 	}
-	return writeAndSync(filepath.Join(data, filepath.FromSlash(fileOwnerFile)), []byte(name+"\n"))
+	return datadir.WriteAndSync(filepath.Join(data, filepath.FromSlash(fileOwnerFile)), []byte(name+"\n"))
 }
 
 // directoryName returns the name of a data directory, which it makes at the first call.
@@ -69,7 +70,7 @@ func directoryName(data string) (string, error) {
 		return "", fmt.Errorf("read the owner of files: %w", err)
 	}
 	name := actors.Token(32)
-	if err := writeAndSync(path, []byte(name+"\n")); err != nil {
+	if err := datadir.WriteAndSync(path, []byte(name+"\n")); err != nil {
 		return "", fmt.Errorf("write the owner of files: %w", err)
 	}
 	return name, nil
@@ -122,7 +123,7 @@ func readFileOwner(b files.Blobs) (string, error) {
 }
 
 func writeFileOwner(data string, b files.Blobs, name string) error {
-	f, err := os.CreateTemp(UploadsDir(data), "owner-*")
+	f, err := os.CreateTemp(datadir.UploadsDir(data), "owner-*")
 	if err != nil {
 		return err
 	}

@@ -10,8 +10,10 @@ import (
 	"path/filepath"
 	"time"
 
+	"parley/cmd/internal/datadir"
 	"parley/snapshot/files"
 	"parley/snapshot/files/s3"
+	"parley/snapshot/files/sweep"
 )
 
 // A data directory records the place of its files in FilePlaceFile. So commands on a stopped server and a server with a
@@ -84,7 +86,7 @@ func WriteFilePlace(data string, p FilePlace) error {
 		err = os.MkdirAll(filepath.Dir(path), 0o700)
 	}
 	if err == nil {
-		err = writeAndSync(path+".new", append(text, '\n'))
+		err = datadir.WriteAndSync(path+".new", append(text, '\n'))
 	}
 	if err == nil {
 		err = os.Rename(path+".new", path)
@@ -93,15 +95,6 @@ func WriteFilePlace(data string, p FilePlace) error {
 		return fmt.Errorf("write the location of the files: %w", err)
 	}
 	return nil
-}
-
-func writeAndSync(path string, text []byte) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	return errors.Join(err, f.Sync(), f.Close())
 }
 
 // chooseFilePlace returns where the files of a data directory are, given the settings. Empty settings mean the recorded
@@ -140,7 +133,7 @@ func chooseFilePlace(data, place, credentials string) (FilePlace, error) {
 // hasLocalFiles reports whether a data directory has stored files.
 func hasLocalFiles(data string) (bool, error) {
 	found := errors.New("found")
-	local := files.NewLocalBlobs(UploadsDir(data))
+	local := files.NewLocalBlobs(datadir.UploadsDir(data))
 	for _, prefix := range files.Prefixes() {
 		err := local.Each(prefix, func(files.BlobInfo) error { return found })
 		if errors.Is(err, found) {
@@ -185,9 +178,9 @@ func OpenFiles(data string, readOnly bool) (store *files.Store, close func(), er
 		blobs, close = b, b.Close
 	}
 	if readOnly {
-		return files.OpenReadOnly(UploadsDir(data), blobs), close, nil
+		return files.OpenReadOnly(datadir.UploadsDir(data), blobs), close, nil
 	}
-	if store, err = files.Open(UploadsDir(data), blobs); err != nil {
+	if store, err = files.Open(datadir.UploadsDir(data), blobs); err != nil {
 		close()
 		return nil, nil, err
 	}
@@ -213,18 +206,18 @@ func (s *Server) openFiles() error {
 			s.log.Warn("files: the endpoint is not https, so files cross the network unencrypted", "files", p.Files)
 		}
 	}
-	if s.files, err = files.Open(UploadsDir(s.Data), blobs); err != nil {
+	if s.files, err = files.Open(datadir.UploadsDir(s.Data), blobs); err != nil {
 		return err
 	}
 	if err := WriteFilePlace(s.Data, p); err != nil {
 		return err
 	}
-	s.files.LimitSpace(s.space.checkSpace)
+	s.files.LimitSpace(s.space.CheckSpace)
 	if s.bucket == nil && s.node != nil {
 		s.log.Warn("files: an uploaded file is stored only on the core that is the leader at that time, until " +
 			"another leader needs it; store the files in a bucket (parley files move)")
 		s.fetcher = newFileFetcher(s.files, s.log, func(kind, name string) (bool, error) {
-			found, err := referencedFiles(s.orgs, kind, []string{name})
+			found, err := sweep.Referenced(s.orgs, kind, []string{name})
 			return len(found) > 0, err
 		})
 	}

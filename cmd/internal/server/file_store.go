@@ -1,9 +1,6 @@
 package server
 
 import (
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"io"
 	"io/fs"
@@ -13,6 +10,7 @@ import (
 	"parley/actors/admission"
 	"parley/actors/realm"
 	"parley/cmd/internal/cluster"
+	"parley/snapshot"
 	"parley/snapshot/files"
 	"parley/snapshot/files/s3"
 	"parley/wire"
@@ -199,7 +197,7 @@ func (s *sharedSection) Close() error {
 // wireError returns the error of package wire that corresponds to an error of package files.
 func wireError(err error) error {
 	switch {
-	case errors.Is(err, wire.ErrNoSpace), isFull(err):
+	case errors.Is(err, wire.ErrNoSpace), snapshot.IsFull(err):
 		return wire.ErrNoSpace
 	case errors.Is(err, files.ErrUnavailable):
 		return wire.ErrFilesUnavailable
@@ -221,19 +219,4 @@ func wireError(err error) error {
 		return wire.ErrTooManyPixels
 	}
 	return err
-}
-
-// newSigner returns a function that signs text with the server's secret (HMAC-SHA256, in hexadecimal).
-func newSigner(secret []byte) func(string) string {
-	return func(text string) string {
-		mac := hmac.New(sha256.New, secret)
-		mac.Write([]byte("signed " + text))
-		return hex.EncodeToString(mac.Sum(nil))
-	}
-}
-
-// newSignatureChecker returns a function that reports whether a signature is the one that newSigner makes of text.
-func newSignatureChecker(secret []byte) func(text, signature string) bool {
-	sign := newSigner(secret)
-	return func(text, signature string) bool { return hmac.Equal([]byte(sign(text)), []byte(signature)) }
 }

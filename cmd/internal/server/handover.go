@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"parley/actors"
+	"parley/cmd/internal/certificates"
 	"parley/snapshot"
 	"parley/wire/httpd/park"
 )
@@ -111,10 +112,10 @@ type handover struct {
 	// Set by connect, before the control socket accepts a request for a handover.
 	orgs            *actors.Server
 	store           *snapshot.Store
-	ticketKeys      *ticketKeys  // nil without TLS
-	longRequests    func() int   // number of requests in progress whose bodies cannot be handed over
-	stopBackground  func() error // stops the work beside requests, which may take a while
-	yieldLeadership func()       // lets another core lead
+	ticketKeys      *certificates.TicketKeys // nil without TLS
+	longRequests    func() int               // number of requests in progress whose bodies cannot be handed over
+	stopBackground  func() error             // stops the work beside requests, which may take a while
+	yieldLeadership func()                   // lets another core lead
 
 	ready   chan struct{} // receives one value when the successor is ready to take over
 	yielded bool          // this process has handed over; used by the goroutine that stops the server
@@ -300,7 +301,7 @@ func (h *handover) handleYield(w http.ResponseWriter, r *http.Request) {
 	}
 	// An unread body would make the kernel reset the connection, and the successor might miss the answer.
 	io.Copy(io.Discard, r.Body)
-	w.Write(encodeYieldAnswer(h.ticketKeys))
+	w.Write(certificates.EncodeTicketAnswer(h.ticketKeys))
 	if err := http.NewResponseController(w).Flush(); err != nil {
 		h.log.Warn("answering the successor failed", "err", err)
 	}
@@ -396,7 +397,7 @@ func (s *Server) takeOver() (*park.Backlog, error) {
 		c.Connections.Close()
 		return nil, fmt.Errorf("ask process %s to hand over: %w", c.Predecessor, err)
 	}
-	var answer yieldAnswer
+	var answer certificates.TicketAnswer
 	err = json.NewDecoder(io.LimitReader(r.Body, 1<<16)).Decode(&answer)
 	r.Body.Close()
 	if r.StatusCode != http.StatusOK {
@@ -407,7 +408,7 @@ func (s *Server) takeOver() (*park.Backlog, error) {
 	case err != nil: // the predecessor hands over anyway
 		s.log.Warn("reading the answer of the predecessor failed", "err", err)
 	case s.ticketKeys != nil:
-		s.ticketKeys.replace(answer.TicketKeys)
+		s.ticketKeys.Replace(answer.TicketKeys)
 	}
 	backlog, err := park.CollectBacklog(s.MaxConnections, s.listeners...)
 	if err != nil {
@@ -422,7 +423,7 @@ func (s *Server) takeOver() (*park.Backlog, error) {
 func (s *Server) openStore() (*snapshot.Store, error) {
 	o := snapshot.Options{
 		Log: s.log, Unsynced: s.NoSync, CompactionDelay: compactionDelay, AcceptLoss: s.AcceptDataLoss,
-		Ballast: int64(s.DiskBallast) * mebibyte, Full: s.space.full,
+		Ballast: int64(s.Space.DiskBallast) << 20, Full: s.space.Full,
 	}
 	if s.node != nil {
 		o.Kept = snapshot.FollowedKept

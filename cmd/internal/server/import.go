@@ -16,6 +16,7 @@ import (
 
 	"parley/actors/realm"
 	"parley/cmd/internal/cluster"
+	"parley/cmd/internal/datadir"
 	"parley/cmd/internal/migration"
 	"parley/snapshot"
 )
@@ -49,7 +50,7 @@ func Import(dir string, o migration.Options) (reports []*migration.Report, err e
 	if l, ran, err := remoteImport(dir, in, o.Progress); ran {
 		return l.Reports, err
 	}
-	if err := CheckDataVersion(dir); err != nil {
+	if err := datadir.CheckVersion(dir); err != nil {
 		return nil, err
 	}
 	if _, err := openStoppedNode(dir); err != nil {
@@ -57,10 +58,10 @@ func Import(dir string, o migration.Options) (reports []*migration.Report, err e
 	}
 	store, err := snapshot.Open(dir, snapshot.Options{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
-		return nil, StartError(dir, err)
+		return nil, datadir.StartError(dir, err)
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	secret, err := LoadSecret(dir)
+	secret, err := datadir.LoadSecret(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -195,7 +196,7 @@ func (o *operator) handleImport(dir string, log *slog.Logger) http.HandlerFunc {
 			return
 		}
 		defer importLock.Unlock()
-		secret, err := LoadSecret(dir)
+		secret, err := datadir.LoadSecret(dir)
 		if err != nil {
 			answer.Encode(importLine{Error: err.Error()})
 			return

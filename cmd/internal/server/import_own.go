@@ -11,6 +11,7 @@ import (
 
 	"parley/actors/realm"
 	"parley/cmd/internal/cluster"
+	"parley/cmd/internal/datadir"
 	"parley/cmd/internal/migration"
 	"parley/snapshot"
 )
@@ -45,7 +46,7 @@ func ImportOwn(x OwnImport) (digest string, err error) {
 	if err := migration.CheckOwn(f); err != nil {
 		return "", err
 	}
-	if err := CheckDataVersion(x.Dir); err != nil {
+	if err := datadir.CheckVersion(x.Dir); err != nil {
 		return "", err
 	}
 	if _, err := openStoppedNode(x.Dir); err != nil {
@@ -53,10 +54,10 @@ func ImportOwn(x OwnImport) (digest string, err error) {
 	}
 	store, err := snapshot.Open(x.Dir, snapshot.Options{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
-		return "", StartError(x.Dir, err)
+		return "", datadir.StartError(x.Dir, err)
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	secret, err := LoadSecret(x.Dir)
+	secret, err := datadir.LoadSecret(x.Dir)
 	if err != nil {
 		return "", err
 	}
@@ -176,7 +177,7 @@ func (o *operator) importOwn(ctx context.Context, in importRequest, secret []byt
 			return 0, err
 		}
 		err = os.MkdirAll(filepath.Dir(claimFile), 0o700)
-		return id, errors.Join(err, writeAndSync(claimFile, fmt.Append(nil, id)))
+		return id, errors.Join(err, datadir.WriteAndSync(claimFile, fmt.Append(nil, id)))
 	}
 	defer func() {
 		if claimFile != "" {

@@ -9,15 +9,16 @@ import (
 
 	"parley/actors/realm"
 	"parley/snapshot"
+	"parley/wire/linkmarks"
 )
 
 // Messages that an older program did not count as messages with a link are found by has:link after the start.
 func TestOldLinksAreMarked(t *testing.T) {
 	d := startDemo(t)
-	d.linkMarks.Close() // it begins linkMarkDelay after the start, maybe while the messages below are being stored
+	d.linkMarks.Close() // it begins linkmarks.Delay after the start, maybe while the messages below are being stored
 	d.linkMarks = nil
 	id, general := d.orgs.Realms()[""], realm.ChannelID(0)
-	_, err := d.orgs.View(id, systemCaller, func(v realm.View) (any, error) {
+	_, err := d.orgs.View(id, realm.System, func(v realm.View) (any, error) {
 		general = v.FindChannelByName("general").ID
 		return nil, nil
 	})
@@ -27,7 +28,7 @@ func TestOldLinksAreMarked(t *testing.T) {
 	me := d.call("ann@example.org", "GET", "users/me", nil)
 	ann := realm.Caller{User: realm.UserID(me["user_id"].(float64)), Client: "test"}
 	old := func(html string) realm.MessageID { // as an older program stored it
-		a, err := execute(d.orgs, id, ann, realm.SendMessage{ToChannel: true, Channel: general, Topic: "old links",
+		a, err := realm.Execute(d.orgs, id, ann, realm.SendMessage{ToChannel: true, Channel: general, Topic: "old links",
 			Body: realm.Body{Text: "see #**general**", HTML: html}})
 		if err != nil {
 			t.Fatal(err)
@@ -37,7 +38,7 @@ func TestOldLinksAreMarked(t *testing.T) {
 	const link = `<p>see <a class="stream" data-stream-id="1" href="/#narrow/channel/1-general">#general</a></p>`
 	old("<p>&lt;a href=x&gt;</p>")
 	want := []realm.MessageID{old(link)}
-	for range linkMarkTexts {
+	for range linkmarks.StepTexts {
 		want = append(want, old(link))
 	}
 	found := func() (out []realm.MessageID) {
@@ -51,7 +52,7 @@ func TestOldLinksAreMarked(t *testing.T) {
 	if got := found(); len(got) != 0 {
 		t.Fatalf("%d messages have a link before", len(got))
 	}
-	m := newLinkMarker(d.orgs, snapshot.Disk{Store: d.store}, slog.New(slog.DiscardHandler), 0)
+	m := linkmarks.Start(d.orgs, snapshot.Disk{Store: d.store}, slog.New(slog.DiscardHandler), 0)
 	d.linkMarks = m // closed with the server
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		got := found()
@@ -62,8 +63,9 @@ func TestOldLinksAreMarked(t *testing.T) {
 			t.Fatalf("%d messages have a link, want %d", len(got), len(want))
 		}
 	}
-	<-m.done
-	if more, err := m.step(id); more || err != nil {
-		t.Errorf("after the last step: %v, %v", more, err)
+	<-m.Done()
+	checked, err := d.orgs.View(id, realm.System, func(v realm.View) (any, error) { return v.Org().LinksChecked, nil })
+	if checked != realm.MessageID(realm.MaxMessageID) || err != nil {
+		t.Errorf("after the last step: checked up to %v, %v", checked, err)
 	}
 }

@@ -127,5 +127,5 @@ func (m channelMailbox) Post(token string, x wire.IncomingMail) error {
 	if !ok {
 		return errors.New("no channel has this address")
 	}
-	return wire.PostIncomingMail(&wire.Call{Server: m.orgs, Tools: m.tools, Realm: id, Caller: systemCaller}, token, x)
+	return wire.PostIncomingMail(&wire.Call{Server: m.orgs, Tools: m.tools, Realm: id, Caller: realm.System}, token, x)
 }

@@ -348,22 +348,22 @@ var allMetrics = describe(append([]metric{
 	{
 		name: "parley_disk_free_bytes", kind: prometheus.GaugeValue,
 		meaning: "Free space of the file system with the data directory.",
-		read:    func(r *metricReading) int64 { return r.server.space.free.Load() },
+		read:    func(r *metricReading) int64 { return r.server.space.Free() },
 	},
 	{
 		name: "parley_disk_low", kind: prometheus.GaugeValue,
 		meaning: "1 while no files are stored because the disk is almost full (disk-min-free).",
-		read:    func(r *metricReading) int64 { return oneIf(r.server.space.isLow()) },
+		read:    func(r *metricReading) int64 { return oneIf(r.server.space.IsLow()) },
 	},
 	{
 		name: "parley_disk_read_only", kind: prometheus.GaugeValue,
 		meaning: "1 while every change is refused because the disk is full (disk-read-only).",
-		read:    func(r *metricReading) int64 { return oneIf(r.server.space.isReadOnly()) },
+		read:    func(r *metricReading) int64 { return oneIf(r.server.space.IsReadOnly()) },
 	},
 	{
 		name: "parley_disk_refused_files_total", kind: prometheus.CounterValue,
 		meaning: "Files that were not stored because the disk is full or almost full.",
-		read:    func(r *metricReading) int64 { return r.server.space.refusedFiles.Load() },
+		read:    func(r *metricReading) int64 { return r.server.space.RefusedFiles() },
 	},
 	{
 		name: "parley_files_unreachable", kind: prometheus.GaugeValue,

@@ -241,7 +241,7 @@ var clusterBounds = []Bound{
 		Of:       "bytes of loaded rows, and of the facts since, of all organizations on an edge",
 		Overflow: "as for replicas; one organization is always loaded, whatever its size",
 		Reason:   "they take about twice as much memory",
-		limit:    func(r *metricReading) int64 { return int64(r.server.replicaMemory()) },
+		limit:    func(r *metricReading) int64 { return int64(r.server.memory().Replicas(r.server.ReplicaMemory)) },
 		used:     ofLink(func(e *cluster.Edge) int64 { return e.Replicas().Bytes }),
 	},
 	{

@@ -157,14 +157,14 @@ func edgeMirrorCaps(others ...string) map[string]bool {
 // whether the account is active.
 func (run *edgeMirrors) prepare(u *matrixUser) bool {
 	run.t.Helper()
-	x, err := run.core.orgs.View(ours, systemCaller, func(v realm.View) (any, error) {
+	x, err := run.core.orgs.View(ours, realm.System, func(v realm.View) (any, error) {
 		return *v.Find(realm.UserID(u.id)), nil
 	})
 	if err != nil {
 		run.t.Fatal(err)
 	}
 	account := x.(realm.User)
-	if u.key, err = execute(run.core.orgs, ours, systemCaller, realm.IssueAPIKey{User: account.ID}); err != nil {
+	if u.key, err = realm.Execute(run.core.orgs, ours, realm.System, realm.IssueAPIKey{User: account.ID}); err != nil {
 		run.t.Fatal(err)
 	}
 	u.email = account.Email

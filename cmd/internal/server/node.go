@@ -14,6 +14,7 @@ import (
 	"parley/actors"
 	"parley/actors/realm"
 	"parley/cmd/internal/cluster"
+	"parley/cmd/internal/datadir"
 	"parley/wire"
 	"parley/wire/httpd"
 	"parley/wire/mail"
@@ -145,7 +146,7 @@ func join(c *Config) (*cluster.Directory, error) {
 	}
 	d, err := cluster.Join(answer, c.Data, c.Node, c.PeerListen, key)
 	if err == nil && answer.Role == peer.Core {
-		err = os.WriteFile(filepath.Join(c.Data, SecretFile), answer.Secret, 0o600)
+		err = os.WriteFile(filepath.Join(c.Data, datadir.SecretFile), answer.Secret, 0o600)
 		if err == nil && answer.Files != "" {
 			err = WriteFilePlace(c.Data, FilePlace{Files: answer.Files})
 		}
@@ -164,7 +165,7 @@ type edgeNode struct {
 
 func edgeWithoutLink(c *Config, d *cluster.Directory) (*cluster.Edge, error) {
 	return cluster.NewEdge(cluster.EdgeOptions{Directory: d, Program: c.Program, Log: c.Log,
-		MaxReplicas: c.MaxReplicas, MaxReplicaBytes: int64(c.replicaMemory()), Clock: c.Now})
+		MaxReplicas: c.MaxReplicas, MaxReplicaBytes: int64(c.memory().Replicas(c.ReplicaMemory)), Clock: c.Now})
 }
 
 // prepareEdge returns the edge of a successor without a link. It returns an error if no core would accept the link, so
@@ -250,7 +251,7 @@ func (s *Server) openEdge() (err error) {
 		Now:          s.edge.Now,
 		ArchiveDays:  &s.ArchiveDays,
 		TurnLatency:  func(kind string) actors.Observer { return s.turnLatency.WithLabelValues(kind) },
-		UnackedBytes: int64(s.unackedMemory()),
+		UnackedBytes: int64(s.memory().Unacked(s.UnackedMemory)),
 		Limits:       s.realmLimits(),
 		DeliveryLag:  s.DeliveryLag,
 	})
@@ -348,7 +349,7 @@ func (s *Server) startCore(o *operator) (err error) {
 	if s.bucket != nil {
 		place = s.bucket.Place().String()
 	}
-	settings[filesSetting], settings[jwtKeysMark] = place, newSigner(s.secret)("jwt-keys "+s.JWTKeys)
+	settings[filesSetting], settings[jwtKeysMark] = place, datadir.NewSigner(s.secret)("jwt-keys "+s.JWTKeys)
 	s.core, err = cluster.StartCore(cluster.CoreOptions{
 		Directory: s.node, Node: s.coreNode, Orgs: s.orgs, Disk: s.coreNode.Disk, HTTP: s.http, Log: s.log,
 		Now: s.config.now, Program: s.config.Program, Files: place, Settings: settings, Secret: s.secret,
@@ -402,7 +403,7 @@ func (s *Server) closeFailedEdge() (err error) {
 	return errors.Join(err, s.closeListeners())
 }
 
-// runAtCore lets the leader execute a command that was given at an edge, or at a core that does not lead. The leader
+// runAtCore lets the leader realm.Execute a command that was given at an edge, or at a core that does not lead. The leader
 // decides whether this node may send it; an edge needs no leader to know that it may not.
 func (o *operator) runAtCore(name string, args map[string]string) (any, error) {
 	if name == "cluster-status" {

@@ -65,9 +65,6 @@ func (o *operator) realm(args map[string]string) (realm.ID, error) {
 	return id, nil
 }
 
-// systemCaller is the caller of commands that no user has sent.
-var systemCaller = realm.Caller{System: true, Client: "Internal"}
-
 func realmCreate(o *operator, args map[string]string) (any, error) {
 	name := args["name"]
 	if name == "" {
@@ -84,7 +81,7 @@ func realmCreate(o *operator, args map[string]string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := execute(o.orgs, id, systemCaller, realm.CreateFirstChannels{}); err != nil {
+	if _, err := realm.Execute(o.orgs, id, realm.System, realm.CreateFirstChannels{}); err != nil {
 		return nil, err
 	}
 	return map[string]any{"id": id, "url": o.sites.site(args["realm"]).URL}, nil
@@ -115,7 +112,7 @@ func realmClose(o *operator, args map[string]string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = execute(o.orgs, id, systemCaller, realm.CloseRealm{})
+	_, err = realm.Execute(o.orgs, id, realm.System, realm.CloseRealm{})
 	return map[string]any{"id": id}, err
 }
 
@@ -124,7 +121,7 @@ func realmReopen(o *operator, args map[string]string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = execute(o.orgs, id, systemCaller, realm.ReopenRealm{})
+	_, err = realm.Execute(o.orgs, id, realm.System, realm.ReopenRealm{})
 	return map[string]any{"id": id}, err
 }
 
@@ -132,7 +129,7 @@ func realmList(o *operator, args map[string]string) (any, error) {
 	list := []any{}
 	realms := o.orgs.Realms()
 	for _, name := range slices.Sorted(maps.Keys(realms)) {
-		x, err := o.orgs.View(realms[name], systemCaller, func(v realm.View) (any, error) {
+		x, err := o.orgs.View(realms[name], realm.System, func(v realm.View) (any, error) {
 			people := 0
 			v.EachUser(func(u *realm.User) {
 				if u.Active && !u.IsBot() && !u.System {
@@ -158,7 +155,7 @@ func realmDigest(o *operator, args map[string]string) (any, error) {
 	list := []any{}
 	realms := o.orgs.Realms()
 	for _, name := range slices.Sorted(maps.Keys(realms)) {
-		x, err := o.orgs.View(realms[name], systemCaller, func(v realm.View) (any, error) {
+		x, err := o.orgs.View(realms[name], realm.System, func(v realm.View) (any, error) {
 			return snapshot.StateDigest(v.Realm).String(), nil
 		})
 		if err != nil {
@@ -215,11 +212,11 @@ func userCreate(o *operator, args map[string]string) (any, error) {
 			return nil, err
 		}
 	}
-	u, err := execute(o.orgs, id, systemCaller, cmd)
+	u, err := realm.Execute(o.orgs, id, realm.System, cmd)
 	if err != nil {
 		return nil, err
 	}
-	key, err := execute(o.orgs, id, systemCaller, realm.IssueAPIKey{User: u})
+	key, err := realm.Execute(o.orgs, id, realm.System, realm.IssueAPIKey{User: u})
 	return map[string]any{"user_id": u, "email": args["email"], "api_key": key}, err
 }
 
@@ -228,7 +225,7 @@ func userList(o *operator, args map[string]string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return o.orgs.View(id, systemCaller, func(v realm.View) (any, error) {
+	return o.orgs.View(id, realm.System, func(v realm.View) (any, error) {
 		list := []any{}
 		v.EachUser(func(u *realm.User) {
 			if !u.System {
@@ -260,7 +257,7 @@ func userKey(o *operator, args map[string]string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	key, err := execute(o.orgs, id, systemCaller, realm.IssueAPIKey{User: u, Only: args["only"] == "true"})
+	key, err := realm.Execute(o.orgs, id, realm.System, realm.IssueAPIKey{User: u, Only: args["only"] == "true"})
 	return map[string]any{"email": args["email"], "api_key": key}, err
 }
 
@@ -278,11 +275,11 @@ func userKeys(o *operator, args map[string]string) (any, error) {
 		if err != nil {
 			return nil, fmt.Errorf("--revoke must be the id of a key, not %q", args["revoke"])
 		}
-		if _, err := execute(o.orgs, id, systemCaller, realm.RevokeKey{User: u, Key: key}); err != nil {
+		if _, err := realm.Execute(o.orgs, id, realm.System, realm.RevokeKey{User: u, Key: key}); err != nil {
 			return nil, err
 		}
 	}
-	return o.orgs.View(id, systemCaller, func(v realm.View) (any, error) {
+	return o.orgs.View(id, realm.System, func(v realm.View) (any, error) {
 		keys, err := v.AdditionalKeys(u)
 		list := []any{}
 		for _, k := range keys {
@@ -310,7 +307,7 @@ func (o *operator) addKey(id realm.ID, u realm.UserID, args map[string]string) (
 		}
 		c.Lifetime = int64(d / time.Second)
 	}
-	k, err := execute(o.orgs, id, systemCaller, c)
+	k, err := realm.Execute(o.orgs, id, realm.System, c)
 	return map[string]any{"email": args["email"], "id": k.ID, "api_key": k.Secret, "expires": showTime(k.Expires)}, err
 }
 
@@ -323,7 +320,7 @@ func userPassword(o *operator, args map[string]string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = execute(o.orgs, id, systemCaller, realm.SetPassword{
+	_, err = realm.Execute(o.orgs, id, realm.System, realm.SetPassword{
 		User: u, Hash: hash, KeepKeys: args["keep-keys"] == "true"})
 	return map[string]any{"email": args["email"]}, err
 }
@@ -342,11 +339,11 @@ func userSessions(o *operator, args map[string]string) (any, error) {
 				return nil, fmt.Errorf("--end must be the id of a session, or all, not %q", which)
 			}
 		}
-		if _, err := execute(o.orgs, id, systemCaller, cmd); err != nil {
+		if _, err := realm.Execute(o.orgs, id, realm.System, cmd); err != nil {
 			return nil, err
 		}
 	}
-	return o.orgs.View(id, systemCaller, func(v realm.View) (any, error) {
+	return o.orgs.View(id, realm.System, func(v realm.View) (any, error) {
 		list := []any{}
 		for _, s := range v.BrowserSessions(u) {
 			list = append(list, map[string]any{
@@ -364,7 +361,7 @@ func userGrant(o *operator, args map[string]string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = execute(o.orgs, id, systemCaller, realm.Grant{
+	_, err = realm.Execute(o.orgs, id, realm.System, realm.Grant{
 		User:         u,
 		CreateUsers:  args["create-users"] == "true",
 		ChangeEmails: args["change-emails"] == "true",

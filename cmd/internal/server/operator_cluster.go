@@ -9,6 +9,7 @@ import (
 
 	"parley/actors/realm"
 	"parley/cmd/internal/cluster"
+	"parley/cmd/internal/datadir"
 	"parley/snapshot"
 	"parley/wire/peer"
 )
@@ -23,7 +24,7 @@ func ClusterInit(data, node, peerListen, place, credentials string) (p FilePlace
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		return p, err
 	}
-	if err := CheckDataVersion(data); err != nil {
+	if err := datadir.CheckVersion(data); err != nil {
 		return p, err
 	}
 	if p, err = chooseFilePlace(data, place, credentials); err != nil {
@@ -40,7 +41,7 @@ func ClusterDissolve(data string, acceptLoss bool) (applied uint64, err error) {
 	if _, ran, _ := RemoteCommand(data, "server-info", nil); ran {
 		return 0, fmt.Errorf("a server is running in %s: stop it first", data)
 	}
-	if err := CheckDataVersion(data); err != nil {
+	if err := datadir.CheckVersion(data); err != nil {
 		return 0, err
 	}
 	if err := inheritFileOwner(data); err != nil {
@@ -52,7 +53,7 @@ func ClusterDissolve(data string, acceptLoss bool) (applied uint64, err error) {
 // errSingleNode is the error of cluster commands on a directory that is no node's.
 var errSingleNode = errors.New("this is a single node: parley cluster init makes it the first node of a cluster")
 
-// errNotRunning is the error of commands that only a running core can execute.
+// errNotRunning is the error of commands that only a running core can realm.Execute.
 var errNotRunning = errors.New("the core is not running: start it, or run the command at another core")
 
 // clusterToken returns a new token.
@@ -191,7 +192,7 @@ type digestAt struct {
 
 // stateDigest returns the digest of a realm's state and the number of the last fact in it.
 func stateDigest(o *operator, id realm.ID) (realm.Seq, string, error) {
-	x, err := o.orgs.View(id, systemCaller, func(v realm.View) (any, error) {
+	x, err := o.orgs.View(id, realm.System, func(v realm.View) (any, error) {
 		return digestAt{v.Seq(), snapshot.StateDigest(v.Realm).String()}, nil
 	})
 	if err != nil {

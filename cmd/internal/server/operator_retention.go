@@ -23,7 +23,7 @@ func (o *operator) view(args map[string]string, read func(realm.View) (any, erro
 	if err != nil {
 		return nil, err
 	}
-	return o.orgs.View(id, systemCaller, read)
+	return o.orgs.View(id, realm.System, read)
 }
 
 // retentionList lists the archives of deleted messages, oldest first.
@@ -76,13 +76,13 @@ func retentionRestore(o *operator, args map[string]string) (any, error) {
 	if (cmd.Archive == "") == (cmd.Message == 0) {
 		return nil, errors.New("give --archive or --message; parley retention list shows the archives")
 	}
-	n, err := execute(o.orgs, id, systemCaller, cmd)
+	n, err := realm.Execute(o.orgs, id, realm.System, cmd)
 	if err != nil {
 		return nil, err
 	}
 	for end := time.Now().Add(restoreWait); ; time.Sleep(restorePoll) {
 		left := 0
-		_, err := o.orgs.View(id, systemCaller, func(v realm.View) (any, error) {
+		_, err := o.orgs.View(id, realm.System, func(v realm.View) (any, error) {
 			for _, a := range v.Archives() {
 				if a.Name == cmd.Archive && a.Restoring {
 					left = a.Messages
@@ -106,7 +106,7 @@ func holdAdd(o *operator, args map[string]string) (any, error) {
 		return nil, err
 	}
 	cmd := realm.AddHold{Reason: args["reason"]}
-	_, err = o.orgs.View(id, systemCaller, func(v realm.View) (any, error) {
+	_, err = o.orgs.View(id, realm.System, func(v realm.View) (any, error) {
 		if name := args["channel"]; name != "" {
 			c := v.FindChannelByName(name)
 			if c == nil {
@@ -129,7 +129,7 @@ func holdAdd(o *operator, args map[string]string) (any, error) {
 	if (cmd.User == 0) == (cmd.Channel == 0) {
 		return nil, errors.New("give --email or --channel")
 	}
-	hold, err := execute(o.orgs, id, systemCaller, cmd)
+	hold, err := realm.Execute(o.orgs, id, realm.System, cmd)
 	return map[string]any{"hold": hold}, err
 }
 
@@ -161,6 +161,6 @@ func holdRemove(o *operator, args map[string]string) (any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--hold must be the number of a legal hold, not %q", args["hold"])
 	}
-	_, err = execute(o.orgs, id, systemCaller, realm.RemoveHold{ID: n})
+	_, err = realm.Execute(o.orgs, id, realm.System, realm.RemoveHold{ID: n})
 	return map[string]any{"hold": n}, err
 }

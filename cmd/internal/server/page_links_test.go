@@ -38,14 +38,14 @@ func makeLinks(s *matrixStage) (links []emailedLink) {
 		Until: now + realm.EmailChangeValidity}
 	add("new address", change.Until, realm.Email{Address: &change}, url.Values{})
 	var reset realm.EmailedLink
-	if _, err := execute(s.orgs, ours, systemCaller, realm.RequestPasswordReset{Email: s.keeper.email,
+	if _, err := realm.Execute(s.orgs, ours, realm.System, realm.RequestPasswordReset{Email: s.keeper.email,
 		Compose: func(l realm.EmailedLink, _ string) realm.Email { reset = l; return realm.Email{} }}); err != nil {
 		s.Fatal(err)
 	}
 	add("reset", now+realm.PasswordResetValidity, realm.Email{Confirm: &reset},
 		url.Values{"new_password1": {password}, "new_password2": {password}})
 	minutes := int64(600)
-	made, err := execute(s.orgs, ours, realm.Caller{User: realm.UserID(s.keeper.id)}, realm.InviteByMail{
+	made, err := realm.Execute(s.orgs, ours, realm.Caller{User: realm.UserID(s.keeper.id)}, realm.InviteByMail{
 		Emails: "invited@example.net", InviteOptions: realm.InviteOptions{Role: realm.Member, Minutes: &minutes}})
 	if err != nil || len(made.Emails) != 1 {
 		s.Fatalf("invitation: %v, %v", made, err)

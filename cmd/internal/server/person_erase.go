@@ -12,7 +12,10 @@ import (
 	"time"
 
 	"parley/actors/realm"
+	"parley/cmd/internal/datadir"
 	"parley/snapshot"
+	"parley/snapshot/erase"
+	"parley/snapshot/files/sweep"
 	"parley/snapshot/search"
 )
 
@@ -49,17 +52,17 @@ func userErase(o *operator, args map[string]string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := execute(o.orgs, id, systemCaller, realm.EraseUser{User: u}); err != nil {
+	if _, err := realm.Execute(o.orgs, id, realm.System, realm.EraseUser{User: u}); err != nil {
 		return nil, err
 	}
 	until := time.Now().Add(erasureCallTime)
 	e, left := realm.Erasure{}, 0
 	for e.Done == 0 {
-		if e, err = execute(o.orgs, id, systemCaller, realm.StepErasure{User: u}); err != nil {
+		if e, err = realm.Execute(o.orgs, id, realm.System, realm.StepErasure{User: u}); err != nil {
 			return nil, err
 		}
 		if e.Done == 0 && time.Now().After(until) {
-			_, err := o.orgs.View(id, systemCaller, func(v realm.View) (any, error) {
+			_, err := o.orgs.View(id, realm.System, func(v realm.View) (any, error) {
 				left = v.SentCount(u)
 				return nil, nil
 			})
@@ -95,7 +98,7 @@ func (o *operator) userByID(args map[string]string) (realm.ID, realm.UserID, err
 
 // eraseBytes removes the bytes of deleted texts, rows and files from the disk. It can be repeated.
 func (o *operator) eraseBytes(id realm.ID, e realm.Erasure) error {
-	row, err := o.orgs.View(id, systemCaller, func(v realm.View) (any, error) {
+	row, err := o.orgs.View(id, realm.System, func(v realm.View) (any, error) {
 		p := v.PurgedRange()
 		p.Seq = v.Seq() // rows and facts have personal data, too
 		return p, nil
@@ -104,9 +107,8 @@ func (o *operator) eraseBytes(id realm.ID, e realm.Erasure) error {
 		return err
 	}
 	o.orgs.CollectAcks(id) // rows with fetched events go, too
-	t := &textEraser{disk: snapshot.Disk{Store: o.store}, orgs: o.orgs, sweepSoon: func() {}, log: o.log,
-		ctx: context.Background()}
-	if err := t.eraseRow(id, row.(realm.ErasedTexts), true); err != nil {
+	if _, err := erase.Row(context.Background(), snapshot.Disk{Store: o.store}, o.orgs, id, row.(realm.ErasedTexts), true,
+		o.log); err != nil {
 		return err
 	}
 	if err := o.eraseWords(id); err != nil {
@@ -120,8 +122,7 @@ func (o *operator) eraseBytes(id realm.ID, e realm.Erasure) error {
 		}
 		defer end()
 	}
-	s := &sweeper{orgs: o.orgs, files: store, log: o.log}
-	_, err = store.Sweep(time.Unix(e.At+1, 0), s.referenced, func() bool { return true })
+	_, err = sweep.Sweep(o.orgs, store, time.Unix(e.At+1, 0), func() bool { return true })
 	return err
 }
 
@@ -129,7 +130,7 @@ func (o *operator) eraseBytes(id realm.ID, e realm.Erasure) error {
 // erasureCallTime, the server completes it in the background.
 func (o *operator) eraseWords(id realm.ID) error {
 	if o.search == nil { // of a stopped server: its next start makes the index
-		return os.RemoveAll(search.IndexDir(SearchDir(o.data), id))
+		return os.RemoveAll(search.IndexDir(datadir.SearchDir(o.data), id))
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), erasureCallTime)
 	defer cancel()
@@ -170,7 +171,7 @@ func (o *operator) certificate(id realm.ID, u realm.UserID, e realm.Erasure) (*C
 	for _, x := range e.Count {
 		c.Removed[x.Kind] = x.N
 	}
-	_, err := o.orgs.View(id, systemCaller, func(v realm.View) (any, error) {
+	_, err := o.orgs.View(id, realm.System, func(v realm.View) (any, error) {
 		c.Organization, c.OrganizationUUID = v.Org().Name, v.Org().UUID
 		k := v.RemainingDataOf(u)
 		for _, x := range []RemainingData{

@@ -191,7 +191,7 @@ func (o *operator) describeRights(list []push.OrgRights) []any {
 			line["until"] = showTime(x.End)
 		case !x.Allowed:
 			line["notifications"] = "refused"
-			v, _ := o.orgs.View(x.Realm, systemCaller, func(v realm.View) (any, error) {
+			v, _ := o.orgs.View(x.Realm, realm.System, func(v realm.View) (any, error) {
 				return v.PushState().Reason, nil
 			})
 			line["reason"], _ = v.(string)
@@ -243,7 +243,7 @@ func pushTest(o *operator, args map[string]string) (any, error) {
 		devices []realm.Device
 		now     int64
 	}
-	v, err := o.orgs.View(id, systemCaller, func(v realm.View) (any, error) {
+	v, err := o.orgs.View(id, realm.System, func(v realm.View) (any, error) {
 		devices := slices.DeleteFunc(v.DevicesOf(u), func(d realm.Device) bool {
 			return d.TokenID == nil || d.KeyID == nil
 		})

@@ -21,6 +21,8 @@ import (
 
 	"parley/actors"
 	"parley/actors/realm"
+	"parley/cmd/internal/datadir"
+	"parley/cmd/internal/demo"
 	"parley/snapshot"
 	"parley/snapshot/files"
 	"parley/wire"
@@ -84,8 +86,8 @@ func newRequestTester(t testing.TB) *requestTester {
 	hash := func(_ realm.ID, password string) (string, error) { return "hash of " + password, nil }
 	tools := &wire.Tools{
 		Files:           fileStore{s: kept, parts: newFileShares(nil)},
-		Sign:            newSigner(secret),
-		VerifySignature: newSignatureChecker(secret),
+		Sign:            datadir.NewSigner(secret),
+		VerifySignature: datadir.NewSignatureChecker(secret),
 		HashPassword:    hash,
 		CheckPassword: func(_ realm.ID, password, hashed string) (bool, error) {
 			return hashed == "hash of "+password, nil
@@ -103,7 +105,7 @@ func newRequestTester(t testing.TB) *requestTester {
 		SubdomainTaken:     func(string) bool { return false },
 	}
 	var said bytes.Buffer
-	if err := createDemo(orgs, sites.site("").URL, &said); err != nil {
+	if err := demo.Create(orgs, sites.site("").URL, &said); err != nil {
 		t.Fatal(err)
 	}
 	settings := DefaultSettings()
@@ -146,7 +148,7 @@ func newRequestTester(t testing.TB) *requestTester {
 
 // currentSeq returns the number of the newest fact, and updates the digest if there is a new fact.
 func (b *requestTester) currentSeq() realm.Seq {
-	v, err := b.orgs.View(b.id, systemCaller, func(v realm.View) (any, error) {
+	v, err := b.orgs.View(b.id, realm.System, func(v realm.View) (any, error) {
 		if v.Seq() != b.seq {
 			b.seq, b.digest = v.Seq(), snapshot.StateDigest(v.Realm).String()
 		}
@@ -161,7 +163,7 @@ func (b *requestTester) currentSeq() realm.Seq {
 // unchanged compares every row with its content at the newest fact: no row may change without a fact.
 func (b *requestTester) unchanged(after string) {
 	b.Helper()
-	v, err := b.orgs.View(b.id, systemCaller, func(v realm.View) (any, error) {
+	v, err := b.orgs.View(b.id, realm.System, func(v realm.View) (any, error) {
 		if v.Seq() != b.seq {
 			return b.digest, nil
 		}

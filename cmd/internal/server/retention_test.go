@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"parley/actors/realm"
+	"parley/cmd/internal/datadir"
+	"parley/snapshot/files/sweep"
 )
 
 // retentionScene is a demo server whose clock the test moves.
@@ -186,8 +188,8 @@ func (s *retentionScene) expectPurged(ids []float64, marker, fileMarker string) 
 	for _, id := range append(s.found("bo@example.org")[len(ids):], ids...) {
 		s.call("olive@example.org", "DELETE", fmt.Sprintf("messages/%.0f", id), nil)
 	}
-	filepath.WalkDir(filepath.Join(UploadsDir(s.Data), "content"), func(path string, d fs.DirEntry, _ error) error {
-		old := time.Now().Add(-2 * sweepAge)
+	filepath.WalkDir(filepath.Join(datadir.UploadsDir(s.Data), "content"), func(path string, d fs.DirEntry, _ error) error {
+		old := time.Now().Add(-2 * sweep.MinAge)
 		return os.Chtimes(path, old, old)
 	})
 	data := s.backup()
@@ -196,8 +198,8 @@ func (s *retentionScene) expectPurged(ids []float64, marker, fileMarker string) 
 	}
 	s.ahead.Store((24 + 31*24) * hours)
 	eventually(s.t, "the removal of the bytes", func() bool {
-		s.eraser.eraseAll()
-		s.sweeper.sweepSoon() // a sweep removes nothing while a backup is being written
+		s.eraser.EraseAll()
+		s.sweeper.SweepSoon() // a sweep removes nothing while a backup is being written
 		time.Sleep(100 * time.Millisecond)
 		data := s.backup()
 		return !bytes.Contains(data, []byte(marker)) && !bytes.Contains(data, []byte(fileMarker))
@@ -223,12 +225,12 @@ func TestDroppedVersionsLeaveTheDisk(t *testing.T) {
 	if data := s.backup(); !contains(data, 2) || !contains(data, edits) {
 		t.Fatal("a backup does not contain the texts: this test would prove nothing")
 	}
-	s.eraser.eraseAll()
+	s.eraser.EraseAll()
 	if !contains(s.backup(), 2) {
 		t.Error("the texts are removed before a day has passed: each edit could make the disk busy")
 	}
 	s.ahead.Store(24*hours + 60)
-	s.eraser.eraseAll()
+	s.eraser.EraseAll()
 	data := s.backup()
 	history, _ := json.Marshal(s.call("ann@example.org", "GET", path+"/history", nil)["message_history"])
 	for n := range edits + 1 {

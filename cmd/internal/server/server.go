@@ -17,15 +17,24 @@ import (
 
 	"parley/actors"
 	"parley/actors/realm"
+	"parley/cmd/internal/certificates"
 	"parley/cmd/internal/cluster"
+	"parley/cmd/internal/datadir"
+	"parley/cmd/internal/demo"
+	"parley/cmd/internal/machine"
 	"parley/snapshot"
+	"parley/snapshot/diskspace"
+	"parley/snapshot/erase"
 	"parley/snapshot/files"
 	"parley/snapshot/files/s3"
+	"parley/snapshot/files/sweep"
 	"parley/snapshot/search"
 	"parley/wire"
 	"parley/wire/dispatch"
+	"parley/wire/exports"
 	"parley/wire/httpd"
 	"parley/wire/httpd/park"
+	"parley/wire/linkmarks"
 	"parley/wire/mail"
 	"parley/wire/markdown/preview"
 	"parley/wire/previews"
@@ -89,19 +98,19 @@ type Server struct {
 	log    *slog.Logger
 
 	// Values that follow from the settings alone.
-	crowd           crowdSpec
+	crowd           demo.CrowdSpec
 	limits          httpd.Limits
 	jwtKeys         map[string]string
 	tlsConfig       *tls.Config
-	ticketKeys      *ticketKeys     // nil without TLS
-	previewNetworks []netip.Prefix  // private networks that the server is allowed to fetch pages from
-	webhookNetworks []netip.Prefix  // private networks that bots' services may be in
-	webApp          *webapp.Release // nil: the server has its own start page
+	ticketKeys      *certificates.TicketKeys // nil without TLS
+	previewNetworks []netip.Prefix           // private networks that the server is allowed to fetch pages from
+	webhookNetworks []netip.Prefix           // private networks that bots' services may be in
+	webApp          *webapp.Release          // nil: the server has its own start page
 
 	// The parts, in the order in which they are made.
 	listeners  []net.Listener
 	handover   *handover
-	space      *diskSpace
+	space      *diskspace.Watcher
 	status     *statusReader // for the page about the server
 	store      *snapshot.Store
 	secret     []byte
@@ -119,10 +128,10 @@ type Server struct {
 	tools      *wire.Tools
 	dispatcher *dispatch.Dispatcher
 	push       *pushService
-	exports    *exporter
-	sweeper    *sweeper
-	eraser     *textEraser
-	linkMarks  *linkMarker
+	exports    *exports.Exporter
+	sweeper    *sweep.Sweeper
+	eraser     *erase.Eraser
+	linkMarks  *linkmarks.Marker
 	thumbnails *thumbnails.Worker
 	http       *httpd.Server
 	mail       *incomingMail
@@ -181,7 +190,7 @@ func Start(c Config) (*Server, error) {
 		c.BeforeServing()
 	}
 	if s.ticketKeys != nil {
-		keys, _ := s.ticketKeys.rotate(time.Now())
+		keys, _ := s.ticketKeys.Rotate(time.Now())
 		s.http.SetSessionTicketKeys(keys)
 		go s.rotateTicketKeys()
 	}
@@ -208,7 +217,7 @@ func newServer(c Config) (s *Server, err error) {
 	s = &Server{Settings: c.Settings, config: c, log: c.Log, stopped: make(chan struct{}),
 		limits: httpd.Limits{User: c.RateLimit, Visitor: c.AnonymousRateLimit, Login: c.LoginLimit}}
 	if c.DemoCrowd != "" {
-		if s.crowd, err = parseCrowd(c.DemoCrowd); err != nil {
+		if s.crowd, err = demo.ParseCrowd(c.DemoCrowd); err != nil {
 			return nil, err
 		}
 	}
@@ -227,11 +236,11 @@ func newServer(c Config) (s *Server, err error) {
 	if s.jwtKeys, err = c.parseJWTKeys(); err != nil {
 		return nil, err
 	}
-	if s.tlsConfig, err = c.loadTLS(); err != nil {
+	if s.tlsConfig, err = c.TLS.Load(c.Data); err != nil {
 		return nil, err
 	}
 	if s.tlsConfig != nil {
-		s.ticketKeys = newTicketKeys(time.Now())
+		s.ticketKeys = certificates.NewTicketKeys(time.Now())
 	}
 	if s.webApp, err = c.openWebApp(); err != nil {
 		return nil, err
@@ -250,7 +259,7 @@ func (s *Server) listen() error {
 	if len(s.listeners) == 0 {
 		l, err := net.Listen("tcp", s.Settings.Listen)
 		if err != nil {
-			return takenPortError(s.Settings.Listen, err)
+			return machine.TakenPortError(s.Settings.Listen, err)
 		}
 		s.listeners = []net.Listener{l}
 	}
@@ -277,13 +286,13 @@ func (s *Server) collectBacklog() (backlog *park.Backlog, preloaded *actors.Prel
 
 // open opens the store and loads the organizations.
 func (s *Server) open(preloaded *actors.Preloaded) (err error) {
-	if err := CheckDataVersion(s.Data); err != nil {
+	if err := datadir.CheckVersion(s.Data); err != nil {
 		return err
 	}
 	s.warnOfOpenModes()
-	s.space = newDiskSpace(&s.Settings, s.log)
+	s.space = diskspace.New(s.Data, s.Space, wire.ErrNoSpace, s.log)
 	if s.store, err = s.openStore(); err != nil {
-		return StartError(s.Data, err)
+		return datadir.StartError(s.Data, err)
 	}
 	if s.coreNode == nil {
 		go s.watchStore()
@@ -291,12 +300,12 @@ func (s *Server) open(preloaded *actors.Preloaded) (err error) {
 		go s.watchCoreNode()
 	}
 	s.sites = s.newSites()
-	if s.secret, err = LoadSecret(s.Data); err != nil {
+	if s.secret, err = datadir.LoadSecret(s.Data); err != nil {
 		return err
 	}
 	disk := s.disk()
-	s.search = search.OpenService(SearchDir(s.Data), disk, wire.SearchText, s.log)
-	s.search.LimitSpace(s.space.isLow, s.space.isReadOnly)
+	s.search = search.OpenService(datadir.SearchDir(s.Data), disk, wire.SearchText, s.log)
+	s.search.LimitSpace(s.space.IsLow, s.space.IsReadOnly)
 	s.turnLatency = newTurnLatency()
 	s.encodings = wire.NewEventEncodings()
 	var journal actors.Disk = disk
@@ -318,15 +327,15 @@ func (s *Server) open(preloaded *actors.Preloaded) (err error) {
 		TurnLatency: func(kind string) actors.Observer { return s.turnLatency.WithLabelValues(kind) },
 		Preloaded:   preloaded,
 
-		UnackedBytes: int64(s.unackedMemory()),
+		UnackedBytes: int64(s.memory().Unacked(s.UnackedMemory)),
 		Limits:       s.realmLimits(),
 		DeliveryLag:  s.DeliveryLag,
 	}); err != nil {
-		return StartError(s.Data, err)
+		return datadir.StartError(s.Data, err)
 	}
 	s.sites.orgs = s.orgs
 	s.followLeadership()
-	s.space.start(s.store, s.orgs)
+	s.space.Start(s.store, s.orgs)
 	return s.openFiles()
 }
 
@@ -360,8 +369,8 @@ func (s *Server) buildTools() error {
 	s.passwords = httpd.NewPasswords(s.orgs.HasSeveralRealms)
 	s.tools = &wire.Tools{
 		Files:              fileStore{s.files, s.fetcher, s.fileShares},
-		Sign:               newSigner(s.secret),
-		VerifySignature:    newSignatureChecker(s.secret),
+		Sign:               datadir.NewSigner(s.secret),
+		VerifySignature:    datadir.NewSignatureChecker(s.secret),
 		UploadQuota:        int64(s.UploadQuota) << 20,
 		HashPassword:       s.passwords.Hash,
 		CheckPassword:      s.passwords.Check,
@@ -423,20 +432,21 @@ func (s *Server) buildTools() error {
 	s.dispatcher = s.newDispatcher(sender, pusher)
 	s.orgs.SetOutbox(s.dispatcher, true, account.URL != "")
 	s.orgs.AddOwnerTask(s.dispatcher)
-	s.exports = newExporter(s.orgs, s.sites, s.files, s.log)
+	newExport := func(name string) (exports.File, error) { return s.files.NewExport(name) }
+	s.exports = exports.Start(s.orgs, s.sites.byID, newExport, s.log)
 	s.orgs.AddOwnerTask(s.exports)
 	var leftovers func() error
 	var checkOwner func() bool
 	if s.bucket != nil {
 		leftovers, checkOwner = s.bucket.RemoveLeftovers, s.checkFileOwner
 	}
-	s.sweeper = newSweeper(s.orgs, s.files, leftovers, checkOwner, s.ownerKnown, s.log)
-	s.eraser = newTextEraser(s.Data, snapshot.Disk{Store: s.store}, s.orgs, s.sweeper.sweepSoon, s.search,
+	s.sweeper = sweep.Start(s.orgs, s.files, leftovers, checkOwner, s.ownerKnown, s.log)
+	s.eraser = erase.Start(s.Data, snapshot.Disk{Store: s.store}, s.orgs, s.sweeper.SweepSoon, s.search,
 		s.log)
-	s.linkMarks = newLinkMarker(s.orgs, snapshot.Disk{Store: s.store}, s.log, linkMarkDelay)
+	s.linkMarks = linkmarks.Start(s.orgs, snapshot.Disk{Store: s.store}, s.log, linkmarks.Delay)
 	s.setEmojiTable()
-	s.tools.StartExport = s.exports.add
-	s.tools.CheckSpace = s.space.checkSpace
+	s.tools.StartExport = s.exports.Add
+	s.tools.CheckSpace = s.space.CheckSpace
 	s.tools.SubdomainTaken = func(name string) bool {
 		_, _, taken := s.orgs.RealmByName(name)
 		return taken
@@ -513,7 +523,7 @@ func (s *Server) newDispatcher(sender *mail.Sender, pusher *push.Pusher) *dispat
 	return dispatch.New(o)
 }
 
-// createDemo creates a demo organization or a crowd if the settings ask for one and the data directory is empty. At a
+// demo.Create creates a demo organization or a crowd if the settings ask for one and the data directory is empty. At a
 // later start it only prints the accounts of the demo organization again.
 func (s *Server) createDemo() error {
 	if !s.Demo && s.DemoCrowd == "" || s.handover.isSuccessor() || !s.mayCreateDemo() {
@@ -528,14 +538,14 @@ func (s *Server) createDemo() error {
 		if !ok || s.DemoCrowd != "" {
 			return nil
 		}
-		return printDemo(s.orgs, id, s.URL, out)
+		return demo.Print(s.orgs, id, s.URL, out)
 	}
 	if s.DemoCrowd != "" {
-		if err := createCrowd(s.orgs, s.crowd, out); err != nil {
+		if err := demo.CreateCrowd(s.orgs, s.crowd, out); err != nil {
 			return fmt.Errorf("create the crowd: %w", err)
 		}
 	} else if s.Demo {
-		if err := createDemo(s.orgs, s.URL, out); err != nil {
+		if err := demo.Create(s.orgs, s.URL, out); err != nil {
 			return fmt.Errorf("create the demo organization: %w", err)
 		}
 	}
@@ -577,7 +587,7 @@ func (s *Server) openEndpoints() (err error) {
 	o := &operator{
 		orgs: s.orgs, sites: s.sites, passwords: s.passwords, store: s.store, handover: s.handover, files: s.files,
 		fetcher: s.fetcher, search: s.search,
-		push: s.push, checkSpace: s.space.checkSpace, data: s.Data, sign: newSigner(s.secret),
+		push: s.push, checkSpace: s.space.CheckSpace, data: s.Data, sign: datadir.NewSigner(s.secret),
 		log: s.log, node: s.node, moveLeader: s.moveLeader,
 	}
 	if err = s.startCore(o); err != nil {
@@ -657,7 +667,7 @@ func (s *Server) Stop() error {
 	// While the actors can still answer. Jobs that are not finished by then are left to the next process.
 	err = errors.Join(err, s.closeBackground(), withShutdownTimeout(s.orgs.Close))
 	s.fetcher.Close()
-	s.space.close()
+	s.space.Close()
 	if s.bucket != nil {
 		s.bucket.Close()
 	}
@@ -703,7 +713,7 @@ func (s *Server) closeFailedStart() (err error) {
 	}
 	s.fetcher.Close()
 	if s.space != nil {
-		s.space.close()
+		s.space.Close()
 	}
 	if s.bucket != nil {
 		s.bucket.Close()
@@ -716,6 +726,19 @@ func (s *Server) closeFailedStart() (err error) {
 		err = errors.Join(err, s.closeStore())
 	}
 	return errors.Join(err, s.closeListeners())
+}
+
+// rotateTicketKeys gives the HTTP server a new key each day, until the server is closed.
+func (s *Server) rotateTicketKeys() {
+	for {
+		keys, next := s.ticketKeys.Rotate(time.Now())
+		s.http.SetSessionTicketKeys(keys)
+		select {
+		case <-time.After(next):
+		case <-s.stopped:
+			return
+		}
+	}
 }
 
 func (s *Server) closeListeners() (err error) {

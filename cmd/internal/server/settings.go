@@ -11,7 +11,10 @@ import (
 
 	"parley/actors/delivery"
 	"parley/actors/realm"
+	"parley/cmd/internal/certificates"
 	"parley/cmd/internal/cluster"
+	"parley/cmd/internal/machine"
+	"parley/snapshot/diskspace"
 	"parley/snapshot/replicated"
 	"parley/wire"
 	"parley/wire/httpd"
@@ -41,11 +44,7 @@ type Settings struct {
 	WriteTimeout   time.Duration
 	IdleTimeout    time.Duration
 
-	TLSCert       string
-	TLSKey        string
-	ACME          string
-	ACMEEmail     string
-	ACMEDirectory string
+	TLS certificates.Settings
 
 	RateLimit          int
 	AnonymousRateLimit int
@@ -58,10 +57,7 @@ type Settings struct {
 	MaxReplicas        int
 	ReplicaMemory      int
 	DailyInvites       int
-	DiskMinFree        int
-	DiskMinFreePercent int
-	DiskReadOnly       int
-	DiskBallast        int
+	Space              diskspace.Settings
 	Files              string
 	FilesCredentials   string
 	ArchiveDays        int
@@ -253,28 +249,28 @@ var AllSettings = []Setting{
 	{
 		Name: "tls-cert", Type: Text, Group: groupTLS,
 		Meaning: "certificate file; with tls-key the server itself accepts TLS connections",
-		field:   func(s *Settings) any { return &s.TLSCert },
+		field:   func(s *Settings) any { return &s.TLS.TLSCert },
 	},
 	{
 		Name: "tls-key", Type: Text, Group: groupTLS,
 		Meaning: "key file of the certificate",
-		field:   func(s *Settings) any { return &s.TLSKey },
+		field:   func(s *Settings) any { return &s.TLS.TLSKey },
 	},
 	{
 		Name: "tls-acme", Type: Text, Group: groupTLS,
 		Meaning: "host names, comma-separated, to get certificates for by ACME (TLS-ALPN: the public port 443 must " +
 			"lead to listen); the server itself then accepts TLS connections",
-		field: func(s *Settings) any { return &s.ACME },
+		field: func(s *Settings) any { return &s.TLS.ACME },
 	},
 	{
 		Name: "tls-acme-email", Type: Text, Group: groupTLS,
 		Meaning: "contact address for the certificate authority",
-		field:   func(s *Settings) any { return &s.ACMEEmail },
+		field:   func(s *Settings) any { return &s.TLS.ACMEEmail },
 	},
 	{
 		Name: "tls-acme-directory", Type: Text, Default: acme.LetsEncryptURL, Group: groupTLS,
 		Meaning: "directory URL of the certificate authority",
-		field:   func(s *Settings) any { return &s.ACMEDirectory },
+		field:   func(s *Settings) any { return &s.TLS.ACMEDirectory },
 	},
 
 	{
@@ -332,23 +328,23 @@ var AllSettings = []Setting{
 		Name: "disk-min-free", Type: Number, Default: "256", Group: groupLimits,
 		Meaning: "MiB of free disk space below which no files are stored (uploads, exports, thumbnails, backups); " +
 			"messages are still stored",
-		field: func(s *Settings) any { return &s.DiskMinFree },
+		field: func(s *Settings) any { return &s.Space.DiskMinFree },
 	},
 	{
 		Name: "disk-min-free-percent", Type: Number, Default: "1", Group: groupLimits,
 		Meaning: "the same as a percentage of the file system; the larger of both counts",
-		field:   func(s *Settings) any { return &s.DiskMinFreePercent },
+		field:   func(s *Settings) any { return &s.Space.DiskMinFreePercent },
 	},
 	{
 		Name: "disk-read-only", Type: Number, Default: "64", Group: groupLimits,
 		Meaning: "MiB of free disk space below which every change is refused with status 507, or 503 by a core of " +
 			"several, until there is space; reads and polls continue; 0: only after a write has found no space",
-		field: func(s *Settings) any { return &s.DiskReadOnly },
+		field: func(s *Settings) any { return &s.Space.DiskReadOnly },
 	},
 	{
 		Name: "disk-ballast", Type: Number, Default: "32", Group: groupLimits,
 		Meaning: "MiB of a file that is removed when the disk is full, so that writes in progress can finish; 0: none",
-		field:   func(s *Settings) any { return &s.DiskBallast },
+		field:   func(s *Settings) any { return &s.Space.DiskBallast },
 	},
 	{
 		Name: "archive-days", Type: Number, Default: "30", Group: groupLimits,
@@ -707,12 +703,12 @@ func (s *Settings) Check(given func(name string) bool) error {
 			s.DailyGroups = 0
 		}
 	}
-	if err := s.checkTLS(); err != nil {
+	if err := s.TLS.Check(); err != nil {
 		return err
 	}
 	if s.URL == "" {
 		scheme := "http://"
-		if s.TLSCert != "" || s.ACME != "" {
+		if s.TLS.TLSCert != "" || s.TLS.ACME != "" {
 			scheme = "https://"
 		}
 		s.URL = scheme + s.Listen
@@ -721,10 +717,13 @@ func (s *Settings) Check(given func(name string) bool) error {
 	return nil
 }
 
+// memory returns how much memory the process should use at most.
+func (s *Settings) memory() machine.MemoryLimit { return machine.ChooseMemoryLimit(s.MemoryLimit) }
+
 // newSites returns the table of the server's organizations and hosts.
 func (s *Settings) newSites() *siteTable {
 	t := newSiteTable(s.URL)
-	t.allowHosts(strings.Split(s.AllowedHosts+","+s.ACME, ","), s.TrustedProxies != "")
+	t.allowHosts(strings.Split(s.AllowedHosts+","+s.TLS.ACME, ","), s.TrustedProxies != "")
 	return t
 }
 
@@ -786,7 +785,7 @@ func (s *Settings) parkConfig() park.Config {
 		IdleTimeout:  s.IdleTimeout,
 
 		MaxConnsPerIP: s.MaxPerAddress,
-		MaxAnswers:    s.answerMemory(),
+		MaxAnswers:    s.memory().Answers(s.AnswerMemory),
 	}
 }
 

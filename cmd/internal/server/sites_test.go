@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"parley/cmd/internal/certificates"
 )
 
 // A server with a name shows its pages at no other name. Servers without one, such as those that are known by their IP
@@ -47,8 +49,8 @@ func TestForeignHosts(t *testing.T) {
 			}
 		}
 	}
-	if s := (&Settings{URL: "https://a.example.org", ACME: "a.example.org,b.example.org"}).newSites(); s.IsForeign(
-		"b.example.org") {
+	certified := Settings{URL: "https://a.example.org", TLS: certificates.Settings{ACME: "a.example.org,b.example.org"}}
+	if certified.newSites().IsForeign("b.example.org") {
 		t.Error("a name of the certificates is refused")
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+
+	"parley/cmd/internal/datadir"
 )
 
 // warnOfExposure logs settings that open the server to other machines although they are made for this one.
@@ -48,8 +50,8 @@ func (s *Server) warnOfOpenModes() {
 		open fs.FileMode
 	}{
 		{s.Data, openToOthers},
-		{filepath.Join(s.Data, SecretFile), openSecretModes},
-		{s.TLSKey, openToOthers},
+		{filepath.Join(s.Data, datadir.SecretFile), openSecretModes},
+		{s.TLS.TLSKey, openToOthers},
 		{s.APNsKey, openToOthers},
 		{s.FCMAccount, openToOthers},
 	} {

@@ -7,6 +7,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"parley/cmd/internal/certificates"
+	"parley/cmd/internal/datadir"
 )
 
 // A start warns about settings that open the server to other machines.
@@ -37,7 +40,7 @@ func TestStartWarnsOfExposure(t *testing.T) {
 // A start warns about a data directory, a secret or a key that other users of the machine can open.
 func TestStartWarnsOfOpenModes(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
-	secret, key := filepath.Join(data, SecretFile), filepath.Join(data, "key.pem")
+	secret, key := filepath.Join(data, datadir.SecretFile), filepath.Join(data, "key.pem")
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +62,7 @@ func TestStartWarnsOfOpenModes(t *testing.T) {
 			t.Fatal(err)
 		}
 		var log bytes.Buffer
-		s := &Server{Settings: Settings{Data: data, TLSKey: key}, log: slog.New(slog.NewTextHandler(&log, nil))}
+		s := &Server{Settings: Settings{Data: data, TLS: certificates.Settings{TLSKey: key}}, log: slog.New(slog.NewTextHandler(&log, nil))}
 		s.warnOfOpenModes()
 		if got := log.String(); strings.Contains(got, "file="+x.path+" ") != x.warn {
 			t.Errorf("mode %v of %s: log %q; warning: %v", x.mode, x.path, got, x.warn)

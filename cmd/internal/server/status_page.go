@@ -109,7 +109,7 @@ func (x *statusReader) read() web.ServerStatus {
 	seconds := max(now.Sub(x.at).Seconds(), 1e-3)
 	status := web.ServerStatus{Health: "ok", Version: wire.Version,
 		Uptime: now.Sub(x.started).Round(time.Second).String()}
-	if disk := s.space.state(); disk != "" {
+	if disk := s.space.State(); disk != "" {
 		status.Health = "degraded: the disk is " + disk
 	} else if n := s.orgs.DamagedTexts(); n > 0 {
 		status.Health = fmt.Sprintf("degraded: %d damaged message texts", n)

@@ -31,6 +31,7 @@ import (
 	"parley/actors"
 	"parley/actors/realm"
 	"parley/cmd/internal/cluster"
+	"parley/cmd/internal/datadir"
 	"parley/wire"
 	"parley/wire/peer"
 )
@@ -128,7 +129,7 @@ func (f *forgery) status(method, target string, form url.Values, header http.Hea
 
 // mail reports whether the server accepts the link of an email that is signed with a key.
 func (f *forgery) mail(key []byte, at string, email realm.Email) bool {
-	tools := &wire.Tools{Sign: newSigner(key), LinkToken: func(id realm.ID, link int64) string {
+	tools := &wire.Tools{Sign: datadir.NewSigner(key), LinkToken: func(id realm.ID, link int64) string {
 		return actors.LinkToken(key, id, link)
 	}}
 	if email.Unsubscribe != nil {
@@ -176,7 +177,7 @@ func (f *forgery) tokens() []stolenToken {
 				nil) == http.StatusOK
 		}},
 		{"password reset", "emailedLinkToken", "findEmailedLink", func(key []byte, at string) bool {
-			l, err := f.core.orgs.View(f.id, systemCaller, func(v realm.View) (any, error) {
+			l, err := f.core.orgs.View(f.id, realm.System, func(v realm.View) (any, error) {
 				return v.CurrentReset(f.ann, f.until.Unix())
 			})
 			if err != nil {
@@ -200,11 +201,11 @@ func (f *forgery) tokens() []stolenToken {
 				Topic: realm.LoginEmails}})
 		}},
 		{"download", "SignUploadToken", "VerifyUploadToken", func(key []byte, at string) bool {
-			token := wire.SignUploadToken(&wire.Tools{Sign: newSigner(key)}, f.id, f.upload, f.until)
+			token := wire.SignUploadToken(&wire.Tools{Sign: datadir.NewSigner(key)}, f.id, f.upload, f.until)
 			return f.get(at, "/user_uploads/temporary/"+token+"/x")
 		}},
 		{"form of another site", "CSRFToken", "", func(key []byte, at string) bool {
-			token := wire.CSRFToken(&wire.Tools{Sign: newSigner(key)}, f.id, f.ann, f.session.ID)
+			token := wire.CSRFToken(&wire.Tools{Sign: datadir.NewSigner(key)}, f.id, f.ann, f.session.ID)
 			header := http.Header{"Cookie": {"sessionid=" + f.session.Secret + "; csrftoken=" + token}}
 			return f.status("POST", at+"/json/users/me/status", url.Values{"status_text": {"x"},
 				"csrfmiddlewaretoken": {token}}, header) == http.StatusOK
@@ -223,7 +224,7 @@ func newForgery(t *testing.T, core *demoServer) *forgery {
 	invites := core.call("olive@example.org", "GET", "invites", nil)["invites"].([]any)
 	f.invite = int64(invites[0].(map[string]any)["id"].(float64))
 	var err error
-	if f.session, err = execute(core.orgs, f.id, systemCaller, realm.OpenBrowserSession{
+	if f.session, err = realm.Execute(core.orgs, f.id, realm.System, realm.OpenBrowserSession{
 		LogIn: realm.LogIn{User: f.ann}}); err != nil {
 		t.Fatal(err)
 	}

@@ -26,3 +26,19 @@ func TestTakenPortNamesTheProcess(t *testing.T) {
 		}
 	}
 }
+
+// The service manager starts a server again as often as needed: one that found no space starts when there is some.
+func TestUnitFileHasNoLimitOfStarts(t *testing.T) {
+	unit, err := os.ReadFile("../../../.deploy/parley.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"StartLimitIntervalSec=0", "Restart=on-failure"} {
+		if !strings.Contains("\n"+string(unit), "\n"+line+"\n") {
+			t.Errorf("parley.service has no line %s", line)
+		}
+	}
+	if strings.Contains(string(unit), "StartLimitBurst") {
+		t.Error("parley.service has a limit of starts")
+	}
+}

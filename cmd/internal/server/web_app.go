@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"parley/actors/realm"
+	"parley/cmd/internal/datadir"
 	"parley/wire/web"
 	"parley/wire/webapp"
 )
@@ -85,7 +86,7 @@ func (s *Server) askToReload() bool {
 
 // storePage stores the fingerprint of the page.
 func (s *Server) storePage(path, page string) {
-	if err := replaceFile(path, page+"\n"); err != nil {
+	if err := datadir.ReplaceFile(path, page+"\n"); err != nil {
 		s.log.Warn("storing the name of the web app failed", "err", err)
 	}
 }

@@ -1,35 +1,23 @@
-package server
+package demo
 
 import (
 	"fmt"
 	"io"
-	"reflect"
 	"strings"
 
 	"parley/actors"
 	"parley/actors/realm"
 )
 
-// execute runs a command in an organization.
-func execute[A any](orgs *actors.Server, id realm.ID, c realm.Caller, cmd realm.Command[A]) (A, error) {
-	c.Operation = reflect.TypeOf(cmd).String()
-	v, err := orgs.Turn(id, c, func(t *realm.Turn) (any, error) {
-		a, err := cmd.Decide(t)
-		return a, err
-	})
-	a, _ := v.(A)
-	return a, err
-}
-
-// demoRealm creates the demo organization.
-type demoRealm struct {
+// builder creates the demo organization.
+type builder struct {
 	orgs  *actors.Server
 	realm realm.ID
 	ids   map[string]realm.UserID // by login
 }
 
-// demoUsers are the accounts of the demo organization. The login is the part of the email address before the @.
-var demoUsers = []struct {
+// accounts are the accounts of the demo organization. The login is the part of the email address before the @.
+var accounts = []struct {
 	name, login string
 	role        realm.Role
 }{
@@ -46,84 +34,84 @@ var demoUsers = []struct {
 	{"Demo Bot", "demo-bot", realm.Member},
 }
 
-// createDemo creates the demo organization in an empty data directory and prints its accounts.
-func createDemo(orgs *actors.Server, url string, out io.Writer) error {
+// Create creates the demo organization in an empty data directory and prints its accounts.
+func Create(orgs *actors.Server, url string, out io.Writer) error {
 	id, err := orgs.CreateRealm("", "Parley Demo")
 	if err != nil {
 		return err
 	}
-	d := &demoRealm{orgs, id, map[string]realm.UserID{}}
+	d := &builder{orgs, id, map[string]realm.UserID{}}
 	for _, step := range []func() error{d.createUsers, d.createChannels, d.sendMessages, d.createWebPublicChannel} {
 		if err := step(); err != nil {
 			return err
 		}
 	}
-	return printDemo(orgs, id, url, out)
+	return Print(orgs, id, url, out)
 }
 
-// printDemo prints the page, the accounts with their API keys and an example request of a demo organization. An account
+// Print prints the page, the accounts with their API keys and an example request of a demo organization. An account
 // that is gone or deactivated is left out.
-func printDemo(orgs *actors.Server, id realm.ID, url string, out io.Writer) error {
-	var accounts strings.Builder
+func Print(orgs *actors.Server, id realm.ID, url string, out io.Writer) error {
+	var lines strings.Builder
 	key := "KEY"
-	for _, u := range demoUsers {
-		a, ok := orgs.AccountByEmail(id, demoEmail(u.login))
+	for _, u := range accounts {
+		a, ok := orgs.AccountByEmail(id, address(u.login))
 		if !ok || !a.Active {
 			continue
 		}
-		k, err := execute(orgs, id, systemCaller, realm.IssueAPIKey{User: a.User})
+		k, err := realm.Execute(orgs, id, realm.System, realm.IssueAPIKey{User: a.User})
 		if err != nil {
 			return err
 		}
 		if u.login == "ann" {
 			key = k
 		}
-		fmt.Fprintf(&accounts, "  %-22s %-14s %s\n", demoEmail(u.login), u.name, k)
+		fmt.Fprintf(&lines, "  %-22s %-14s %s\n", address(u.login), u.name, k)
 	}
-	if accounts.Len() == 0 {
+	if lines.Len() == 0 {
 		return nil
 	}
 	_, err := fmt.Fprintf(out, "Demo organization: open %s in a browser and choose an account.\n\n"+
 		"Accounts and their API keys:\n%s\nTry:\n"+
 		"  curl -su %s:%s %s/api/v1/messages -d type=stream -d to=general -d topic=hello "+
-		"--data-urlencode 'content=Hello, *Parley*!'\n\n", url, &accounts, demoEmail("ann"), key, url)
+		"--data-urlencode 'content=Hello, *Parley*!'\n\n", url, &lines, address("ann"), key, url)
 	return err
 }
 
-func demoEmail(login string) string { return login + "@example.org" }
+func address(login string) string { return login + "@example.org" }
 
 // caller returns a user of the demo organization as the caller of a command.
-func (d *demoRealm) caller(login string) realm.Caller {
+func (d *builder) caller(login string) realm.Caller {
 	return realm.Caller{User: d.ids[login], Client: "Internal"}
 }
 
-func (d *demoRealm) createUsers() error {
-	for _, u := range demoUsers {
-		create := realm.CreateUser{Email: demoEmail(u.login), Name: u.name, Role: u.role, First: true}
+func (d *builder) createUsers() error {
+	for _, u := range accounts {
+		create := realm.CreateUser{Email: address(u.login), Name: u.name, Role: u.role, First: true}
 		if u.login == "demo-bot" {
 			create.Bot, create.BotOwner = realm.GenericBot, d.ids["olive"]
 		}
-		id, err := execute(d.orgs, d.realm, systemCaller, create)
+		id, err := realm.Execute(d.orgs, d.realm, realm.System, create)
 		if err != nil {
 			return fmt.Errorf("%s: %w", create.Email, err)
 		}
 		d.ids[u.login] = id
-		if _, err = execute(d.orgs, d.realm, systemCaller, realm.IssueAPIKey{User: id}); err != nil {
+		if _, err = realm.Execute(d.orgs, d.realm, realm.System, realm.IssueAPIKey{User: id}); err != nil {
 			return err
 		}
 	}
 	for _, login := range []string{"olive", "ada"} {
 		grant := realm.Grant{User: d.ids[login], CreateUsers: true, ChangeEmails: true}
-		if _, err := execute(d.orgs, d.realm, systemCaller, grant); err != nil {
+		if _, err := realm.Execute(d.orgs, d.realm, realm.System, grant); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (d *demoRealm) createChannels() error {
+func (d *builder) createChannels() error {
 	var members []string
-	for _, p := range demoUsers {
+	for _, p := range accounts {
 		if p.role != realm.Guest && p.login != "demo-bot" {
 			members = append(members, p.login)
 		}
@@ -139,13 +127,13 @@ func (d *demoRealm) createChannels() error {
 }
 
 // createChannel creates a channel as Olive and subscribes the members.
-func (d *demoRealm) createChannel(name, about string, kind realm.NewChannel, members []string) error {
+func (d *builder) createChannel(name, about string, kind realm.NewChannel, members []string) error {
 	var principals []realm.Principal
 	for _, login := range members {
 		principals = append(principals, realm.Principal{ID: d.ids[login]})
 	}
 	channel := realm.ChannelToJoin{Name: name, Description: about, DescriptionHTML: "<p>" + about + "</p>"}
-	_, err := execute(d.orgs, d.realm, d.caller("olive"), realm.Subscribe{
+	_, err := realm.Execute(d.orgs, d.realm, d.caller("olive"), realm.Subscribe{
 		Channels:     []realm.ChannelToJoin{channel},
 		New:          kind,
 		Principals:   principals,
@@ -154,13 +142,13 @@ func (d *demoRealm) createChannel(name, about string, kind realm.NewChannel, mem
 	return err
 }
 
-func (d *demoRealm) sendMessages() error {
+func (d *builder) sendMessages() error {
 	for _, m := range []struct{ from, to, topic, text string }{
 		{"olive", "general", "welcome", "Welcome to Parley!"},
 		{"ann", "general", "welcome", "Glad to be here."},
 		{"bo", "engineering", "queues", "Event queues survive a restart."},
 	} {
-		_, err := execute(d.orgs, d.realm, d.caller(m.from), realm.SendMessage{
+		_, err := realm.Execute(d.orgs, d.realm, d.caller(m.from), realm.SendMessage{
 			ToChannel:    true,
 			ChannelName:  m.to,
 			Topic:        m.topic,
@@ -176,9 +164,9 @@ func (d *demoRealm) sendMessages() error {
 
 // createWebPublicChannel creates a web-public channel. Visitors have access to it when
 // an owner allows that in the settings of the organization.
-func (d *demoRealm) createWebPublicChannel() error {
+func (d *builder) createWebPublicChannel() error {
 	var all []string
-	for _, u := range demoUsers {
+	for _, u := range accounts {
 		all = append(all, u.login)
 	}
 	about := "For everybody, guests and visitors included"

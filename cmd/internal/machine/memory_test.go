@@ -1,4 +1,4 @@
-package server
+package machine
 
 import (
 	"math"
@@ -66,16 +66,16 @@ func TestMemoryShares(t *testing.T) {
 		{limit: 1 << 20, wantAnswers: 128, wantUnacked: 1024},
 		{limit: 512, answers: 500, unacked: 7, wantAnswers: 500, wantUnacked: 7},
 	} {
-		s := Settings{MemoryLimit: x.limit, AnswerMemory: x.answers, UnackedMemory: x.unacked}
-		if a, u := s.answerMemory()>>20, s.unackedMemory()>>20; a != x.wantAnswers || u != x.wantUnacked {
+		l := ChooseMemoryLimit(x.limit)
+		if a, u := l.Answers(x.answers)>>20, l.Unacked(x.unacked)>>20; a != x.wantAnswers || u != x.wantUnacked {
 			t.Errorf("%+v: %d MiB for answers, %d for events", x, a, u)
 		}
-		if l := s.ChooseMemoryLimit(); l.Bytes != int64(x.limit)<<20 || l.Source != "memory-limit" {
+		if l.Bytes != int64(x.limit)<<20 || l.Source != "memory-limit" {
 			t.Errorf("%+v: %v", x, l)
 		}
 	}
 	t.Setenv("GOMEMLIMIT", "1GiB")
-	if l := (&Settings{}).ChooseMemoryLimit(); l.Source != "GOMEMLIMIT" {
+	if l := ChooseMemoryLimit(0); l.Source != "GOMEMLIMIT" {
 		t.Errorf("with GOMEMLIMIT the limit is from %s", l.Source)
 	}
 }

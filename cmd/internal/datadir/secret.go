@@ -1,6 +1,9 @@
-package server
+package datadir
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -44,7 +47,7 @@ func LoadSecret(data string) ([]byte, error) {
 func StartError(data string, err error) error {
 	var damage *snapshot.DamageError
 	switch {
-	case errors.Is(err, snapshot.ErrFull), isFull(err):
+	case errors.Is(err, snapshot.ErrFull), snapshot.IsFull(err):
 		return fmt.Errorf("%w; nothing is lost: make space on the file system of %s and start again", err, data)
 	case errors.As(err, &damage): // it names the place and the command to run
 	case errors.Is(err, snapshot.ErrInUse), errors.Is(err, snapshot.ErrFailed):
@@ -52,4 +55,19 @@ func StartError(data string, err error) error {
 		return fmt.Errorf("%w; if the disk may be damaged, run parley log check %s", err, data)
 	}
 	return err
+}
+
+// NewSigner returns a function that signs text with the server's secret (HMAC-SHA256, in hexadecimal).
+func NewSigner(secret []byte) func(string) string {
+	return func(text string) string {
+		mac := hmac.New(sha256.New, secret)
+		mac.Write([]byte("signed " + text))
+		return hex.EncodeToString(mac.Sum(nil))
+	}
+}
+
+// NewSignatureChecker returns a function that reports whether a signature is the one that NewSigner makes of text.
+func NewSignatureChecker(secret []byte) func(text, signature string) bool {
+	sign := NewSigner(secret)
+	return func(text, signature string) bool { return hmac.Equal([]byte(sign(text)), []byte(signature)) }
 }

@@ -1,4 +1,4 @@
-package server
+package certificates
 
 import (
 	"crypto/rand"
@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// ticketKeys are the keys with which the server encrypts TLS session tickets: clients that connect again then need no
+// TicketKeys are the keys with which the server encrypts TLS session tickets: clients that connect again then need no
 // full handshake. They exist in the memory of the process only. A successor gets them in the answer with which its
 // predecessor hands over, over the control socket, which only users with access to the data directory can open. They
 // are never on disk and not in backups: with a key an attacker can read recorded sessions of TLS 1.2 whose tickets it
 // encrypts. So after a crash or a restart clients make full handshakes. Its methods may be called by any goroutine.
-type ticketKeys struct {
+type TicketKeys struct {
 	mu     sync.Mutex
 	keys   []ticketKey // newest first; never empty
 	shared bool        // a successor has them: this process makes no further ones
@@ -35,24 +35,24 @@ const (
 	maxTicketKeys = int(ticketKeyLife/ticketKeyPeriod) + 1
 )
 
-// newTicketKeys returns a new key.
-func newTicketKeys(now time.Time) *ticketKeys {
-	t := &ticketKeys{}
+// NewTicketKeys returns a new key.
+func NewTicketKeys(now time.Time) *TicketKeys {
+	t := &TicketKeys{}
 	t.add(now)
 	return t
 }
 
 // add puts a new key before the others.
-func (t *ticketKeys) add(now time.Time) {
+func (t *TicketKeys) add(now time.Time) {
 	k := ticketKey{Made: now.Unix()}
 	rand.Read(k.Key[:]) // never fails
 	t.keys = append([]ticketKey{k}, t.keys[:min(len(t.keys), maxTicketKeys-1)]...)
 }
 
-// rotate makes a new key if the newest one is too old, or from the future because the clock was set back, and drops
+// Rotate makes a new key if the newest one is too old, or from the future because the clock was set back, and drops
 // keys whose tickets are not valid any more. It returns the valid keys with the newest first, and the time until it
 // must be called again.
-func (t *ticketKeys) rotate(now time.Time) (keys [][32]byte, next time.Duration) {
+func (t *TicketKeys) Rotate(now time.Time) (keys [][32]byte, next time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	age := func(k ticketKey) time.Duration { return now.Sub(time.Unix(k.Made, 0)) }
@@ -69,15 +69,15 @@ func (t *ticketKeys) rotate(now time.Time) (keys [][32]byte, next time.Duration)
 }
 
 // share returns the keys for a successor.
-func (t *ticketKeys) share() []ticketKey {
+func (t *TicketKeys) share() []ticketKey {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.shared = true
 	return slices.Clone(t.keys)
 }
 
-// replace replaces the keys by those of a predecessor, if it sent any.
-func (t *ticketKeys) replace(keys []ticketKey) {
+// Replace replaces the keys by those of a predecessor, if it sent any.
+func (t *TicketKeys) Replace(keys []ticketKey) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(keys) > 0 {
@@ -85,14 +85,14 @@ func (t *ticketKeys) replace(keys []ticketKey) {
 	}
 }
 
-// yieldAnswer is the answer to a successor that asks to take over. Older programs send an empty one.
-type yieldAnswer struct {
+// TicketAnswer is the answer to a successor that asks to take over. Older programs send an empty one.
+type TicketAnswer struct {
 	TicketKeys []ticketKey `json:"tls_ticket_keys,omitempty"`
 }
 
-// encodeYieldAnswer returns the answer to a successor of a server with these keys; nil: it does not speak TLS.
-func encodeYieldAnswer(t *ticketKeys) []byte {
-	var a yieldAnswer
+// EncodeTicketAnswer returns the answer to a successor of a server with these keys; nil: it does not speak TLS.
+func EncodeTicketAnswer(t *TicketKeys) []byte {
+	var a TicketAnswer
 	if t != nil {
 		a.TicketKeys = t.share()
 	}
@@ -101,17 +101,4 @@ func encodeYieldAnswer(t *ticketKeys) []byte {
 		panic("BUG: " + err.Error())
 	}
 	return append(b, '\n')
-}
-
-// rotateTicketKeys gives the HTTP server a new key each day, until the server is closed.
-func (s *Server) rotateTicketKeys() {
-	for {
-		keys, next := s.ticketKeys.rotate(time.Now())
-		s.http.SetSessionTicketKeys(keys)
-		select {
-		case <-time.After(next):
-		case <-s.stopped:
-			return
-		}
-	}
 }

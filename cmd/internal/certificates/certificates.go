@@ -1,4 +1,4 @@
-package server
+package certificates
 
 import (
 	"context"
@@ -12,10 +12,20 @@ import (
 	"golang.org/x/crypto/acme/autocert"
 )
 
-// loadTLS returns the TLS configuration of the server's listeners, or nil if the server does not speak TLS itself.
-func (s *Settings) loadTLS() (*tls.Config, error) {
+// Settings are the settings of TLS.
+type Settings struct {
+	TLSCert       string
+	TLSKey        string
+	ACME          string
+	ACMEEmail     string
+	ACMEDirectory string
+}
+
+// Load returns the TLS configuration of the server's listeners, or nil if the server does not speak TLS itself. data is
+// the data directory.
+func (s *Settings) Load(data string) (*tls.Config, error) {
 	if s.ACME != "" {
-		return s.acmeTLS(), nil
+		return s.acmeTLS(data), nil
 	}
 	if s.TLSCert == "" {
 		return nil, nil
@@ -31,10 +41,10 @@ func (s *Settings) loadTLS() (*tls.Config, error) {
 // requested at the first connection for its name and renewed thirty days before it expires. The authority connects to
 // the server's own TLS port (TLS-ALPN-01, RFC 8737), so no other port is needed, but from outside that port must be
 // 443. Keys and certificates are stored in the data directory, where a successor finds them.
-func (s *Settings) acmeTLS() *tls.Config {
+func (s *Settings) acmeTLS(data string) *tls.Config {
 	m := &autocert.Manager{
 		Prompt:     autocert.AcceptTOS,
-		Cache:      autocert.DirCache(filepath.Join(s.Data, "acme")),
+		Cache:      autocert.DirCache(filepath.Join(data, "acme")),
 		HostPolicy: s.checkACMEHost,
 		Email:      s.ACMEEmail,
 		Client:     &acme.Client{DirectoryURL: s.ACMEDirectory, UserAgent: "parley"},
@@ -56,8 +66,8 @@ func (s *Settings) checkACMEHost(_ context.Context, host string) error {
 	return fmt.Errorf("no certificate for %q: the name is not in tls-acme", host)
 }
 
-// checkTLS rejects settings of certificates that contradict each other.
-func (s *Settings) checkTLS() error {
+// Check rejects settings of certificates that contradict each other.
+func (s *Settings) Check() error {
 	switch {
 	case (s.TLSCert == "") != (s.TLSKey == ""):
 		return errors.New("tls-cert and tls-key must be set together")

@@ -1,4 +1,4 @@
-package server
+package erase
 
 import (
 	"context"
@@ -14,27 +14,39 @@ import (
 	"sync"
 	"time"
 
-	"parley/actors"
 	"parley/actors/realm"
 	"parley/snapshot"
 	"parley/snapshot/search"
 )
 
-// eraserInterval is the time between two searches for erased texts. Compacting rewrites the rows of an organization, so
+// interval is the time between two searches for erased texts. Compacting rewrites the rows of an organization, so
 // it happens at most that often.
-const eraserInterval = time.Hour
+const interval = time.Hour
 
 // erasingFile is the name of the file, in the data directory of a core, that lists the organizations whose erased data
 // its disk still has, as a JSON list of ids. A core that is killed in the moment after the owner's TextsCompacted may
 // not have written it; its store then has the bytes until it happens to compact them.
 const erasingFile = "erasing"
 
-// textEraser removes the bytes of purged messages, and of old texts that edit histories lost, from the disk. A deleted
-// key stays in the store's files until they are compacted, and a backup would contain it. The owner of an organization
-// records when it is done; then the other cores of a cluster remove the bytes from their disks.
-type textEraser struct {
+// Organizations have texts that were erased.
+type Organizations interface {
+	realm.Turns
+	realm.Views
+	// Realms returns the organizations by subdomain.
+	Realms() map[string]realm.ID
+	// Owns reports whether this node owns an organization.
+	Owns(realm.ID) bool
+	// Save writes the rows of all organizations to the disk.
+	Save(context.Context) error
+	// OnErased sets the function that is called when the owner of an organization, which is another node, has removed
+	// bytes.
+	OnErased(func(realm.ID))
+}
+
+// Eraser removes the bytes of erased texts in the background.
+type Eraser struct {
 	disk      snapshot.Disk
-	orgs      *actors.Server
+	orgs      Organizations
 	sweepSoon func() // removes the files of purged messages
 	search    *search.Service
 	log       *slog.Logger
@@ -48,12 +60,13 @@ type textEraser struct {
 	file   string            // of copies
 }
 
-func newTextEraser(
-	data string, disk snapshot.Disk, orgs *actors.Server, sweepSoon func(), words *search.Service,
+// Start starts an eraser. sweepSoon removes the files of purged messages, without waiting.
+func Start(
+	data string, disk snapshot.Disk, orgs Organizations, sweepSoon func(), words *search.Service,
 	log *slog.Logger,
-) *textEraser {
+) *Eraser {
 	ctx, cancel := context.WithCancel(context.Background())
-	e := &textEraser{disk: disk, orgs: orgs, sweepSoon: sweepSoon, search: words, log: log, ctx: ctx, cancel: cancel,
+	e := &Eraser{disk: disk, orgs: orgs, sweepSoon: sweepSoon, search: words, log: log, ctx: ctx, cancel: cancel,
 		done: make(chan struct{}), copies: map[realm.ID]bool{}, wake: make(chan struct{}, 1),
 		file: filepath.Join(data, erasingFile)}
 	e.loadCopies()
@@ -62,16 +75,16 @@ func newTextEraser(
 	return e
 }
 
-func (e *textEraser) run() {
+func (e *Eraser) run() {
 	defer close(e.done)
-	t := time.NewTicker(eraserInterval)
+	t := time.NewTicker(interval)
 	defer t.Stop()
 	for {
 		select {
 		case <-e.ctx.Done():
 			return
 		case <-t.C:
-			e.eraseAll()
+			e.EraseAll()
 			e.eraseCopies() // those that failed
 		case <-e.wake:
 			e.eraseCopies()
@@ -79,8 +92,8 @@ func (e *textEraser) run() {
 	}
 }
 
-// eraseAll removes the bytes of the erased texts of every organization.
-func (e *textEraser) eraseAll() {
+// EraseAll removes the bytes of the erased texts of every organization.
+func (e *Eraser) EraseAll() {
 	for _, id := range slices.Sorted(maps.Values(e.orgs.Realms())) {
 		if !e.orgs.Owns(id) {
 			continue
@@ -92,46 +105,48 @@ func (e *textEraser) eraseAll() {
 }
 
 // erase removes the bytes of one organization's erased texts, if that is due.
-func (e *textEraser) erase(id realm.ID) error {
+func (e *Eraser) erase(id realm.ID) error {
 	var due []realm.ErasedTexts
-	_, err := e.orgs.View(id, systemCaller, func(v realm.View) (any, error) {
+	_, err := e.orgs.View(id, realm.System, func(v realm.View) (any, error) {
 		due = v.ErasedTexts()
 		return nil, nil
 	})
 	for _, p := range due {
 		if err == nil {
-			err = e.eraseRow(id, p, false)
+			var erased bool
+			if erased, err = Row(e.ctx, e.disk, e.orgs, id, p, false, e.log); erased {
+				e.sweepSoon()
+			}
 		}
 	}
 	return err
 }
 
-// eraseRow removes the bytes of the texts of one row; person says that it removes those of a person, too. If it is
-// interrupted, the next call does it again.
-func (e *textEraser) eraseRow(id realm.ID, p realm.ErasedTexts, person bool) error {
+// Row removes the bytes of the texts of one row, or of all that a person had. It reports false if the rows on disk are
+// too old for that, because snapshots are stopped during an upgrade. If it is interrupted, the next call does it again.
+func Row(ctx context.Context, disk snapshot.Disk, orgs Organizations, id realm.ID, p realm.ErasedTexts, person bool,
+	log *slog.Logger) (erased bool, err error) {
 	// The rows on disk must not contain the messages any more, nor events that all clients have fetched, nor the
 	// journal the facts before the purge.
-	if err := e.orgs.Save(e.ctx); err != nil {
-		return err
+	if err := orgs.Save(ctx); err != nil {
+		return false, err
 	}
-	rows, _, err := e.disk.Bounds(id)
+	rows, _, err := disk.Bounds(id)
 	if err != nil || rows < p.Seq {
-		return err // without an error, snapshots are stopped during an upgrade
+		return false, err
 	}
 	began := time.Now()
-	if err := e.disk.EraseDeleted(e.ctx, id, p.Seq, p.From, p.To); err != nil {
-		return err
+	if err := disk.EraseDeleted(ctx, id, p.Seq, p.From, p.To); err != nil {
+		return false, err
 	}
-	e.log.Info("bytes of erased texts removed", "realm", id, "messages", p.Messages,
+	log.Info("bytes of erased texts removed", "realm", id, "messages", p.Messages,
 		"took", time.Since(began).Round(time.Millisecond).String())
-	e.sweepSoon()
-	_, err = execute(e.orgs, id, systemCaller, realm.RecordTextsCompacted{Row: p.Row, Upto: p.Seq,
-		Person: person})
-	return err
+	_, err = realm.Execute(orgs, id, realm.System, realm.RecordTextsCompacted{Row: p.Row, Upto: p.Seq, Person: person})
+	return true, err
 }
 
 // loadCopies reads which copies the last process has not completed.
-func (e *textEraser) loadCopies() {
+func (e *Eraser) loadCopies() {
 	var list []realm.ID
 	text, err := os.ReadFile(e.file)
 	if err == nil {
@@ -146,7 +161,7 @@ func (e *textEraser) loadCopies() {
 }
 
 // addCopy says that the owner of an organization has removed erased bytes from its disk, and this disk has a copy.
-func (e *textEraser) addCopy(id realm.ID) {
+func (e *Eraser) addCopy(id realm.ID) {
 	e.mu.Lock()
 	e.copies[id] = true
 	e.mu.Unlock()
@@ -157,7 +172,7 @@ func (e *textEraser) addCopy(id realm.ID) {
 }
 
 // eraseCopies removes the bytes of erased data from the copies of this disk.
-func (e *textEraser) eraseCopies() {
+func (e *Eraser) eraseCopies() {
 	e.mu.Lock()
 	list := slices.Sorted(maps.Keys(e.copies))
 	clear(e.copies)
@@ -186,7 +201,7 @@ func (e *textEraser) eraseCopies() {
 }
 
 // eraseCopy removes the bytes of an organization's erased data from the disk of a core that does not own it.
-func (e *textEraser) eraseCopy(id realm.ID) error {
+func (e *Eraser) eraseCopy(id realm.ID) error {
 	began := time.Now()
 	err := e.orgs.Save(e.ctx)
 	if err == nil {
@@ -203,10 +218,10 @@ func (e *textEraser) eraseCopy(id realm.ID) error {
 }
 
 // saveCopies writes the file of the copies that have erased data.
-func (e *textEraser) saveCopies(list []realm.ID) error {
+func (e *Eraser) saveCopies(list []realm.ID) error {
 	if len(list) > 0 {
 		text, _ := json.Marshal(list)
-		return replaceFile(e.file, string(text)+"\n")
+		return replaceFile(e.file, text)
 	}
 	if err := os.Remove(e.file); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -215,7 +230,15 @@ func (e *textEraser) saveCopies(list []realm.ID) error {
 }
 
 // Close stops the eraser. A compaction that is running is canceled.
-func (e *textEraser) Close() {
+func (e *Eraser) Close() {
 	e.cancel()
 	<-e.done
+}
+
+// replaceFile writes a small file. A reader finds the old or the new content. It does not sync.
+func replaceFile(path string, text []byte) error {
+	if err := os.WriteFile(path+".new", append(text, '\n'), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
 }

@@ -1,4 +1,4 @@
-package server
+package datadir
 
 import (
 	"errors"
@@ -19,23 +19,23 @@ const VersionFile = "version"
 // maxVersionBytes limits the part of the file that is read.
 const maxVersionBytes = 64
 
-// DataVersion returns the version of this program's data.
-func DataVersion() int { return int(realm.NewestNumber()) }
+// Version returns the version of this program's data.
+func Version() int { return int(realm.NewestNumber()) }
 
-// CheckDataVersion refuses a directory that a newer program has served. An older program would stop at the first
+// CheckVersion refuses a directory that a newer program has served. An older program would stop at the first
 // fact it does not know, and it would drop the fields it does not know from what it writes again.
-func CheckDataVersion(data string) error {
-	version, err := readDataVersion(data)
-	if err == nil && version > DataVersion() {
+func CheckVersion(data string) error {
+	version, err := ReadVersion(data)
+	if err == nil && version > Version() {
 		err = fmt.Errorf("data directory %s was served by a newer parley (data version %d, this program has %d): "+
 			"install that version again, or restore a backup from before the upgrade into an empty directory",
-			data, version, DataVersion())
+			data, version, Version())
 	}
 	return err
 }
 
-// readDataVersion returns the version of a directory, 0 if it has none.
-func readDataVersion(data string) (int, error) {
+// ReadVersion returns the version of a directory, 0 if it has none.
+func ReadVersion(data string) (int, error) {
 	text, err := os.ReadFile(filepath.Join(data, VersionFile))
 	if errors.Is(err, os.ErrNotExist) {
 		return 0, nil
@@ -51,20 +51,30 @@ func readDataVersion(data string) (int, error) {
 	return version, nil
 }
 
-// recordDataVersion writes the version of the data at a rule level, if the directory does not have it yet. Below the
+// RecordVersion writes the version of the data at a rule level, if the directory does not have it yet. Below the
 // program's own level, an older program can continue with the directory.
-func recordDataVersion(data string, level uint16) error {
+func RecordVersion(data string, level uint16) error {
 	now := int(realm.NewestNumberAt(level))
-	if version, err := readDataVersion(data); err != nil || version >= now {
+	if version, err := ReadVersion(data); err != nil || version >= now {
 		return err
 	}
-	return replaceFile(filepath.Join(data, VersionFile), strconv.Itoa(now)+"\n")
+	return ReplaceFile(filepath.Join(data, VersionFile), strconv.Itoa(now)+"\n")
 }
 
-// replaceFile writes a small file. A reader finds the old or the new content. It does not sync.
-func replaceFile(path, content string) error {
+// ReplaceFile writes a small file. A reader finds the old or the new content. It does not sync.
+func ReplaceFile(path, content string) error {
 	if err := os.WriteFile(path+".new", []byte(content), 0o600); err != nil {
 		return err
 	}
 	return os.Rename(path+".new", path)
+}
+
+// WriteAndSync writes a small file and waits until it is on the disk.
+func WriteAndSync(path string, text []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	return errors.Join(err, f.Sync(), f.Close())
 }

@@ -1,42 +1,29 @@
-package server
+package diskspace
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
-	"parley/actors"
 	"parley/snapshot"
-	"parley/wire"
 )
 
-// diskSpace watches the free space of the file system that has the data directory, and protects the journal from
-// running out of it. It has three states:
-//
-//	normal      everything is stored
-//	almost full no files are stored: uploads, pictures, thumbnails, exports, new search indexes, copies for backups.
-//	            Messages are. It begins below disk-min-free or disk-min-free-percent.
-//	read-only   nothing is stored: every change is refused with status 507, or 503 by a core of several, because
-//	            another one can take over. Polls and reads continue. It begins below disk-read-only, or when a write
-//	            of the store has found no space; the store's ballast lets the writes in progress finish.
-//
-// Each state ends by itself when there is space again.
-type diskSpace struct {
+// Watcher watches the free space of a file system.
+type Watcher struct {
 	dir          string
 	log          *slog.Logger
+	refused      error
 	minFree      int64 // bytes
 	minPercent   int64
 	readOnlyFree int64 // bytes
 	measure      func(dir string) (free, total int64, err error)
 
 	// Set by start.
-	store *snapshot.Store
-	orgs  atomic.Pointer[actors.Server]
+	store         *snapshot.Store
+	organizations atomic.Pointer[Organizations]
 
 	free, total  atomic.Int64
 	refusedFiles atomic.Int64
@@ -47,20 +34,32 @@ type diskSpace struct {
 }
 
 const (
-	// spaceInterval is the time between two checks of the free space. A fast disk is filled by some 1 GB in that time,
+	// Interval is the time between two checks of the free space. A fast disk is filled by some 1 GB in that time,
 	// so the store also needs its ballast.
-	spaceInterval = time.Second
+	Interval = time.Second
 	// spaceMargin is the part of disk-read-only that must be free in addition before changes are allowed again, so that
 	// the state does not change all the time.
 	spaceMargin = 4
-	mebibyte    = 1 << 20
 )
 
-func newDiskSpace(c *Settings, log *slog.Logger) *diskSpace {
-	return &diskSpace{
-		dir: c.Data, log: log, measure: freeSpace,
-		minFree: int64(c.DiskMinFree) * mebibyte, minPercent: int64(c.DiskMinFreePercent),
-		readOnlyFree: int64(c.DiskReadOnly) * mebibyte,
+// Settings are the settings of the free space.
+type Settings struct {
+	DiskMinFree        int // MiB
+	DiskMinFreePercent int
+	DiskReadOnly       int // MiB
+	DiskBallast        int // MiB; see snapshot.Options.Ballast
+}
+
+// Organizations refuse every change while they are read-only.
+type Organizations interface{ SetReadOnly(bool) }
+
+// New returns a watcher of the file system that has the directory dir. Start begins the checks. refused is the error of
+// a file that must not be stored.
+func New(dir string, c Settings, refused error, log *slog.Logger) *Watcher {
+	return &Watcher{
+		dir: dir, log: log, refused: refused, measure: freeSpace,
+		minFree: int64(c.DiskMinFree) << 20, minPercent: int64(c.DiskMinFreePercent),
+		readOnlyFree: int64(c.DiskReadOnly) << 20,
 		wake:         make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}),
 	}
 }
@@ -75,27 +74,32 @@ func freeSpace(dir string) (free, total int64, err error) {
 	return int64(s.Bavail) * int64(s.Bsize), int64(s.Blocks) * int64(s.Bsize), nil
 }
 
-// full is called by the store when a write has found no space. It does not block.
-func (d *diskSpace) full() {
-	if orgs := d.orgs.Load(); orgs != nil {
-		orgs.SetReadOnly(true)
-	}
+// Full is called by the store when a write has found no space. It does not block.
+func (d *Watcher) Full() {
+	d.setReadOnly(true)
 	select {
 	case d.wake <- struct{}{}:
 	default:
 	}
 }
 
-// start checks the space once, and then every spaceInterval until close.
-func (d *diskSpace) start(store *snapshot.Store, orgs *actors.Server) {
+// Start checks the space once, and then every Interval until Close.
+func (d *Watcher) Start(store *snapshot.Store, orgs Organizations) {
 	d.store = store
-	d.orgs.Store(orgs)
+	d.organizations.Store(&orgs)
 	d.check()
 	go d.run()
 }
 
-// close ends the checks.
-func (d *diskSpace) close() {
+// setReadOnly lets the organizations refuse changes, or allow them. There are none before Start.
+func (d *Watcher) setReadOnly(on bool) {
+	if orgs := d.organizations.Load(); orgs != nil {
+		(*orgs).SetReadOnly(on)
+	}
+}
+
+// Close ends the checks.
+func (d *Watcher) Close() {
 	if d.store == nil { // not started
 		return
 	}
@@ -103,9 +107,9 @@ func (d *diskSpace) close() {
 	<-d.done
 }
 
-func (d *diskSpace) run() {
+func (d *Watcher) run() {
 	defer close(d.done)
-	t := time.NewTicker(spaceInterval)
+	t := time.NewTicker(Interval)
 	defer t.Stop()
 	for {
 		select {
@@ -119,7 +123,7 @@ func (d *diskSpace) run() {
 }
 
 // check measures the space and changes the state if needed.
-func (d *diskSpace) check() {
+func (d *Watcher) check() {
 	free, total, err := d.measure(d.dir)
 	if err != nil {
 		if !d.failing {
@@ -135,18 +139,18 @@ func (d *diskSpace) check() {
 	switch {
 	case !d.readOnly.Load() && (free < d.readOnlyFree || d.store.Full()):
 		d.readOnly.Store(true)
-		d.orgs.Load().SetReadOnly(true)
+		d.setReadOnly(true)
 		d.log.Error("the disk is full: every change is refused until there is space", "dir", d.dir, "free_bytes", free,
 			"disk_read_only_bytes", d.readOnlyFree)
 	case d.readOnly.Load() && free < d.readOnlyFree+d.readOnlyFree/spaceMargin+missing:
-		d.orgs.Load().SetReadOnly(true)
+		d.setReadOnly(true)
 	case d.readOnly.Load():
 		if err := d.store.RestoreBallast(); err != nil {
 			d.log.Warn("there is space again, but not for the ballast", "err", err)
 			return
 		}
 		d.readOnly.Store(false)
-		d.orgs.Load().SetReadOnly(false)
+		d.setReadOnly(false)
 		d.log.Info("there is space again: changes are allowed", "dir", d.dir, "free_bytes", free)
 	case missing > 0 && free >= d.readOnlyFree+missing: // at the first start
 		if err := d.store.RestoreBallast(); err != nil {
@@ -156,40 +160,44 @@ func (d *diskSpace) check() {
 }
 
 // minFreeBytes returns the free bytes below which no files are stored.
-func (d *diskSpace) minFreeBytes(total int64) int64 {
+func (d *Watcher) minFreeBytes(total int64) int64 {
 	return max(d.minFree, total/100*d.minPercent, d.readOnlyFree)
 }
 
-// checkSpace returns wire.ErrNoSpace if a file of so many bytes must not be stored.
-func (d *diskSpace) checkSpace(bytes int64) error {
+// CheckSpace returns the error refused of New if a file of so many bytes must not be stored.
+func (d *Watcher) CheckSpace(bytes int64) error {
 	free, total, err := d.measure(d.dir)
 	if err != nil {
 		return nil // the write itself returns the error
 	}
 	if d.readOnly.Load() || free-bytes < d.minFreeBytes(total) {
 		d.refusedFiles.Add(1)
-		return wire.ErrNoSpace
+		return d.refused
 	}
 	return nil
 }
 
-// isLow reports whether no files are stored now.
-func (d *diskSpace) isLow() bool {
-	return d.isReadOnly() || d.free.Load() < d.minFreeBytes(d.total.Load())
+// IsLow reports whether no files are stored now.
+func (d *Watcher) IsLow() bool {
+	return d.IsReadOnly() || d.free.Load() < d.minFreeBytes(d.total.Load())
 }
 
-func (d *diskSpace) isReadOnly() bool { return d.readOnly.Load() }
+// IsReadOnly reports whether every change is refused now.
+func (d *Watcher) IsReadOnly() bool { return d.readOnly.Load() }
 
-// state returns the state for the health check; "" is normal.
-func (d *diskSpace) state() string {
+// State returns the state for the health check; "" is normal.
+func (d *Watcher) State() string {
 	switch {
-	case d.isReadOnly():
+	case d.IsReadOnly():
 		return "full: every change is refused"
-	case d.isLow():
+	case d.IsLow():
 		return "almost full: files are refused"
 	}
 	return ""
 }
 
-// isFull reports whether an error of the operating system means that the disk or a quota is full.
-func isFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
+// Free returns the free bytes of the file system at the last check.
+func (d *Watcher) Free() int64 { return d.free.Load() }
+
+// RefusedFiles returns how many files were not stored because of the space.
+func (d *Watcher) RefusedFiles() int64 { return d.refusedFiles.Load() }

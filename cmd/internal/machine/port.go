@@ -1,4 +1,4 @@
-package server
+package machine
 
 import (
 	"errors"
@@ -11,9 +11,9 @@ import (
 	"syscall"
 )
 
-// takenPortError explains why a server cannot listen on an address: which process listens there, and what to do. Other
+// TakenPortError explains why a server cannot listen on an address: which process listens there, and what to do. Other
 // errors are returned unchanged.
-func takenPortError(address string, err error) error {
+func TakenPortError(address string, err error) error {
 	if !errors.Is(err, syscall.EADDRINUSE) {
 		return err
 	}

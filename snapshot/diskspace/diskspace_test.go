@@ -1,11 +1,9 @@
-package server
+package diskspace
 
 import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"strings"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -20,7 +18,7 @@ import (
 // some space more than it began with.
 func TestDiskSpaceStates(t *testing.T) {
 	fs := vfs.NewMem()
-	store, err := snapshot.Open("data", snapshot.Options{FS: fs, Ballast: 2 * mebibyte})
+	store, err := snapshot.Open("data", snapshot.Options{FS: fs, Ballast: 2 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,17 +39,16 @@ func TestDiskSpaceStates(t *testing.T) {
 	change := func() error {
 		users++
 		email := fmt.Sprintf("user%d@example.org", users)
-		_, err := execute(orgs, id, systemCaller, realm.CreateUser{Email: email, Name: "Ann Other", Role: realm.Member})
+		_, err := realm.Execute(orgs, id, realm.System, realm.CreateUser{Email: email, Name: "Ann Other", Role: realm.Member})
 		return err
 	}
-	d := newDiskSpace(
-		&Settings{DiskMinFree: 100, DiskMinFreePercent: 20, DiskReadOnly: 40},
-		slog.New(slog.DiscardHandler),
-	)
+	d := New("data", Settings{DiskMinFree: 100, DiskMinFreePercent: 20, DiskReadOnly: 40}, wire.ErrNoSpace,
+		slog.New(slog.DiscardHandler))
 	free := int64(0)
-	d.measure = func(string) (int64, int64, error) { return free * mebibyte, 1000 * mebibyte, nil }
+	d.measure = func(string) (int64, int64, error) { return free << 20, 1000 << 20, nil }
 	d.store = store
-	d.orgs.Store(orgs)
+	var refusing Organizations = orgs
+	d.organizations.Store(&refusing)
 	for _, c := range []struct {
 		free     int64 // MiB
 		state    string
@@ -70,10 +67,10 @@ func TestDiskSpaceStates(t *testing.T) {
 	} {
 		free = c.free
 		d.check()
-		if d.state() != c.state || d.isReadOnly() != c.readOnly {
-			t.Errorf("%d MiB free: state %q, read-only %t", c.free, d.state(), d.isReadOnly())
+		if d.State() != c.state || d.IsReadOnly() != c.readOnly {
+			t.Errorf("%d MiB free: state %q, read-only %t", c.free, d.State(), d.IsReadOnly())
 		}
-		err := d.checkSpace(10 * mebibyte)
+		err := d.CheckSpace(10 << 20)
 		if (err == nil) != c.file || err != nil && !errors.Is(err, wire.ErrNoSpace) {
 			t.Errorf("%d MiB free: a file of 10 MiB: %v", c.free, err)
 		}
@@ -96,24 +93,8 @@ func TestDiskSpaceStates(t *testing.T) {
 	}{{39, true}, {51, true}, {52, false}} {
 		free = c.free
 		d.check()
-		if d.isReadOnly() != c.readOnly {
-			t.Errorf("%d MiB free without a ballast: read-only %t", c.free, d.isReadOnly())
+		if d.IsReadOnly() != c.readOnly {
+			t.Errorf("%d MiB free without a ballast: read-only %t", c.free, d.IsReadOnly())
 		}
-	}
-}
-
-// The service manager starts a server again as often as needed: one that found no space starts when there is some.
-func TestUnitFileHasNoLimitOfStarts(t *testing.T) {
-	unit, err := os.ReadFile("../../../.deploy/parley.service")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, line := range []string{"StartLimitIntervalSec=0", "Restart=on-failure"} {
-		if !strings.Contains("\n"+string(unit), "\n"+line+"\n") {
-			t.Errorf("parley.service has no line %s", line)
-		}
-	}
-	if strings.Contains(string(unit), "StartLimitBurst") {
-		t.Error("parley.service has a limit of starts")
 	}
 }

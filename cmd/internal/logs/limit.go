@@ -1,4 +1,4 @@
-package server
+package logs
 
 import (
 	"context"
@@ -10,25 +10,25 @@ import (
 	"time"
 )
 
-// maxLinesPerMinute limits the log lines per minute of one text of warnings or errors. That is enough to see which
+// MaxLinesPerMinute limits the log lines per minute of one text of warnings or errors. That is enough to see which
 // organizations and users are concerned. An error that happens for every message would otherwise fill the disk.
-const maxLinesPerMinute = 20
+const MaxLinesPerMinute = 20
 
-// NewLog returns a log that writes to w as the settings say. It suppresses frequent repetitions of a warning or an
-// error.
-func NewLog(s *Settings, w io.Writer) (*slog.Logger, error) {
+// New returns a log that writes to w, at a level of log-level, in lines of JSON or of text. It suppresses frequent
+// repetitions of a warning or an error.
+func New(w io.Writer, logLevel string, json bool) (*slog.Logger, error) {
 	var level slog.Level
-	if err := level.UnmarshalText([]byte(s.LogLevel)); err != nil {
-		return nil, fmt.Errorf("log-level must be debug, info, warn or error, not %q", s.LogLevel)
+	if err := level.UnmarshalText([]byte(logLevel)); err != nil {
+		return nil, fmt.Errorf("log-level must be debug, info, warn or error, not %q", logLevel)
 	}
 	o := &slog.HandlerOptions{Level: level}
-	if s.LogJSON {
+	if json {
 		return slog.New(newLimitedHandler(slog.NewJSONHandler(w, o))), nil
 	}
 	return slog.New(newLimitedHandler(slog.NewTextHandler(w, o))), nil
 }
 
-// limitedHandler writes at most maxLinesPerMinute lines of each text of warnings and errors per minute. The first line
+// limitedHandler writes at most MaxLinesPerMinute lines of each text of warnings and errors per minute. The first line
 // of the next minute has the number of suppressed lines in its attribute "suppressed".
 type limitedHandler struct {
 	slog.Handler
@@ -52,8 +52,8 @@ func newLimitedHandler(h slog.Handler) limitedHandler {
 	return limitedHandler{h, &messageCounts{byText: map[string]*textCount{}}}
 }
 
-// suppressedLines returns the number of lines that a log made by NewLog has suppressed.
-func suppressedLines(log *slog.Logger) int64 {
+// Suppressed returns the number of lines that a log made by New has suppressed.
+func Suppressed(log *slog.Logger) int64 {
 	if h, ok := log.Handler().(limitedHandler); ok {
 		return h.counts.suppressed.Load()
 	}
@@ -88,7 +88,7 @@ func (c *messageCounts) admit(text string, now time.Time) (suppressed int, ok bo
 		t = &textCount{since: now}
 		c.byText[text] = t
 	}
-	if t.lines == maxLinesPerMinute {
+	if t.lines == MaxLinesPerMinute {
 		t.suppressed++
 		c.suppressed.Add(1)
 		return 0, false

@@ -1,4 +1,4 @@
-package server
+package demo
 
 import (
 	"errors"
@@ -22,15 +22,15 @@ const crowdWorkers = 64
 // crowdBatch is the number of users that one turn subscribes, so that no turn is long.
 const crowdBatch = 1000
 
-// crowdSpec is the parsed value of demo-crowd: users=N,channels=M,zipf=Z,hundred=H,room=L,messages=K,
+// CrowdSpec is the parsed value of demo-crowd: users=N,channels=M,zipf=Z,hundred=H,room=L,messages=K,
 // realms=R,seed=S.
-type crowdSpec struct {
+type CrowdSpec struct {
 	plan             crowd.Plan
 	messages, realms int
 }
 
-func parseCrowd(s string) (crowdSpec, error) {
-	c := crowdSpec{plan: crowd.Plan{Users: 100, Channels: 10, Zipf: 1, Seed: 1}, realms: 1}
+func ParseCrowd(s string) (CrowdSpec, error) {
+	c := CrowdSpec{plan: crowd.Plan{Users: 100, Channels: 10, Zipf: 1, Seed: 1}, realms: 1}
 	for _, kv := range strings.Split(s, ",") {
 		k, v, _ := strings.Cut(kv, "=")
 		f, err := strconv.ParseFloat(v, 64)
@@ -70,10 +70,10 @@ func parseCrowd(s string) (crowdSpec, error) {
 	return c, nil
 }
 
-// createCrowd fills an empty data directory for load tests with the crowd of bench/crowd, distributed evenly over
+// CreateCrowd fills an empty data directory for load tests with the crowd of bench/crowd, distributed evenly over
 // organizations. The first is the root organization; the others have the subdomains r1, r2 and so on. All users log in
 // with the development login.
-func createCrowd(orgs *actors.Server, spec crowdSpec, out io.Writer) error {
+func CreateCrowd(orgs *actors.Server, spec CrowdSpec, out io.Writer) error {
 	began := time.Now()
 	for r := range spec.realms {
 		subdomain := ""
@@ -100,7 +100,7 @@ func createCrowd(orgs *actors.Server, spec crowdSpec, out io.Writer) error {
 // fillCrowdRealm creates the users, channels and messages of one organization.
 func fillCrowdRealm(orgs *actors.Server, id realm.ID, plan crowd.Plan, messages int) error {
 	create := func(email, name string, role realm.Role) (realm.UserID, error) {
-		return execute(orgs, id, systemCaller, realm.CreateUser{
+		return realm.Execute(orgs, id, realm.System, realm.CreateUser{
 			Email: email, Name: name, Role: role, Key: actors.Token(32), First: true, NoDefaults: true,
 		})
 	}
@@ -131,7 +131,7 @@ func fillCrowdRealm(orgs *actors.Server, id realm.ID, plan crowd.Plan, messages 
 		c := i * 7919 % len(channels)
 		sender := users[members[c][i%len(members[c])]]
 		text := fmt.Sprintf("message %d of a history that is long enough to be read page by page", i)
-		_, err := execute(orgs, id, realm.Caller{User: sender, Client: "Internal"}, realm.SendMessage{
+		_, err := realm.Execute(orgs, id, realm.Caller{User: sender, Client: "Internal"}, realm.SendMessage{
 			ToChannel:    true,
 			Channel:      channels[c],
 			Topic:        fmt.Sprintf("topic %d", i%50),
@@ -151,7 +151,7 @@ func createCrowdChannel(orgs *actors.Server, id realm.ID, owner realm.UserID, na
 		for _, m := range batch {
 			principals = append(principals, realm.Principal{ID: users[m]})
 		}
-		done, err := execute(orgs, id, caller, realm.Subscribe{
+		done, err := realm.Execute(orgs, id, caller, realm.Subscribe{
 			Channels: []realm.ChannelToJoin{{Name: name}}, Principals: principals, AllOrNothing: true,
 		})
 		if err != nil {

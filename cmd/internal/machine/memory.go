@@ -1,4 +1,4 @@
-package server
+package machine
 
 import (
 	"bufio"
@@ -23,11 +23,11 @@ type MemoryLimit struct {
 // rest is for the kernel's buffers of sockets and files, and for what the runtime does not count.
 const memoryShare = 0.9
 
-// ChooseMemoryLimit returns the limit of the setting memory-limit, else of GOMEMLIMIT, else memoryShare of the smallest
-// limit of the process's control groups and the machine's memory.
-func (s *Settings) ChooseMemoryLimit() MemoryLimit {
-	if s.MemoryLimit > 0 {
-		return MemoryLimit{int64(s.MemoryLimit) << 20, "memory-limit"}
+// ChooseMemoryLimit returns the limit of the setting memory-limit in MiB, if it is not 0, else of GOMEMLIMIT, else
+// memoryShare of the smallest limit of the process's control groups and the machine's memory.
+func ChooseMemoryLimit(setting int) MemoryLimit {
+	if setting > 0 {
+		return MemoryLimit{int64(setting) << 20, "memory-limit"}
 	}
 	if os.Getenv("GOMEMLIMIT") != "" {
 		return MemoryLimit{debug.SetMemoryLimit(-1), "GOMEMLIMIT"}
@@ -141,17 +141,18 @@ func (l MemoryLimit) memoryFor(given int, share int64, maxMiB int) int {
 	return max(minSharedMemory<<20, int(min(l.Bytes/share, int64(maxMiB)<<20)))
 }
 
-// answerMemory returns how many bytes answers can take in memory.
-func (s *Settings) answerMemory() int {
-	return s.ChooseMemoryLimit().memoryFor(s.AnswerMemory, answerMemoryShare, maxAnswerMemory)
+// Answers returns how many bytes answers can take in memory. given is the setting answer-memory in MiB, or 0.
+func (l MemoryLimit) Answers(given int) int {
+	return l.memoryFor(given, answerMemoryShare, maxAnswerMemory)
 }
 
-// unackedMemory returns how many bytes unacknowledged events can take in memory.
-func (s *Settings) unackedMemory() int {
-	return s.ChooseMemoryLimit().memoryFor(s.UnackedMemory, unackedMemoryShare, maxUnackedMemory)
+// Unacked returns how many bytes unacknowledged events can take in memory. given is the setting unacked-memory in MiB, or
+// 0.
+func (l MemoryLimit) Unacked(given int) int {
+	return l.memoryFor(given, unackedMemoryShare, maxUnackedMemory)
 }
 
-// replicaMemory returns how many bytes of rows an edge loads.
-func (s *Settings) replicaMemory() int {
-	return s.ChooseMemoryLimit().memoryFor(s.ReplicaMemory, replicaMemoryShare, maxReplicaMemory)
+// Replicas returns how many bytes of rows an edge loads. given is the setting replica-memory in MiB, or 0.
+func (l MemoryLimit) Replicas(given int) int {
+	return l.memoryFor(given, replicaMemoryShare, maxReplicaMemory)
 }

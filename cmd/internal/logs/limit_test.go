@@ -1,4 +1,4 @@
-package server
+package logs
 
 import (
 	"bytes"
@@ -18,10 +18,10 @@ func TestRepeatedLogLinesAreSuppressed(t *testing.T) {
 		log.Info("email sent")
 	}
 	log.Warn("disk slow")
-	if n := strings.Count(out.String(), "email lost"); n != maxLinesPerMinute {
-		t.Errorf("%d lines, want %d", n, maxLinesPerMinute)
+	if n := strings.Count(out.String(), "email lost"); n != MaxLinesPerMinute {
+		t.Errorf("%d lines, want %d", n, MaxLinesPerMinute)
 	}
-	for text, want := range map[string]int{"email sent": 1000, "disk slow": 1, "realm=1": 1001 + maxLinesPerMinute,
+	for text, want := range map[string]int{"email sent": 1000, "disk slow": 1, "realm=1": 1001 + MaxLinesPerMinute,
 		"suppressed": 0} {
 		if n := strings.Count(out.String(), text); n != want {
 			t.Errorf("%q %d times, want %d", text, n, want)
