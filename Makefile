@@ -1,8 +1,10 @@
 # make without a target lists the targets. Each works on a fresh clone with only Go and make.
 SHELL := /bin/bash
 GO ?= go
-# All targets use the same flags, so that each package is compiled only once.
+# All targets use the same flags, so that each package is compiled only once. Programs and tests contain no C code: that
+# is the program that is shipped, so tests and figures are of it. Only the race detector needs C.
 export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
+export CGO_ENABLED := 0
 
 .PHONY: licenses web web-check web-mirror help hooks build docs man run test race poison check bench conform conform-s3 browser browser-big browser-kills browser-views kill kill-cluster kill-presence kill-edges kill-core-edges cut-links upgrades sim sim-actors crash crash-cluster mirror freeze-cluster partition-cluster browser-shots linear-edges mirror-edge rolling-upgrade mixed-releases clocks-cluster cluster-import mutants damage-cluster full-cluster browser-screens alerts-check
 help: ## list the targets
@@ -11,8 +13,9 @@ help: ## list the targets
 hooks: ## install the commit-msg hook that checks commit subjects
 	git config core.hooksPath .github/hooks
 
-build: ## build bin/parley; VERSION=v1.2.3 sets its version
-	$(GO) build $(if $(VERSION),-ldflags "-X main.version=$(VERSION)") -o bin/parley ./cmd/parley
+# Stripped of the symbols for debuggers. Panics, profiles and `parley version` do not use them.
+build: ## build bin/parley, one static file; VERSION=v1.2.3 sets its version
+	$(GO) build -ldflags "-s -w$(if $(VERSION), -X main.version=$(VERSION))" -o bin/parley ./cmd/parley
 
 docs: ## write the reference pages in .github/docs/reference
 	$(GO) run ./cmd/parley docs reference .github/docs/reference
