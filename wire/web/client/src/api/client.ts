@@ -4,7 +4,7 @@
 // carry it out. After a network failure or a 5xx answer only calls marked as repeatable are sent again, since the
 // server may have carried out the first one.
 import { withoutNames } from "./address.ts";
-import { setClock } from "../store/clock.ts";
+import { setClock } from "./clock.ts";
 
 export type Params = Record<string, unknown>;
 

@@ -2,9 +2,9 @@
 import { useState } from "preact/hooks";
 import { subscribe, unsubscribe } from "../api/channels.ts";
 import type { Channel } from "../api/types.ts";
-import { matches } from "../compose/target.tsx";
+import { matches } from "../ui/matches.ts";
 import { plural, t } from "../i18n/text.ts";
-import { closeOverlay, go, type Route } from "../router.ts";
+import { closeOverlay, go, type Route } from "../store/router.ts";
 import { attempt } from "../store/actions.ts";
 import { hashOfChannel } from "../store/narrow.ts";
 import { may, mayInChannel } from "../store/queries.ts";

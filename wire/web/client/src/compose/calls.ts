@@ -3,8 +3,8 @@
 import { t } from "../i18n/text.ts";
 import { read } from "../store/store.ts";
 import type { Values } from "../store/state.ts";
-import { insert } from "./compose.tsx";
-import { composeTools } from "./extras.ts";
+import { insert } from "../editor/text_field.ts";
+import { textTools } from "../editor/tools.tsx";
 
 const jitsi = 1; // video_chat_provider (protocol)
 
@@ -23,8 +23,8 @@ export function callAddress(server: string): string {
 }
 
 export function installCalls(): void {
-  composeTools.push({
-    id: "call",
+  textTools.push({
+    name: "call",
     label: () => t("Add a video call"),
     icon: "video",
     shown: () => callServer(read("realm")) !== "",

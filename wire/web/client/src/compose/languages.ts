@@ -2,7 +2,7 @@
 // the table is the one of its Markdown package.
 import { t } from "../i18n/text.ts";
 import { peek } from "../store/store.ts";
-import type { Completer, Completion } from "./extras.ts";
+import type { Completer, Completion } from "../editor/extras.ts";
 
 export interface Language {
   name: string; // as it is written in the message

@@ -1,8 +1,9 @@
 // The state of the compose box: the destination of the message, and its text. When the view changes, a box with a text
 // keeps both, and an empty box takes the conversation of the view (../views/follow.ts).
 import { computed, signal } from "@preact/signals";
-import { placeKey, type Conversation } from "../store/narrow.ts";
+import { type Conversation, conversationOf, placeKey, withoutPosition } from "../store/narrow.ts";
 import { read } from "../store/store.ts";
+import type { Term } from "../api/types.ts";
 
 // Compose is the destination of the message that is being written. A channel message may still lack its topic.
 export interface Compose {
@@ -30,6 +31,14 @@ export const writingTo = computed<string | null>(() => {
 
 // ViewPlace is what a view offers as a destination: its conversation, or its channel without a topic.
 export type ViewPlace = Conversation | { channel: number };
+
+// placeOfView returns the destination that a view offers, or null for views of several channels or conversations.
+export function placeOfView(terms: readonly Term[] | null): ViewPlace | null {
+  const rest = withoutPosition(terms ?? []);
+  const [first] = rest;
+  if (rest.length === 1 && first!.operator === "channel" && !first!.negated && typeof first!.operand === "number") return { channel: first!.operand };
+  return conversationOf(rest);
+}
 
 // isElsewhere reports whether a conversation is not part of the place of a view.
 export function isElsewhere(place: Conversation, view: ViewPlace, me: number): boolean {

@@ -2,7 +2,7 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { EmojiChoice } from "../api/endpoints.ts";
 import { t } from "../i18n/text.ts";
-import { EmojiGlyph } from "../message/row.tsx";
+import { EmojiGlyph } from "./glyph.tsx";
 import { allEmoji, loadEmoji, popular, searchEmoji, type Emoji } from "./data.ts";
 
 const columns = 8;

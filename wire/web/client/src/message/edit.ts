@@ -3,13 +3,13 @@
 import { signal } from "@preact/signals";
 import { addDraft } from "../api/saved.ts";
 import type { Message } from "../api/types.ts";
-import { placeName } from "../compose/compose.tsx";
+import { placeName } from "../store/queries.ts";
 import { t } from "../i18n/text.ts";
-import { serverNow } from "../store/clock.ts";
+import { serverNow } from "../api/clock.ts";
 import { conversationOfMessage, type Conversation } from "../store/narrow.ts";
 import { attempt } from "../store/actions.ts";
 import { afterEvent, peek } from "../store/store.ts";
-import { notify } from "../ui/notices.ts";
+import { notify } from "../store/notices.ts";
 
 export const editing = signal(0);
 

@@ -8,7 +8,7 @@ import { topicName } from "../store/queries.ts";
 import { PersonName } from "../people/card.tsx";
 import { Dialog, openDialog } from "../ui/dialogs.tsx";
 import { formatTime } from "../ui/time.ts";
-import { Content } from "./content.tsx";
+import { Content } from "../content/content.tsx";
 
 export function openHistory(m: Message): void {
   openDialog(<History message={m} />);

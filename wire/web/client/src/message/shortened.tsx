@@ -4,8 +4,8 @@ import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import type { Message } from "../api/types.ts";
 import { t } from "../i18n/text.ts";
-import { shownList } from "../views/message_view.tsx";
-import { Content } from "./content.tsx";
+import { shownList } from "./selection.ts";
+import { Content } from "../content/content.tsx";
 
 const part = 0.65; // of the height of the window
 const slack = 60; // pixels: less is not worth a button

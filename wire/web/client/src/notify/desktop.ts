@@ -2,7 +2,7 @@
 import { effect, signal } from "@preact/signals";
 import type { Message } from "../api/types.ts";
 import { t } from "../i18n/text.ts";
-import { goTo, routes } from "../router.ts";
+import { goTo, routes } from "../store/router.ts";
 import { conversationOf, conversationOfMessage, narrowTo, placeKey } from "../store/narrow.ts";
 import { topicName } from "../store/queries.ts";
 import { afterEvent, peek, read } from "../store/store.ts";

@@ -1,12 +1,12 @@
 // The card of a user: name, presence, status, time zone, and ways to reach them.
 import { Role, type Reaction } from "../api/types.ts";
 import { t } from "../i18n/text.ts";
-import { go, goTo } from "../router.ts";
+import { go, goTo } from "../store/router.ts";
 import { avatarOf, presenceOf, userName } from "../store/queries.ts";
 import { read } from "../store/store.ts";
 import { closeDialogs, closePopover, openPopover } from "../ui/dialogs.tsx";
 import { formatAgo, formatNowIn } from "../ui/time.ts";
-import { EmojiGlyph } from "../message/row.tsx";
+import { EmojiGlyph } from "../emoji/glyph.tsx";
 import { FieldValue } from "./field_value.tsx";
 import { openPart } from "../ui/parts.ts";
 

@@ -1,7 +1,7 @@
 // The value of a profile field: text, a link, a date, names of users.
 import { FieldType, type ProfileField } from "../api/types.ts";
 import { t } from "../i18n/text.ts";
-import { Content } from "../message/content.tsx";
+import { Content } from "../content/content.tsx";
 import { peek, read } from "../store/store.ts";
 import { formatDate } from "../ui/time.ts";
 

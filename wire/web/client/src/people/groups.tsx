@@ -3,13 +3,13 @@ import { useState } from "preact/hooks";
 import * as api from "../api/groups.ts";
 import type { GroupSetting, UserGroup } from "../api/types.ts";
 import { plural, t } from "../i18n/text.ts";
-import { closeOverlay, go, type Route } from "../router.ts";
+import { closeOverlay, go, type Route } from "../store/router.ts";
 import { attempt } from "../store/actions.ts";
 import { isInSetting, may } from "../store/queries.ts";
 import { peek, read } from "../store/store.ts";
-import { Allowed, SettingsForm } from "../settings/forms.tsx";
-import { GroupChoice, type Limits } from "../settings/group_choice.tsx";
-import { groupName } from "../settings/group_names.ts";
+import { Allowed, SettingsForm } from "../forms/forms.tsx";
+import { GroupChoice, type Limits } from "./group_choice.tsx";
+import { groupName } from "./group_names.ts";
 import { Confirm, Dialog, openDialog } from "../ui/dialogs.tsx";
 import { PeopleList, PersonForm } from "./pick.tsx";
 

@@ -5,9 +5,9 @@ import { effect } from "@preact/signals";
 import { addDraft, changeDraft, deleteDraft, type DraftText } from "../api/saved.ts";
 import type { Draft } from "../api/types.ts";
 import { compose, composeRequest, text, type Compose } from "../compose/state.ts";
-import { go, goTo } from "../router.ts";
+import { go, goTo } from "../store/router.ts";
 import { attempt } from "../store/actions.ts";
-import { serverNow } from "../store/clock.ts";
+import { serverNow } from "../api/clock.ts";
 import { narrowTo } from "../store/narrow.ts";
 import { peek } from "../store/store.ts";
 

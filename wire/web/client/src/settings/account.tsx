@@ -10,8 +10,8 @@ import { avatarOf, userName } from "../store/queries.ts";
 import { read } from "../store/store.ts";
 import { Confirm, openDialog } from "../ui/dialogs.tsx";
 import { ApiKeys } from "./api_keys.tsx";
-import { UserChoice } from "./fields.tsx";
-import { Allowed, RowTable, SettingsForm, type FormField } from "./forms.tsx";
+import { UserChoice } from "../forms/fields.tsx";
+import { Allowed, RowTable, SettingsForm, type FormField } from "../forms/forms.tsx";
 
 export function Profile() {
   const me = read("me");

@@ -6,7 +6,7 @@ import { attempt } from "../store/actions.ts";
 import { may } from "../store/queries.ts";
 import { peek, read } from "../store/store.ts";
 import { closeDialog, Dialog, openDialog } from "../ui/dialogs.tsx";
-import { Allowed, CopyBox, RowTable, SettingsForm, type FormField } from "./forms.tsx";
+import { Allowed, CopyBox, RowTable, SettingsForm, type FormField } from "../forms/forms.tsx";
 
 function kinds(): { value: number; label: string }[] {
   return [

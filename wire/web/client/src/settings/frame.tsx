@@ -2,7 +2,7 @@
 import type { ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { t } from "../i18n/text.ts";
-import { closeOverlay, go, type Route } from "../router.ts";
+import { closeOverlay, go, type Route } from "../store/router.ts";
 import { Dialog } from "../ui/dialogs.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { sections, type Section } from "./registry.ts";

@@ -5,7 +5,7 @@ import { BotType, createBot } from "../api/administration.ts";
 import { t } from "../i18n/text.ts";
 import { may } from "../store/queries.ts";
 import { read } from "../store/store.ts";
-import { Allowed, CopyBox, SettingsForm, type Entered, type FormField } from "./forms.tsx";
+import { Allowed, CopyBox, SettingsForm, type Entered, type FormField } from "../forms/forms.tsx";
 import { externalAddress, shortName, type Integration } from "./integration_address.ts";
 
 export function Integrations() {

@@ -2,8 +2,8 @@
 import * as api from "../api/administration.ts";
 import { plural, t } from "../i18n/text.ts";
 import { read } from "../store/store.ts";
-import { Switch } from "./fields.tsx";
-import { Allowed, RowTable, SettingsForm } from "./forms.tsx";
+import { Switch } from "../forms/fields.tsx";
+import { Allowed, RowTable, SettingsForm } from "../forms/forms.tsx";
 import { RealmChoice, RealmSwitch } from "./realm_fields.tsx";
 
 export function Joining() {

@@ -5,7 +5,7 @@ import { read } from "../store/store.ts";
 import { askPermission, permission } from "../notify/desktop.ts";
 import { pushState, startPush, stopPush } from "../notify/push.ts";
 import { playSound } from "../notify/sounds.ts";
-import { UserChoice, UserSwitch } from "./fields.tsx";
+import { UserChoice, UserSwitch } from "../forms/fields.tsx";
 
 export function Notifications() {
   return (

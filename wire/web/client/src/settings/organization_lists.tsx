@@ -8,7 +8,7 @@ import { read } from "../store/store.ts";
 import { formatDate } from "../ui/time.ts";
 import type { Values } from "../store/state.ts";
 import { closeDialog, Dialog, openDialog } from "../ui/dialogs.tsx";
-import { Allowed, RowTable, SettingsForm, type FormField } from "./forms.tsx";
+import { Allowed, RowTable, SettingsForm, type FormField } from "../forms/forms.tsx";
 
 const adminsOnly = (): string => t("Only administrators can change this.");
 

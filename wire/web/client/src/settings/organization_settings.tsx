@@ -2,7 +2,7 @@
 import { languageNames } from "../i18n/languages.ts";
 import { t } from "../i18n/text.ts";
 import { read } from "../store/store.ts";
-import { Allowed } from "./forms.tsx";
+import { Allowed } from "../forms/forms.tsx";
 import { RealmChannel, RealmChoice, RealmLimit, RealmSwitch, RealmText, type Option } from "./realm_fields.tsx";
 
 interface Named {

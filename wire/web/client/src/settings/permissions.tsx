@@ -3,8 +3,8 @@ import { changePermission } from "../api/administration.ts";
 import type { GroupSetting } from "../api/types.ts";
 import { t } from "../i18n/text.ts";
 import { read } from "../store/store.ts";
-import { Allowed } from "./forms.tsx";
-import { GroupChoice, type Limits } from "./group_choice.tsx";
+import { Allowed } from "../forms/forms.tsx";
+import { GroupChoice, type Limits } from "../people/group_choice.tsx";
 
 function labelOf(setting: string): string {
   switch (setting) {

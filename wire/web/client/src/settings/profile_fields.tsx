@@ -6,7 +6,7 @@ import { t } from "../i18n/text.ts";
 import { parsed } from "../people/field_value.tsx";
 import { read } from "../store/store.ts";
 import { closeDialog, Dialog, openDialog } from "../ui/dialogs.tsx";
-import { Allowed, RowTable, SettingsForm, type Entered, type FormField } from "./forms.tsx";
+import { Allowed, RowTable, SettingsForm, type Entered, type FormField } from "../forms/forms.tsx";
 
 interface Kind {
   id: number;

@@ -3,9 +3,9 @@ import { changeRealm } from "../api/administration.ts";
 import { jsonString } from "../api/client.ts";
 import { t } from "../i18n/text.ts";
 import { read } from "../store/store.ts";
-import { Choice, Switch } from "./fields.tsx";
-import type { FormName } from "./form_names.ts";
-import { SettingsForm } from "./forms.tsx";
+import { Choice, Switch } from "../forms/fields.tsx";
+import type { FormName } from "../forms/form_names.ts";
+import { SettingsForm } from "../forms/forms.tsx";
 
 export function RealmSwitch(p: { name: string; label: string; help?: string; disabled?: boolean }) {
   const value = Boolean(read("realm")["realm_" + p.name]);

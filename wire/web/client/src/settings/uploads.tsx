@@ -5,7 +5,7 @@ import { formatNumber, t } from "../i18n/text.ts";
 import { attempt } from "../store/actions.ts";
 import { read } from "../store/store.ts";
 import { formatDate } from "../ui/time.ts";
-import { FilterField, RowTable } from "./forms.tsx";
+import { FilterField, RowTable } from "../forms/forms.tsx";
 
 const mebibyte = 1024 * 1024; // bytes
 const maxRows = 200; // of the table; the filter finds the others

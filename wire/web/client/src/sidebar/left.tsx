@@ -5,7 +5,7 @@ import type { Channel } from "../api/types.ts";
 import { changeSubscription, setTopicPolicy } from "../api/endpoints.ts";
 import { newDirect, openCompose } from "../compose/state.ts";
 import { t } from "../i18n/text.ts";
-import { go, hash, routes } from "../router.ts";
+import { go, hash, routes } from "../store/router.ts";
 import { attempt, markNarrow } from "../store/actions.ts";
 import { hashOf, hashOfChannel, hashOfTopics, isTopicMuted, narrowTo, operandOfFirst, resolvedMark } from "../store/narrow.ts";
 import { channelCount, homeCount, presenceOf, topicName, userNames, type Count } from "../store/queries.ts";
@@ -16,7 +16,7 @@ import { getOrInsert } from "../store/unread.ts";
 import { Menu, openPopover, type MenuItems } from "../ui/dialogs.tsx";
 import { channelIcon, Icon, type IconName } from "../ui/icons.tsx";
 import { closeAfterLink, leftOpen } from "../ui/layout.ts";
-import { policyNames } from "../views/header.tsx";
+import { policyNames } from "../channels/topic_policy.tsx";
 import { columnKeys } from "./column_keys.ts";
 import { openMainMenu } from "./main_menu.tsx";
 

@@ -3,15 +3,15 @@ import { changeSetting } from "../api/endpoints.ts";
 import { csrfToken } from "../api/client.ts";
 import { ColorScheme, type Reaction } from "../api/types.ts";
 import { t } from "../i18n/text.ts";
-import { EmojiGlyph } from "../message/row.tsx";
+import { EmojiGlyph } from "../emoji/glyph.tsx";
 import { presenceText } from "../people/card.tsx";
-import { go } from "../router.ts";
+import { go } from "../store/router.ts";
 import { attempt } from "../store/actions.ts";
 import { avatarOf } from "../store/queries.ts";
 import { peek, read } from "../store/store.ts";
 import { Menu, openPopover, type MenuItem, type MenuItems } from "../ui/dialogs.tsx";
 import type { IconName } from "../ui/icons.tsx";
-import { openShortcuts } from "../ui/keys.tsx";
+import { openShortcuts } from "../help/shortcuts.tsx";
 import { openPart } from "../ui/parts.ts";
 
 export function openMainMenu(at: Element): void {

@@ -2,11 +2,11 @@
 import { signal } from "@preact/signals";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Reaction, User } from "../api/types.ts";
-import { matches } from "../compose/target.tsx";
+import { matches } from "../ui/matches.ts";
 import { t } from "../i18n/text.ts";
-import { EmojiGlyph } from "../message/row.tsx";
+import { EmojiGlyph } from "../emoji/glyph.tsx";
 import { openUserCard, presenceText } from "../people/card.tsx";
-import { hash, routes } from "../router.ts";
+import { hash, routes } from "../store/router.ts";
 import { conversationOf, hashOf, narrowTo, operandOfFirst } from "../store/narrow.ts";
 import { avatarOf, presenceOf } from "../store/queries.ts";
 import { peek, read } from "../store/store.ts";

@@ -4,7 +4,7 @@ import { errorText } from "../api/client.ts";
 import * as api from "../api/endpoints.ts";
 import type { Message, Reaction, Term } from "../api/types.ts";
 import { plural } from "../i18n/text.ts";
-import { notify } from "../ui/notices.ts";
+import { notify } from "./notices.ts";
 import { afterCatchUp } from "./connection.ts";
 import { recipientIDs } from "./narrow.ts";
 import { flags as applyFlags, reaction as applyReaction, reactionKey } from "./reducers_messages.ts";

@@ -4,7 +4,7 @@
 // the user wrote them.
 import { ApiError, errorText } from "../api/client.ts";
 import { sendMessage, type Destination } from "../api/endpoints.ts";
-import { serverNow } from "./clock.ts";
+import { serverNow } from "../api/clock.ts";
 import { afterCatchUp, pollNow } from "./connection.ts";
 import type { Outgoing } from "./outgoing.ts";
 import { change, peek } from "./store.ts";

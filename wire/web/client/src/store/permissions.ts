@@ -1,6 +1,6 @@
 // The permissions of the user for messages. The server decides; the page only hides actions that it would refuse.
 import type { Channel, GroupSetting, Message } from "../api/types.ts";
-import { serverNow } from "./clock.ts";
+import { serverNow } from "../api/clock.ts";
 import { isInSetting } from "./queries.ts";
 import { peek } from "./store.ts";
 

@@ -1,6 +1,6 @@
 // Presence: sends whether the user is active, and stores the presence of others from the answer.
 import { sendPresence } from "../api/endpoints.ts";
-import { serverNow } from "./clock.ts";
+import { serverNow } from "../api/clock.ts";
 import { change, peek } from "./store.ts";
 
 const idleAfter = 5 * 60_000; // milliseconds without input

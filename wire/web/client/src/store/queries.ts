@@ -1,8 +1,8 @@
 // Questions about the state that many components ask. Each follows the parts that it reads.
-import { serverNow } from "./clock.ts";
+import { serverNow } from "../api/clock.ts";
 import type { Channel, GroupSetting, User } from "../api/types.ts";
 import { t } from "../i18n/text.ts";
-import { isTopicMuted } from "./narrow.ts";
+import { type Conversation, isTopicMuted } from "./narrow.ts";
 import type { State } from "./state.ts";
 import { peek, read } from "./store.ts";
 
@@ -18,6 +18,12 @@ export function userNames(ids: readonly number[]): string {
 
 export function topicName(topic: string): string {
   return topic === "" ? String(read("realm").realm_empty_topic_display_name ?? "general chat") : topic;
+}
+
+// placeName returns the name of a conversation.
+export function placeName(place: Conversation): string {
+  if ("people" in place) return userNames(place.people);
+  return `#${read("channels").get(place.channel)?.name ?? ""} › ${topicName(place.topic)}`;
 }
 
 export function avatarOf(u: User | undefined, medium = false): string {

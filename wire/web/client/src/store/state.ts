@@ -1,23 +1,23 @@
 // The state of the client as plain data: the content of the registration and of the events, and the fetched messages.
 // Nothing here uses the browser, so tests run it in Node.
-import { TopicPolicy } from "../api/types.ts";
-import type {
-  Channel,
-  ChannelFolder,
-  Draft,
-  Message,
-  Presence,
-  ProfileField,
-  RealmEmoji,
-  RegisterAnswer,
-  Reminder,
-  ScheduledMessage,
-  Snippet,
-  Subscription,
-  User,
-  UserGroup,
-  UserStatus,
-  UserTopic,
+import {
+  type Channel,
+  type ChannelFolder,
+  type Draft,
+  type Message,
+  type Presence,
+  type ProfileField,
+  type RealmEmoji,
+  type RegisterAnswer,
+  type Reminder,
+  type ScheduledMessage,
+  type Snippet,
+  type Subscription,
+  TopicPolicy,
+  type User,
+  type UserGroup,
+  type UserStatus,
+  type UserTopic,
 } from "../api/types.ts";
 import type { MessageList } from "./lists.ts";
 import type { Outgoing } from "./outgoing.ts";

@@ -1,6 +1,6 @@
 // The one store. Components call read("users") and are drawn again when that part changes; every other change goes
 // through change() or the events of the queue.
-import { serverNow } from "./clock.ts";
+import { serverNow } from "../api/clock.ts";
 import { batch, signal, type Signal } from "@preact/signals";
 import type { ServerEvent } from "../api/types.ts";
 import { apply } from "./reducers.ts";

@@ -1,6 +1,6 @@
 // Windows whose code is fetched when they are first opened.
 import { t } from "../i18n/text.ts";
-import { notify } from "./notices.ts";
+import { notify } from "../store/notices.ts";
 
 let fetching = 0;
 

@@ -1,11 +1,11 @@
 // When a topic is renamed or moved, the view of it and the compose box follow, as in Zulip. When the view changes, an empty
 // compose box follows it: a text that is written below a conversation goes to that conversation.
 import { effect } from "@preact/signals";
-import type { ServerEvent, Term } from "../api/types.ts";
-import { compose, retarget, text, type ViewPlace } from "../compose/state.ts";
-import { selected } from "../message/row.tsx";
-import { replaceWith, routes } from "../router.ts";
-import { conversationOf, listKey, narrowTo, withoutPosition } from "../store/narrow.ts";
+import type { ServerEvent } from "../api/types.ts";
+import { compose, placeOfView, retarget, text } from "../compose/state.ts";
+import { selected } from "../message/selection.ts";
+import { replaceWith, routes } from "../store/router.ts";
+import { conversationOf, listKey, narrowTo } from "../store/narrow.ts";
 import { afterEvent, peek } from "../store/store.ts";
 
 export function startFollowing(): void {
@@ -20,14 +20,6 @@ export function startFollowing(): void {
     shown = key;
     if (place && compose.peek().open && !text.peek().trim()) retarget(place);
   });
-}
-
-// placeOfView returns the destination that a view offers, or null for views of several channels or conversations.
-export function placeOfView(terms: readonly Term[] | null): ViewPlace | null {
-  const rest = withoutPosition(terms ?? []);
-  const [first] = rest;
-  if (rest.length === 1 && first!.operator === "channel" && !first!.negated && typeof first!.operand === "number") return { channel: first!.operand };
-  return conversationOf(rest);
 }
 
 function follow(e: ServerEvent): void {

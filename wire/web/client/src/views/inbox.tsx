@@ -6,7 +6,8 @@ import { ChannelMenu, TopicMenu } from "../sidebar/left.tsx";
 import { markRead } from "../store/actions.ts";
 import { Confirm, Menu, openDialog, openPopover } from "../ui/dialogs.tsx";
 import { Icon } from "../ui/icons.tsx";
-import { Header, TopicPolicyButton } from "./header.tsx";
+import { Header } from "./header.tsx";
+import { TopicPolicyButton } from "../channels/topic_policy.tsx";
 import { inboxFolders, unreadOf, type InboxFolder, type InboxRow, type InboxSection, type TopicChoice } from "./inbox_data.ts";
 
 const firstShown = 100; // rows; more are drawn when the list is scrolled

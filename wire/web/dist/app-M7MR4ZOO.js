@@ -1,0 +1,1 @@
+import{eb as r}from"./chunk-2ASQJOHF.js";r();
