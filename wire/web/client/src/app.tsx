@@ -7,7 +7,7 @@ import { countOnIcon } from "./notify/badge.ts";
 import { People } from "./sidebar/people.tsx";
 import { Left } from "./sidebar/left.tsx";
 import { routes } from "./store/router.ts";
-import { connection, pollNow } from "./store/connection.ts";
+import { pollNow } from "./store/connection.ts";
 import { read } from "./store/store.ts";
 import { DialogHost } from "./ui/dialogs.tsx";
 import { Icon } from "./ui/icons.tsx";
@@ -50,7 +50,7 @@ function skip(e: Event): void {
 }
 
 function Banner() {
-  if (connection.value !== "lost") return null;
+  if (read("connection") !== "lost") return null;
   return (
     <div class="banner" role="alert">
       {t("No connection to the server. Your messages are kept and sent when it is back.")}

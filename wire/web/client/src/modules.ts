@@ -1,6 +1,6 @@
 // Parts of the client that other code does not depend on. Each has a function that registers what it adds: views and
-// overlays (views/registry.ts), sections of the settings (settings/registry.ts), tools of the compose box
-// (compose/extras.ts), items of menus, and shortcuts (ui/keys.tsx). It runs once, before the page is first drawn.
+// overlays (ui/registry.ts), sections of the settings (settings/registry.ts), tools of text fields
+// (editor/tools.tsx), items of menus, and shortcuts (ui/keys.ts). It runs once, before the page is first drawn.
 import { installChannels } from "./channels/install.ts";
 import { installCalls } from "./compose/calls.ts";
 import { installPaste } from "./editor/paste.ts";

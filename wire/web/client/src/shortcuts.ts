@@ -208,7 +208,7 @@ function editLast(): boolean | void {
   startEdit(last);
 }
 
-let stopWaiting = (): void => {};
+let stopWaiting = (): void => {}; // in flight
 
 function editWhenSent(localID: string): void {
   stopWaiting();

@@ -3,7 +3,7 @@
 
 // Answers of the server set the clock. Between answers it goes on with the browser's monotonic clock, which setting the
 // computer's clock does not change. It may stop while the computer sleeps: the next answer corrects that.
-let at: { server: number; local: number } | null = null; // milliseconds
+let at: { server: number; local: number } | null = null; // cache; milliseconds
 
 const accuracy = 1500; // milliseconds; the header has whole seconds, and an answer takes time
 

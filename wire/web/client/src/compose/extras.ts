@@ -11,15 +11,15 @@ export interface SendOption {
   run(to: Destination, content: string, sent: () => void): void; // sent empties the box
 }
 
-export const sendOptions: SendOption[] = [];
+export const sendOptions: SendOption[] = []; // registry
 
 // ComposePanel is drawn above the text field, for example a list of uploads.
-export const composePanels: ComponentType[] = [];
+export const composePanels: ComponentType[] = []; // registry
 
 // SendCheck runs before a message is sent. If it returns false, the message is not sent; it may call goOn later.
 export type SendCheck = (to: Destination, content: string, goOn: () => void) => boolean;
 
-export const sendChecks: SendCheck[] = [];
+export const sendChecks: SendCheck[] = []; // registry
 
 // slashCommands are the commands at the beginning of a message that the client carries out itself, such as /dark.
-export const slashCommands = new Map<string, (rest: string) => void>();
+export const slashCommands = new Map<string, (rest: string) => void>(); // registry

@@ -38,8 +38,8 @@ export function parseLanguages(table: string): Language[] {
   return list;
 }
 
-let known: Language[] = [];
-let loading: Promise<void> | null = null;
+let known: Language[] = []; // cache
+let loading: Promise<void> | null = null; // in flight
 
 function load(): Promise<void> {
   loading ??= import("./language_table.ts").then(

@@ -14,8 +14,8 @@ export interface Compose {
   direct: boolean;
 }
 
-export const compose = signal<Compose>({ open: false, channel: null, topic: "", people: [], direct: false });
-export const text = signal("");
+export const compose = signal<Compose>({ open: false, channel: null, topic: "", people: [], direct: false }); // view state
+export const text = signal(""); // view state
 
 // placeOfBox returns the conversation to which the box sends, or null while the user has chosen none.
 export function placeOfBox(c: Compose): Conversation | null {
@@ -63,7 +63,7 @@ export interface ComposeRequest {
   focus: "text" | "topic" | "people";
 }
 
-export const composeRequest = signal<ComposeRequest | null>(null);
+export const composeRequest = signal<ComposeRequest | null>(null); // view state
 
 // openCompose opens the box for a conversation; without a topic the cursor is put into the field of the topic.
 export function openCompose(to: Conversation | { channel: number }, focus?: ComposeRequest["focus"]): void {

@@ -24,8 +24,8 @@ interface Running {
   stop: AbortController;
 }
 
-const running = signal<Running[]>([]);
-let last = 0;
+const running = signal<Running[]>([]); // in flight
+let last = 0; // in flight: the newest id
 
 function change(id: number, fields: Partial<Running> | null): void {
   running.value = running.value.flatMap((r) => (r.id !== id ? [r] : fields ? [{ ...r, ...fields }] : []));

@@ -1,5 +1,5 @@
 // The stylesheet of formulas is loaded when the first one is shown.
-let loading: Promise<void> | null = null;
+let loading: Promise<void> | null = null; // in flight
 
 export function loadStyles(): Promise<void> {
   loading ??= new Promise((resolve) => {

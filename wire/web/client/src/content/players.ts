@@ -1,6 +1,6 @@
 // Players of sounds and videos keep their position when they are drawn again: after the message was edited, was outside
 // of the window, or in the viewer.
-const positions = new Map<string, number>(); // seconds, by the address of the file
+const positions = new Map<string, number>(); // view state: seconds, by the address of the file
 
 const maxPositions = 200; // files that were begun; the oldest is forgotten
 

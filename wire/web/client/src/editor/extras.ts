@@ -24,9 +24,9 @@ export interface Completer {
   match(before: string, after: string): Match | null;
 }
 
-export const completers: Completer[] = [];
+export const completers: Completer[] = []; // registry
 
 // DataTaker handles pasted or dropped data. It returns true if it has used them; the later takers then do not get them.
 export type DataTaker = (data: DataTransfer, area: HTMLTextAreaElement) => boolean;
 
-export const dataTakers: DataTaker[] = [];
+export const dataTakers: DataTaker[] = []; // registry

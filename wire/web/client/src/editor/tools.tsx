@@ -27,6 +27,7 @@ interface Opening extends Named {
 
 export type TextTool = Formatting | Opening;
 
+// textTools is a registry: modules add their tools.
 export const textTools: TextTool[] = [
   {
     name: "bold",

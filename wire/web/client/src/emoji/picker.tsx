@@ -3,7 +3,8 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import type { EmojiChoice } from "../api/endpoints.ts";
 import { t } from "../i18n/text.ts";
 import { EmojiGlyph } from "./glyph.tsx";
-import { allEmoji, loadEmoji, popular, searchEmoji, type Emoji } from "./data.ts";
+import { allEmoji, loadEmoji, popular, searchEmoji } from "./data.ts";
+import type { Emoji } from "../store/state.ts";
 
 const columns = 8;
 const firstShown = 160; // emoji drawn before the user scrolls or searches

@@ -11,7 +11,7 @@ import { attempt } from "../store/actions.ts";
 import { afterEvent, peek } from "../store/store.ts";
 import { notify } from "../store/notices.ts";
 
-export const editing = signal(0);
+export const editing = signal(0); // view state; 0 for none
 
 // Unsaved is the text of an editor, with the text of the message from which it began.
 interface Unsaved {
@@ -20,7 +20,7 @@ interface Unsaved {
   place: Conversation;
 }
 
-const unsaved = new Map<number, Unsaved>();
+const unsaved = new Map<number, Unsaved>(); // view state
 
 export function startEdit(m: Message): void {
   editing.value = m.id;

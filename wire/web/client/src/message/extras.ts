@@ -9,4 +9,4 @@ export interface MessageExtra {
   Draw: ComponentType<{ message: Message }>;
 }
 
-export const messageExtras: MessageExtra[] = [];
+export const messageExtras: MessageExtra[] = []; // registry

@@ -25,7 +25,7 @@ export async function copy(text: string, done: string): Promise<void> {
 }
 
 // moreItems are menu items of other modules, such as reminders and reports.
-export const moreItems: ((m: Message) => MenuItem | false)[] = [];
+export const moreItems: ((m: Message) => MenuItem | false)[] = []; // registry
 
 export function MessageMenu({ id }: { id: number }) {
   const m = peek().messages.get(id);

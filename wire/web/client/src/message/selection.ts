@@ -8,10 +8,10 @@ import type { VirtualList } from "../ui/virtual_list.tsx";
 import type { Row } from "./rows.ts";
 
 // shownList is the list on the screen, for keyboard shortcuts and menus.
-export const shownList = signal<{ list: VirtualList<Row>; key: string } | null>(null);
+export const shownList = signal<{ list: VirtualList<Row>; key: string } | null>(null); // view state
 
 // selected is the message that the keyboard acts on; 0 for none.
-export const selected = signal(0);
+export const selected = signal(0); // view state
 
 // markUnreadFrom marks the message and all later ones of the view as unread.
 export function markUnreadFrom(m: Message): void {
@@ -22,9 +22,9 @@ export function markUnreadFrom(m: Message): void {
 
 // readingSuspended is true after the user has marked messages as unread, here or in another session: the view marks none
 // as read until the user leaves it or marks them as read.
-export const readingSuspended = signal(false);
+export const readingSuspended = signal(false); // view state
 
-let shownIDs: () => number[] = () => [];
+let shownIDs: () => number[] = () => []; // view state
 
 export function setShownIDs(fn: () => number[]): void {
   shownIDs = fn;

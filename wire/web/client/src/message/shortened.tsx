@@ -12,7 +12,7 @@ const slack = 60; // pixels: less is not worth a button
 const shortText = 900; // characters that never fill the part, unless they are many lines
 
 // whole has the keys of the rows that the user has opened: rows are drawn again when they come back into the window.
-const whole = signal<ReadonlySet<string>>(new Set());
+const whole = signal<ReadonlySet<string>>(new Set()); // view state
 
 // cutHeight returns the height in pixels to which long messages are shortened.
 export function cutHeight(): number {

@@ -4,7 +4,7 @@ import { signal } from "@preact/signals";
 import { request } from "../api/client.ts";
 
 // pushState says whether this browser is subscribed: "unsupported" where there are no such notifications.
-export const pushState = signal<"unsupported" | "off" | "on">("unsupported");
+export const pushState = signal<"unsupported" | "off" | "on">("unsupported"); // view state
 
 const ready = () => ("serviceWorker" in navigator && "PushManager" in globalThis ? navigator.serviceWorker.ready : null);
 

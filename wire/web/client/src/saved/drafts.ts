@@ -11,9 +11,9 @@ import { serverNow } from "../api/clock.ts";
 import { narrowTo } from "../store/narrow.ts";
 import { peek } from "../store/store.ts";
 
-let current = 0; // the draft that the box holds
-let saved = ""; // the last saved draft, as JSON
-let saving: Promise<void> = Promise.resolve();
+let current = 0; // view state: the draft that the box holds
+let saved = ""; // in flight: the last saved draft, as JSON
+let saving: Promise<void> = Promise.resolve(); // in flight
 
 function draftOfBox(): DraftText {
   const c = compose.peek();

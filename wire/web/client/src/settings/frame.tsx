@@ -43,7 +43,7 @@ export function SettingsFrame({ route }: { route: Route }) {
   );
 }
 
-const loaded = new Map<Section, ComponentType>(); // drawn at once when they are opened again
+const loaded = new Map<Section, ComponentType>(); // cache: drawn at once when they are opened again
 
 function SectionBody({ section }: { section: Section }) {
   const [state, setState] = useState<"waiting" | "loaded" | "failed">("waiting");

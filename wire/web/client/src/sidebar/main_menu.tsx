@@ -19,7 +19,7 @@ export function openMainMenu(at: Element): void {
 }
 
 // menuItems are items of other modules, such as the server page.
-export const menuItems: (() => MenuItem | false)[] = [];
+export const menuItems: (() => MenuItem | false)[] = []; // registry
 
 function openThemes(at: Element): void {
   const scheme = Number(peek().settings.color_scheme ?? ColorScheme.system);

@@ -14,9 +14,9 @@ import { columnKeys } from "./column_keys.ts";
 import { Icon } from "../ui/icons.tsx";
 import { closeAfterLink, closeColumns, closePeople, covered, peopleFloat } from "../ui/layout.ts";
 
-const filter = signal("");
+const filter = signal(""); // view state
 const firstShown = 80;
-const minute = signal(0);
+const minute = signal(0); // view state
 setInterval(() => minute.value++, 60_000); // presence ends without an event
 
 export function People() {

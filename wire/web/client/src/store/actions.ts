@@ -13,9 +13,8 @@ import { change, peek } from "./store.ts";
 const readPause = 400; // milliseconds in which messages are collected
 const readBatch = 1000; // messages of one request
 
-const toRead = new Set<number>();
-let reading: Promise<unknown> = Promise.resolve(); // the last request that marks messages as read
-let readTimer: ReturnType<typeof setTimeout> | undefined;
+let reading: Promise<unknown> = Promise.resolve(); // in flight: the last request that marks messages as read
+let readTimer: ReturnType<typeof setTimeout> | undefined; // in flight
 
 // setFlag changes a flag in the state as the event will.
 function setFlag(op: "add" | "remove", flag: string, ids: number[]): void {
@@ -39,30 +38,30 @@ export function markRead(ids: Iterable<number>): void {
   const fresh = [...ids].filter((id) => peek().unread.places.has(id));
   if (fresh.length === 0) return;
   setFlag("add", "read", fresh);
-  for (const id of fresh) toRead.add(id);
+  for (const id of fresh) peek().unsentReads.add(id);
   readTimer ??= setTimeout(() => void flushRead(), readPause);
 }
 
 async function flushRead(): Promise<void> {
   readTimer = undefined;
-  const ids = [...toRead].slice(0, readBatch);
+  const ids = [...peek().unsentReads].slice(0, readBatch);
   if (ids.length === 0) return;
-  for (const id of ids) toRead.delete(id);
+  for (const id of ids) peek().unsentReads.delete(id);
   const asked = reading.then(() => api.changeFlags("add", "read", ids));
   reading = asked.catch(() => {});
   try {
     await asked;
   } catch {
     // Again when the server is back, without those that the user has marked as unread since.
-    for (const id of ids) if (!peek().unread.places.has(id)) toRead.add(id);
+    for (const id of ids) if (!peek().unread.places.has(id)) peek().unsentReads.add(id);
     return;
   }
-  if (toRead.size) readTimer ??= setTimeout(() => void flushRead(), readPause);
+  if (peek().unsentReads.size) readTimer ??= setTimeout(() => void flushRead(), readPause);
 }
 
 afterCatchUp(() => {
   // A new registration does not contain the marks that this page has not sent yet.
-  setFlag("add", "read", [...toRead]);
+  setFlag("add", "read", [...peek().unsentReads]);
   readTimer ??= setTimeout(() => void flushRead(), 0);
 });
 
@@ -79,8 +78,8 @@ export async function attempt<T>(work: Promise<T>, undo?: () => void): Promise<T
 
 // markUnread marks messages as unread. Reading them may not have been sent yet, or is on its way: it must not win.
 export function markUnread(ids: number[]): void {
-  for (const id of ids) toRead.delete(id);
-  for (const id of ids) if (!peek().unread.places.has(id)) ownUnread.add(id);
+  for (const id of ids) peek().unsentReads.delete(id);
+  for (const id of ids) if (!peek().unread.places.has(id)) peek().ownUnread.add(id);
   setFlag("remove", "read", ids);
   void attempt(reading.then(() => api.changeFlags("remove", "read", ids)), () => {
     takeOwnUnread(ids);
@@ -88,11 +87,9 @@ export function markUnread(ids: number[]): void {
   });
 }
 
-const ownUnread = new Set<number>(); // that this page has marked as unread, until the event comes
-
 // takeOwnUnread reports whether this page has marked the messages of an event as unread, and forgets that.
 export function takeOwnUnread(ids: number[]): boolean {
-  return ids.filter((id) => ownUnread.delete(id)).length === ids.length;
+  return ids.filter((id) => peek().ownUnread.delete(id)).length === ids.length;
 }
 
 // markNarrow marks all messages of a narrow as read, or as unread.
@@ -123,7 +120,7 @@ export function toggleCollapsed(m: Message): void {
   toggleFlag(m, "collapsed");
 }
 
-const lastRequest = new Map<number, Promise<unknown>>(); // of each message, while it has no answer
+const lastRequest = new Map<number, Promise<unknown>>(); // in flight: of each message
 
 // inOrder sends the requests about one message one after the other: a star that is set and removed at once would be set in
 // the end if the second request overtook the first.

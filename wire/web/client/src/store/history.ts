@@ -125,11 +125,9 @@ async function refresh(key: string): Promise<void> {
   }
 }
 
-// shown is the key of the list on the screen: only this one is fetched again at once, the others when they are opened.
-let shown = "";
-
+// setShown notes the list on the screen: only this one is fetched again at once, the others when they are opened.
 export function setShown(terms: Term[] | null): void {
-  shown = terms ? listKey(terms) : "";
+  peek().shown = terms ? listKey(terms) : "";
 }
 
 async function settleUnsure(key: string): Promise<void> {
@@ -152,7 +150,7 @@ async function settleUnsure(key: string): Promise<void> {
 // startHistory follows the shown list.
 export function startHistory(): void {
   effect(() => {
-    const list = read("lists").get(shown);
+    const list = read("lists").get(peek().shown);
     if (list?.stale) queueMicrotask(() => void refresh(list.key));
     if (list?.unsure.length) queueMicrotask(() => void settleUnsure(list.key));
   });

@@ -21,14 +21,13 @@ export interface MessageList {
 // maxLists bounds the lists in memory. The least recently used ones are dropped, with the messages only they hold.
 const maxLists = 40;
 
-let uses = 0;
-
 // openList returns the list of a narrow. It makes an empty one if there is none.
 export function openList(c: Change, terms: Term[]): MessageList {
   const key = listKey(terms);
   const old = c.state.lists.get(key);
+  const used = 1 + Math.max(0, ...[...c.state.lists.values()].map((l) => l.used));
   const list: MessageList = old
-    ? { ...old, used: ++uses }
+    ? { ...old, used }
     : {
         key,
         terms,
@@ -40,7 +39,7 @@ export function openList(c: Change, terms: Term[]): MessageList {
         error: "",
         stale: false,
         unsure: [],
-        used: ++uses,
+        used,
       };
   c.state.lists.set(key, list);
   c.touch("lists");

@@ -10,9 +10,9 @@ interface Notice {
 const shownFor = { info: 4000, error: 8000 }; // milliseconds
 const maxNotices = 4;
 
-export const notices = signal<Notice[]>([]);
+export const notices = signal<Notice[]>([]); // view state
 
-let last = 0;
+let last = 0; // view state
 
 export function notify(text: string, kind: Notice["kind"] = "info"): void {
   const id = ++last;

@@ -5,8 +5,8 @@ import { change, peek } from "./store.ts";
 
 const idleAfter = 5 * 60_000; // milliseconds without input
 
-let lastInput = 0;
-let inputSince = true;
+let lastInput = 0; // view state
+let inputSince = true; // in flight
 
 export function startPresence(): void {
   lastInput = serverNow();

@@ -5,7 +5,7 @@ import type { Message, Term } from "../api/types.ts";
 import { conversationOfMessage, hashOf, narrowTo, termsOf } from "./narrow.ts";
 import { peek, read } from "./store.ts";
 
-export const hash = signal(location.hash);
+export const hash = signal(location.hash); // view state
 
 addEventListener("hashchange", () => {
   hash.value = location.hash;
@@ -51,7 +51,7 @@ function safeDecode(s: string): string {
   }
 }
 
-let lastView = "";
+let lastView = ""; // view state
 
 // routes is the address in its parts. overlay is the part above the view, if there is one.
 export const routes = computed<{ view: Route; overlay: Route | null }>(() => {

@@ -22,6 +22,7 @@ import {
 import type { MessageList } from "./lists.ts";
 import type { Outgoing } from "./outgoing.ts";
 import { getOrInsert, Unread, type Place } from "./unread.ts";
+import type { EmojiChoice } from "../api/endpoints.ts";
 
 export interface Members {
   ids: Set<number>;
@@ -42,6 +43,11 @@ export interface Me {
   is_guest: boolean;
 }
 
+// Emoji is one that the user can choose. The first of its names is emoji_name.
+export interface Emoji extends EmojiChoice {
+  names: string[];
+}
+
 export interface TopicInfo {
   name: string;
   max_id: number;
@@ -50,7 +56,11 @@ export interface TopicInfo {
 // Values are settings and limits under their names on the wire.
 export type Values = Record<string, any>;
 
+// Connection: "lost" means that the server has not answered for a while, and that the page shows this.
+export type Connection = "starting" | "live" | "trying" | "lost";
+
 export interface State {
+  connection: Connection;
   queue: { id: string; last: number; newest: number }; // newest is the message that registration or events named last
   me: Me;
   realm: Values; // the members realm_* and server_*, and limits
@@ -70,7 +80,11 @@ export interface State {
   starred: Set<number>;
   messages: Map<number, Message>;
   lists: Map<string, MessageList>;
+  shown: string; // the key of the list on the screen
+  recent: number[]; // the messages that the recent conversations were made from
   outgoing: Map<string, Outgoing>;
+  unsentReads: Set<number>; // messages that the user has read, and the server does not know it yet
+  ownUnread: Set<number>; // messages that this page has marked as unread, until the event comes
   presences: Map<number, Presence>;
   presenceID: number; // of the last presence update
   statuses: Map<number, UserStatus>;
@@ -79,6 +93,7 @@ export interface State {
   mutedUsers: Map<number, number>;
   alertWords: string[];
   emoji: Map<string, RealmEmoji>;
+  unicodeEmoji: Emoji[]; // empty until they are fetched
   linkifiers: Values[];
   playgrounds: Values[];
   profileFields: ProfileField[];
@@ -112,6 +127,7 @@ export interface Change {
 
 export function emptyState(): State {
   return {
+    connection: "starting",
     queue: { id: "", last: -1, newest: -1 },
     me: {} as Me,
     realm: {},
@@ -131,7 +147,11 @@ export function emptyState(): State {
     starred: new Set(),
     messages: new Map(),
     lists: new Map(),
+    shown: "",
+    recent: [],
     outgoing: new Map(),
+    unsentReads: new Set(),
+    ownUnread: new Set(),
     presences: new Map(),
     presenceID: -1,
     statuses: new Map(),
@@ -140,6 +160,7 @@ export function emptyState(): State {
     mutedUsers: new Map(),
     alertWords: [],
     emoji: new Map(),
+    unicodeEmoji: [],
     linkifiers: [],
     playgrounds: [],
     profileFields: [],
@@ -207,6 +228,14 @@ export function fromRegister(r: RegisterAnswer): State {
   addUnread(s, r);
   addLists(s, r);
   return s;
+}
+
+// withOwn adds to a new registration what this page has from before and no registration contains.
+export function withOwn(now: State, old: State): State {
+  const { connection, outgoing, messages, unsentReads, ownUnread, unicodeEmoji, recent, shown } = old;
+  // Events may have been missed: each list is fetched again when it is next shown.
+  const lists = new Map([...old.lists].map(([key, list]) => [key, { ...list, stale: true, loading: "" as const }]));
+  return { ...now, connection, outgoing, messages, unsentReads, ownUnread, unicodeEmoji, recent, shown, lists };
 }
 
 const flatPrefixes = ["realm_", "server_", "max_", "password_", "can_", "settings_"];

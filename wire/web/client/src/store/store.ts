@@ -43,7 +43,7 @@ export function change<T>(fn: (c: Change) => T): T {
 
 type Listener = (e: ServerEvent) => void;
 
-const listeners: Listener[] = [];
+const listeners: Listener[] = []; // registry
 
 // afterEvent calls fn once for each event of the queue. The state is that after this event, before later ones of the
 // same answer. Components are drawn again after all of them.

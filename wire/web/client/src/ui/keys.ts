@@ -13,8 +13,8 @@ export interface Shortcut {
   inOverlays?: boolean; // also while a window such as the settings is open
 }
 
-const table = new Map<string, Shortcut>();
-export const shortcuts: Shortcut[] = [];
+const table = new Map<string, Shortcut>(); // registry
+export const shortcuts: Shortcut[] = []; // registry
 
 // addShortcuts adds lines to the table. A later line replaces an earlier one with the same key.
 export function addShortcuts(...list: Shortcut[]): void {

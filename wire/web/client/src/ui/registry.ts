@@ -14,8 +14,8 @@ export interface ViewEntry {
   load: () => Promise<View> | View;
 }
 
-export const views = new Map<string, ViewEntry>();
-export const overlays = new Map<string, ViewEntry>();
+export const views = new Map<string, ViewEntry>(); // registry
+export const overlays = new Map<string, ViewEntry>(); // registry
 
 export function addView(name: string, load: ViewEntry["load"]): void {
   views.set(name, { load });

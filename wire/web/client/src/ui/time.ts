@@ -3,7 +3,7 @@ import { currentLanguage, t } from "../i18n/text.ts";
 import { serverNow } from "../api/clock.ts";
 import { peek } from "../store/store.ts";
 
-const formats = new Map<string, Intl.DateTimeFormat>();
+const formats = new Map<string, Intl.DateTimeFormat>(); // cache
 
 function format(options: Intl.DateTimeFormatOptions): Intl.DateTimeFormat {
   const key = currentLanguage() + JSON.stringify(options);

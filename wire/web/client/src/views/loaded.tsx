@@ -11,7 +11,7 @@ interface LoadedProps {
   overlay?: boolean; // a window above the view: while it is fetched, the page stays in its place
 }
 
-const loaded = new Map<ViewEntry, View>(); // drawn at once when they are opened again
+const loaded = new Map<ViewEntry, View>(); // cache: drawn at once when they are opened again
 
 export function Loaded({ entry, route, overlay }: LoadedProps) {
   const [, drawAgain] = useState(0);

@@ -68,7 +68,7 @@ interface Place {
 
 const placeAfter = 400; // milliseconds without scrolling; browsers allow 100 changes in 30 seconds
 
-let placeTimer: ReturnType<typeof setTimeout> | undefined;
+let placeTimer: ReturnType<typeof setTimeout> | undefined; // in flight
 
 // keepPlace notes the place; id 0 is the end of the list.
 function keepPlace(address: string, id: number, list: VirtualList<Row>): void {

@@ -1,1 +1,0 @@
-import{eb as r}from"./chunk-2ASQJOHF.js";r();
