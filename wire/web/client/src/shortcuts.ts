@@ -1,7 +1,7 @@
 // The shortcuts of the client, as in Zulip.
 import { effect } from "@preact/signals";
 import { setTopicPolicy } from "./api/endpoints.ts";
-import { TopicPolicy, type Message, type Term } from "./api/types.ts";
+import { type EmojiChoice, type Message, type Term, TopicPolicy } from "./api/types.ts";
 import { closeCompose, compose, insertText, openCompose, newDirect } from "./compose/state.ts";
 import { forward, mentionText, quote } from "./compose/quote.ts";
 import { t } from "./i18n/text.ts";
@@ -286,7 +286,7 @@ function focus(selector: string): () => boolean | void {
   };
 }
 
-const thumbsUp = { emoji_name: "+1", emoji_code: "1f44d", reaction_type: "unicode_emoji" };
+const thumbsUp: EmojiChoice = { emoji_name: "+1", emoji_code: "1f44d", reaction_type: "unicode_emoji" };
 
 const s = (group: Shortcut["group"], keys: string[], label: () => string, run: Shortcut["run"], inOverlays = false): Shortcut => ({ group, keys, label, run, inOverlays });
 

@@ -5,6 +5,7 @@
 // server may have carried out the first one.
 import { withoutNames } from "./address.ts";
 import { setClock } from "./clock.ts";
+import type { Success } from "./schema.ts";
 
 export type Params = Record<string, unknown>;
 
@@ -80,7 +81,8 @@ export function pause(ms: number, signal?: AbortSignal): Promise<void> {
   });
 }
 
-export async function request<T = Record<string, never>>(path: string, call: Call = {}): Promise<T> {
+// request returns the answer, of the type that the server's description of the call has (schema.ts).
+export async function request<T extends Success = Success>(path: string, call: Call = {}): Promise<T> {
   const method = call.method ?? "GET";
   const repeatable = call.repeatable ?? method === "GET";
   for (let attempt = 0; ; attempt++) {

@@ -60,7 +60,7 @@ function List({ route }: { route: Route }) {
     .filter((c) => !c.is_archived && (matches(c.name, q) || c.description.toLowerCase().includes(q)))
     .filter((c) => tab === "all" || subscriptions.has(c.stream_id))
     .sort((a, b) => a.name.localeCompare(b.name));
-  const mayCreate = ["can_create_public_channel_group", "can_create_private_channel_group"].some(may);
+  const mayCreate = may("can_create_public_channel_group") || may("can_create_private_channel_group");
   return (
     <>
       <div class="channel-tools">

@@ -2,14 +2,14 @@
 // creates no calls itself: whoever opens the link starts or joins the call.
 import { t } from "../i18n/text.ts";
 import { read } from "../store/store.ts";
-import type { Values } from "../store/state.ts";
 import { insert } from "../editor/text_field.ts";
 import { textTools } from "../editor/tools.tsx";
+import type { RealmValues } from "../store/state.ts";
 
 const jitsi = 1; // video_chat_provider (protocol)
 
 // callServer returns the address of the Jitsi server, or "" if the organization has no calls.
-export function callServer(realm: Values): string {
+export function callServer(realm: RealmValues): string {
   if (realm.realm_video_chat_provider !== jitsi) return "";
   return String(realm.realm_jitsi_server_url || realm.server_jitsi_server_url || "").replace(/\/+$/, "");
 }

@@ -366,7 +366,7 @@ function useTyping(): void {
       const to = destination();
       if (typeof to === "string" || !wanted(to)) return;
       const { realm } = peek();
-      if (JSON.stringify(to) !== JSON.stringify(told) || performance.now() - last > realm.server_typing_started_wait_period_milliseconds) {
+      if (JSON.stringify(to) !== JSON.stringify(told) || performance.now() - last > (realm.server_typing_started_wait_period_milliseconds ?? Infinity)) {
         if (told && JSON.stringify(to) !== JSON.stringify(told)) stop();
         told = to;
         last = performance.now();

@@ -42,8 +42,8 @@ export function placeOfView(terms: readonly Term[] | null): ViewPlace | null {
 
 // isElsewhere reports whether a conversation is not part of the place of a view.
 export function isElsewhere(place: Conversation, view: ViewPlace, me: number): boolean {
-  if ("channel" in view && !("topic" in view)) return !("channel" in place) || place.channel !== view.channel;
-  return placeKey(place, me) !== placeKey(view as Conversation, me);
+  if ("people" in view || "topic" in view) return placeKey(place, me) !== placeKey(view, me);
+  return !("channel" in place) || place.channel !== view.channel;
 }
 
 // retarget changes the destination of the box and keeps its text. A topic that the user has typed for the same channel

@@ -28,7 +28,7 @@ export function loadEmoji(): Promise<void> {
   loading ??= fetch(String(peek().realm.server_emoji_data_url))
     .then((r) => r.json())
     .then((data: { code_to_names: Record<string, string[]> }) => {
-      const list = Object.entries(data.code_to_names).map(([code, names]) => ({
+      const list = Object.entries(data.code_to_names).map(([code, names]): Emoji => ({
         emoji_code: code,
         emoji_name: names[0]!,
         names,

@@ -1,5 +1,5 @@
 // An emoji as a small picture: characters of the browser, or an image.
-import type { EmojiChoice } from "../api/endpoints.ts";
+import type { EmojiChoice, UserStatus } from "../api/types.ts";
 import { read } from "../store/store.ts";
 
 // emojiText returns the characters of a code such as 1f1e9-1f1ea.
@@ -19,4 +19,15 @@ export function EmojiGlyph({ emoji }: { emoji: EmojiChoice }) {
   const url = emoji.reaction_type === "realm_emoji" ? read("emoji").get(emoji.emoji_code)?.source_url : undefined;
   const src = url ?? `/static/generated/emoji/images/emoji/unicode/${emoji.emoji_code}.png`;
   return <img class="emoji-glyph" src={src} alt={`:${emoji.emoji_name}:`} />;
+}
+
+// emojiOf returns the emoji of a status, null for none.
+export function emojiOf(status: UserStatus | undefined): EmojiChoice | null {
+  const { emoji_name, emoji_code, reaction_type } = status ?? {};
+  return emoji_name && emoji_code && reaction_type ? { emoji_name, emoji_code, reaction_type } : null;
+}
+
+export function StatusEmoji({ status }: { status: UserStatus | undefined }) {
+  const emoji = emojiOf(status);
+  return emoji && <EmojiGlyph emoji={emoji} />;
 }

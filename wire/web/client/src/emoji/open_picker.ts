@@ -1,7 +1,7 @@
 // The emoji picker is loaded when it is first opened. Until then an empty menu has the focus: letters that the user types
 // already must not be shortcuts.
 import { h } from "preact";
-import type { EmojiChoice } from "../api/endpoints.ts";
+import type { EmojiChoice } from "../api/types.ts";
 import { closePopover, openPopover, popover } from "../ui/dialogs.tsx";
 import { notifyNotLoaded } from "../ui/parts.ts";
 

@@ -1,6 +1,6 @@
 // The emoji picker: a field to search in and a grid that the arrow keys move in.
 import { useEffect, useMemo, useState } from "preact/hooks";
-import type { EmojiChoice } from "../api/endpoints.ts";
+import type { EmojiChoice } from "../api/types.ts";
 import { t } from "../i18n/text.ts";
 import { EmojiGlyph } from "./glyph.tsx";
 import { allEmoji, loadEmoji, popular, searchEmoji } from "./data.ts";

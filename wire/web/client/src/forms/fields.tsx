@@ -6,11 +6,12 @@ import { changeSetting } from "../api/endpoints.ts";
 import { errorText } from "../api/client.ts";
 import { t } from "../i18n/text.ts";
 import { read } from "../store/store.ts";
+import type { SettingOf, UserSettings } from "../api/types.ts";
 
 type Save = (value: unknown) => Promise<unknown>;
 
 interface Saving<T> {
-  shown: T; // the value that the field shows
+  shown: T | undefined; // the value that the field shows
   state: string;
   failed: boolean;
   run: (value: T) => void;
@@ -18,7 +19,7 @@ interface Saving<T> {
 
 // useSaving saves values. Until the event of the change arrives, the field shows the value that is being saved; after a
 // refusal it shows the stored value again, with the error.
-function useSaving<T>(stored: T, save: (value: T) => Promise<unknown>): Saving<T> {
+function useSaving<T>(stored: T | undefined, save: (value: T) => Promise<unknown>): Saving<T> {
   const [pending, setPending] = useState<{ value: T } | null>(null);
   const [state, setState] = useState({ text: "", failed: false });
   const newest = useRef(0); // the number of the last save: answers to earlier ones change nothing
@@ -78,15 +79,16 @@ export function Switch(p: { label: string; help?: string; value: boolean; disabl
 export function Choice<T extends string | number>(p: {
   label: string;
   help?: string;
-  value: T;
+  value: T | undefined;
   options: { value: T; label: string }[];
   disabled?: boolean;
   plain?: boolean; // the field is part of a form that is sent later
   save: (value: T) => Promise<unknown>;
 }) {
-  const saving = useSaving(p.value, p.save);
+  const { value } = p;
+  const saving = useSaving(value, p.save);
   // A value that another client has set and that is not offered here is shown as it is.
-  const options = p.options.some((o) => o.value === p.value) ? p.options : [...p.options, { value: p.value, label: String(p.value ?? "") }];
+  const options = value === undefined || p.options.some((o) => o.value === value) ? p.options : [...p.options, { value, label: String(value ?? "") }];
   return (
     <label class="field">
       <span class="field-label">{p.label}</span>
@@ -107,19 +109,21 @@ export function Choice<T extends string | number>(p: {
 export const ForNewUsers = createContext(false);
 
 // useUserSetting returns a setting of the user, or the default for new users, and the function that changes it.
-function useUserSetting(name: string): [unknown, (value: unknown) => Promise<unknown>] {
+function useUserSetting<K extends keyof UserSettings>(name: K): [UserSettings[K] | undefined, (value: unknown) => Promise<unknown>] {
   const forNew = useContext(ForNewUsers);
-  const value = read(forNew ? "defaults" : "settings")[name];
-  return [value, (v) => (forNew ? changeDefaults : changeSetting)({ [name]: v })];
+  const settings: Partial<UserSettings> = read(forNew ? "defaults" : "settings");
+  return [settings[name], (v) => (forNew ? changeDefaults : changeSetting)({ [name]: v })];
 }
 
 // UserSwitch and UserChoice are fields of the user's settings, by their names on the wire.
-export function UserSwitch(p: { name: string; label: string; help?: string }) {
+export function UserSwitch(p: { name: SettingOf<boolean>; label: string; help?: string }) {
   const [value, save] = useUserSetting(p.name);
   return <Switch label={p.label} help={p.help} value={Boolean(value)} save={save} />;
 }
 
-export function UserChoice<T extends string | number>(p: { name: string; label: string; help?: string; options: { value: T; label: string }[] }) {
+type ChoiceName = SettingOf<string> | SettingOf<number>;
+
+export function UserChoice<K extends ChoiceName>(p: { name: K; label: string; help?: string; options: { value: UserSettings[K]; label: string }[] }) {
   const [value, save] = useUserSetting(p.name);
-  return <Choice label={p.label} help={p.help} value={value as T} options={p.options} save={save} />;
+  return <Choice label={p.label} help={p.help} value={value} options={p.options} save={save} />;
 }

@@ -10,6 +10,7 @@ import { conversationOfMessage, type Conversation } from "../store/narrow.ts";
 import { attempt } from "../store/actions.ts";
 import { afterEvent, peek } from "../store/store.ts";
 import { notify } from "../store/notices.ts";
+import { deletedIn, isMove } from "../store/reducers_messages.ts";
 
 export const editing = signal(0); // view state; 0 for none
 
@@ -42,9 +43,8 @@ export function unsavedOf(id: number): Unsaved | undefined {
 // startEdits saves the unsaved text of a message that is deleted as a draft, and says where a moved message is.
 export function startEdits(): void {
   afterEvent((e) => {
-    if (e.type === "delete_message") for (const id of (e.message_ids ?? [e.message_id]) as number[]) deleted(id);
-    const moved = e.type === "update_message" && (e.subject !== undefined || e.new_stream_id !== undefined);
-    if (moved && editing.value && (e.message_ids as number[]).includes(editing.value)) notifyMoved(editing.value);
+    if (e.type === "delete_message") for (const id of deletedIn(e)) deleted(id);
+    if (e.type === "update_message" && isMove(e) && editing.value && e.message_ids.includes(editing.value)) notifyMoved(editing.value);
   });
 }
 

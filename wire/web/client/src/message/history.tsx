@@ -1,8 +1,8 @@
 // The earlier versions of a message.
 import { useEffect, useState } from "preact/hooks";
 import { errorText } from "../api/client.ts";
-import { getHistory, type Version } from "../api/endpoints.ts";
-import type { Message } from "../api/types.ts";
+import { getHistory } from "../api/endpoints.ts";
+import type { Message, Version } from "../api/types.ts";
 import { t } from "../i18n/text.ts";
 import { topicName } from "../store/queries.ts";
 import { PersonName } from "../people/card.tsx";

@@ -14,7 +14,7 @@ import { channelIcon, Icon } from "../ui/icons.tsx";
 import { memo } from "../ui/memo.ts";
 import { formatDay, formatTime } from "../ui/time.ts";
 import { openUserCard } from "../people/card.tsx";
-import { EmojiGlyph } from "../emoji/glyph.tsx";
+import { EmojiGlyph, StatusEmoji } from "../emoji/glyph.tsx";
 import { messageExtras } from "./extras.ts";
 import { openEmojiPicker } from "../emoji/open_picker.ts";
 import { MessageContent, OutgoingContent } from "./shortened.tsx";
@@ -136,7 +136,7 @@ function UserStatusEmoji({ id }: { id: number }) {
   if (!status?.emoji_name) return null;
   return (
     <span class="status-emoji" title={status.status_text}>
-      <EmojiGlyph emoji={status as Reaction} />
+      <StatusEmoji status={status} />
     </span>
   );
 }

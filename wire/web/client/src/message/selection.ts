@@ -35,7 +35,7 @@ export function setShownIDs(fn: () => number[]): void {
 afterEvent((e) => {
   if (e.type !== "update_message_flags" || e.flag !== "read" || e.op !== "remove" || takeOwnUnread(e.messages)) return;
   const shown = new Set(shownIDs());
-  if (e.messages.some((id: number) => shown.has(id))) readingSuspended.value = true;
+  if (e.messages.some((id) => shown.has(id))) readingSuspended.value = true;
 });
 
 const suspendedKey = "reading-suspended";

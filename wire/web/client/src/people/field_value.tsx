@@ -13,7 +13,7 @@ interface Account {
 // accountURL returns the address of an external account, or "".
 export function accountURL(f: ProfileField, user: string): string {
   const data = parsed<Account>(f.field_data, { subtype: "" });
-  const known = (read("realm").realm_default_external_accounts ?? {}) as Record<string, { url_pattern: string }>;
+  const known = read("realm").realm_default_external_accounts ?? {};
   const pattern = data.url_pattern ?? known[data.subtype]?.url_pattern ?? "";
   return pattern.replace("%(username)s", encodeURIComponent(user));
 }

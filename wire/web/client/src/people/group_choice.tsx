@@ -1,6 +1,6 @@
 // The field of a permission: one of the groups, or particular users and groups, which a dialog chooses.
 import { useState } from "preact/hooks";
-import type { GroupSetting, UserGroup } from "../api/types.ts";
+import type { GroupSetting, Limits, UserGroup } from "../api/types.ts";
 import { t } from "../i18n/text.ts";
 import { attempt } from "../store/actions.ts";
 import { userName } from "../store/queries.ts";
@@ -9,16 +9,6 @@ import { closeDialog, Dialog, openDialog, useSubmit } from "../ui/dialogs.tsx";
 import { PeopleField } from "./people_field.tsx";
 import { Choice } from "../forms/fields.tsx";
 import { groupName } from "./group_names.ts";
-
-// Limits say which groups can have a permission.
-export interface Limits {
-  require_system_group: boolean;
-  allow_internet_group: boolean;
-  allow_nobody_group: boolean;
-  allow_everyone_group: boolean;
-  allowed_system_groups: string[];
-  default_group_name?: string;
-}
 
 const several = -1; // the choice for a value with several users and groups
 const choose = -2; // the choice that opens the dialog

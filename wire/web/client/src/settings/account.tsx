@@ -66,7 +66,7 @@ function OwnFields() {
   const fields = list.map((f): FormField => {
     const common = { name: String(f.id), label: f.name, help: f.hint, value: data[f.id]?.value ?? "" };
     if (f.type !== FieldType.choice) return { ...common, kind: inputKinds.get(f.type) };
-    const options = Object.entries(JSON.parse(f.field_data) as Record<string, { text: string }>);
+    const options = Object.entries(parsed<Record<string, { text: string }>>(f.field_data, {}));
     return { ...common, kind: "choice", options: [{ value: "", label: "" }, ...options.map(([value, o]) => ({ value, label: o.text }))] };
   });
   return (

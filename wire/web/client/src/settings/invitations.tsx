@@ -1,7 +1,7 @@
 // Invitations by email and by link.
 import { useEffect, useState } from "preact/hooks";
 import * as api from "../api/administration.ts";
-import { Role } from "../api/types.ts";
+import { type Invite, Role } from "../api/types.ts";
 import { t } from "../i18n/text.ts";
 import { roleName } from "../people/card.tsx";
 import { attempt } from "../store/actions.ts";
@@ -27,7 +27,7 @@ export function InviteWindow() {
 }
 
 export function Invitations() {
-  const [list, setList] = useState<api.Invite[]>([]);
+  const [list, setList] = useState<Invite[]>([]);
   const [link, setLink] = useState("");
   const version = read("invitesVersion");
   useEffect(() => {

@@ -18,7 +18,7 @@ export function Notifications() {
 
 // NotificationFields are the settings that do not depend on the browser.
 export function NotificationFields() {
-  const sounds = (read("settings").available_notification_sounds ?? []) as string[];
+  const sounds = read("settings").available_notification_sounds ?? [];
   return (
     <>
       <h4>{t("Direct messages and mentions")}</h4>

@@ -61,7 +61,7 @@ export function OrganizationProfile() {
   );
 }
 
-function PictureForm(p: { form: FormName; title: string; button: string; src: string; upload: (f: File) => Promise<unknown>; theme?: "light" | "dark"; own: boolean; remove: () => Promise<unknown> }) {
+function PictureForm(p: { form: FormName; title: string; button: string; src: string | undefined; upload: (f: File) => Promise<unknown>; theme?: "light" | "dark"; own: boolean; remove: () => Promise<unknown> }) {
   return (
     <section class="picture-form">
       <img class="picture" src={p.src} alt={p.title} data-theme={p.theme} />

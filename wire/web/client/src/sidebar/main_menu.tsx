@@ -1,9 +1,9 @@
 // The main menu: settings, administration, theme, help, log out.
 import { changeSetting } from "../api/endpoints.ts";
 import { csrfToken } from "../api/client.ts";
-import { ColorScheme, type Reaction } from "../api/types.ts";
+import { ColorScheme } from "../api/types.ts";
 import { t } from "../i18n/text.ts";
-import { EmojiGlyph } from "../emoji/glyph.tsx";
+import { StatusEmoji } from "../emoji/glyph.tsx";
 import { presenceText } from "../people/card.tsx";
 import { go } from "../store/router.ts";
 import { attempt } from "../store/actions.ts";
@@ -65,7 +65,7 @@ function MainMenu({ at }: { at: Element }) {
         <div class="grow">
           <strong>{me.full_name}</strong>
           <small>
-            {status?.emoji_name && <EmojiGlyph emoji={status as Reaction} />} {status?.status_text || presenceText(me.user_id)}
+            <StatusEmoji status={status} /> {status?.status_text || presenceText(me.user_id)}
           </small>
         </div>
       </div>

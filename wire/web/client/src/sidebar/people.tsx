@@ -1,10 +1,10 @@
 // The column of people: those of the conversation first, then all, with their presence.
 import { signal } from "@preact/signals";
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { Reaction, User } from "../api/types.ts";
+import type { User } from "../api/types.ts";
 import { matches } from "../ui/matches.ts";
 import { t } from "../i18n/text.ts";
-import { EmojiGlyph } from "../emoji/glyph.tsx";
+import { StatusEmoji } from "../emoji/glyph.tsx";
 import { openUserCard, presenceText } from "../people/card.tsx";
 import { hash, routes } from "../store/router.ts";
 import { conversationOf, hashOf, narrowTo, operandOfFirst } from "../store/narrow.ts";
@@ -120,7 +120,7 @@ function Person({ user: u }: { user: User }) {
         </span>
         {status?.emoji_name && (
           <span class="status-emoji">
-            <EmojiGlyph emoji={status as Reaction} />
+            <StatusEmoji status={status} />
           </span>
         )}
         {count > 0 && <span class="count">{count}</span>}

@@ -2,12 +2,12 @@
 // shows the error, and the change is undone.
 import { errorText } from "../api/client.ts";
 import * as api from "../api/endpoints.ts";
-import type { Message, Reaction, Term } from "../api/types.ts";
+import type { EmojiChoice, Message, Reaction, Term } from "../api/types.ts";
 import { plural } from "../i18n/text.ts";
 import { notify } from "./notices.ts";
 import { afterCatchUp } from "./connection.ts";
 import { recipientIDs } from "./narrow.ts";
-import { flags as applyFlags, reaction as applyReaction, reactionKey } from "./reducers_messages.ts";
+import { flags as applyFlags, reaction as applyReaction, reactionKey, type UnreadDetails } from "./reducers_messages.ts";
 import { change, peek } from "./store.ts";
 
 const readPause = 400; // milliseconds in which messages are collected
@@ -18,18 +18,19 @@ let readTimer: ReturnType<typeof setTimeout> | undefined; // in flight
 
 // setFlag changes a flag in the state as the event will.
 function setFlag(op: "add" | "remove", flag: string, ids: number[]): void {
-  const details: Record<number, unknown> = {};
+  if (op === "add") return change((c) => applyFlags(c, { op, flag, messages: ids, all: false }));
+  const message_details: Record<string, UnreadDetails> = {};
   for (const id of ids) {
     const m = peek().messages.get(id);
-    if (m) details[id] = unreadDetails(m);
+    if (m) message_details[id] = unreadDetails(m);
   }
-  const known = flag === "read" && op === "remove" ? ids.filter((id) => details[id]) : ids;
-  change((c) => applyFlags(c, { id: 0, type: "", op, flag, messages: known, message_details: details }));
+  const messages = flag === "read" ? ids.filter((id) => message_details[id]) : ids;
+  change((c) => applyFlags(c, { op, flag, messages, message_details }));
 }
 
-function unreadDetails(m: Message): unknown {
+function unreadDetails(m: Message): UnreadDetails {
   const mentioned = m.flags.includes("mentioned");
-  if (m.type === "stream") return { type: "stream", stream_id: m.stream_id, topic: m.subject, mentioned };
+  if (m.type === "stream") return { type: "stream", stream_id: m.stream_id!, topic: m.subject, mentioned };
   return { type: "private", user_ids: recipientIDs(m), mentioned };
 }
 
@@ -139,10 +140,10 @@ function toggleFlag(m: Message, flag: string): void {
 }
 
 // toggleReaction adds or removes the user's own reaction.
-export function toggleReaction(m: Message, emoji: api.EmojiChoice): void {
+export function toggleReaction(m: Message, emoji: EmojiChoice): void {
   const own: Reaction = { ...emoji, user_id: peek().me.user_id };
   const op = m.reactions.some((r) => reactionKey(r) === reactionKey(own)) ? "remove" : "add";
-  const apply = (op: string): void => change((c) => applyReaction(c, { id: 0, type: "", op, message_id: m.id, ...own }));
+  const apply = (op: "add" | "remove"): void => change((c) => applyReaction(c, { ...own, op, message_id: m.id }));
   apply(op);
   void attempt(inOrder(m.id, () => api.react(op, m.id, emoji)), () => apply(op === "add" ? "remove" : "add"));
 }

@@ -1,7 +1,7 @@
 // Lists of messages: for each narrow that was opened, a gapless stretch of the ids of its messages. Events keep them
 // current: messages arrive, move and disappear.
 import type { Message, Term } from "../api/types.ts";
-import { listKey, matcher } from "./narrow.ts";
+import { listKey, matcher, type Matched } from "./narrow.ts";
 import type { Change } from "./state.ts";
 
 export interface MessageList {
@@ -84,11 +84,11 @@ export function newMessage(c: Change, m: Message): void {
 
 // refilter moves messages in and out of lists after they have changed. Lists that should hold a message that is not
 // known here become stale.
-export function refilter(c: Change, ids: readonly number[], movedTo?: Message): void {
+export function refilter(c: Change, ids: readonly number[], movedTo?: Matched): void {
   for (const list of c.state.lists.values()) refilterList(c, list, ids, movedTo);
 }
 
-function refilterList(c: Change, list: MessageList, ids: readonly number[], movedTo?: Message): void {
+function refilterList(c: Change, list: MessageList, ids: readonly number[], movedTo?: Matched): void {
   const match = matcher(list.terms, c.state);
   const held = new Set(list.ids);
   const drop = new Set<number>();

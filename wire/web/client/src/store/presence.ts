@@ -29,7 +29,7 @@ async function ping(): Promise<void> {
   try {
     const a = await sendPresence(idle ? "idle" : "active", peek().presenceID, input);
     change((c) => {
-      for (const [id, p] of Object.entries(a.presences ?? {})) c.state.presences.set(Number(id), p);
+      for (const [id, p] of Object.entries(a.presences ?? {})) if ("active_timestamp" in p) c.state.presences.set(Number(id), p);
       if (a.presence_last_update_id !== undefined) c.state.presenceID = a.presence_last_update_id;
       c.touch("presences");
     });

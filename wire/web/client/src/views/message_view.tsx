@@ -16,7 +16,17 @@ import { markRead } from "../store/actions.ts";
 import { serverNow } from "../api/clock.ts";
 import { more, setShown, show, startHistory, type Anchor } from "../store/history.ts";
 import type { MessageList } from "../store/lists.ts";
-import { conversationOf, conversationOfMessage, listKey, matcher, narrowTo, operandOfFirst, placeKey, withoutPosition } from "../store/narrow.ts";
+import {
+  conversationOf,
+  conversationOfMessage,
+  listKey,
+  type Matched,
+  matcher,
+  narrowTo,
+  operandOfFirst,
+  placeKey,
+  withoutPosition,
+} from "../store/narrow.ts";
 import { mayBeOutgoing, type Outgoing } from "../store/outgoing.ts";
 import { userNames } from "../store/queries.ts";
 import { peek, read } from "../store/store.ts";
@@ -284,13 +294,10 @@ export function outgoingHere(terms: Term[], all: Map<string, Outgoing>, shown: M
   });
 }
 
-function asMessage(o: Outgoing, me: number): Message {
-  const base = { id: Number.MAX_SAFE_INTEGER, sender_id: me, flags: ["read"], submessages: [], reactions: [] };
-  if ("channel" in o.to) {
-    return { ...base, type: "stream", stream_id: o.to.channel, subject: o.to.topic, display_recipient: "" } as unknown as Message;
-  }
-  const people = [...new Set([...o.to.people, me])].map((id) => ({ id, email: "", full_name: "" }));
-  return { ...base, type: "private", subject: "", display_recipient: people } as unknown as Message;
+function asMessage(o: Outgoing, me: number): Matched {
+  const base = { id: Number.MAX_SAFE_INTEGER, sender_id: me, flags: ["read"] };
+  if ("channel" in o.to) return { ...base, type: "stream", stream_id: o.to.channel, subject: o.to.topic, display_recipient: "" };
+  return { ...base, type: "private", subject: "", display_recipient: [...new Set([...o.to.people, me])].map((id) => ({ id })) };
 }
 
 // useOwnMessages scrolls to the end when the user sends a message.

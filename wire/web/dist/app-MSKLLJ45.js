@@ -1,0 +1,1 @@
+import{hb as r}from"./chunk-MMWV4INU.js";r();
