@@ -1,4 +1,5 @@
 // The first screen: the client registers, then shows the page. The main views are added here, other parts in modules.ts.
+import { MessageView } from "./views/message_view.tsx";
 import { render } from "preact";
 import { App, startTitle } from "./app.tsx";
 import { startTexts } from "./i18n/languages.ts";
@@ -11,7 +12,6 @@ import { installShortcuts } from "./shortcuts.ts";
 import { startTheme } from "./ui/theme.ts";
 import { addView } from "./ui/registry.ts";
 import { Inbox } from "./views/inbox.tsx";
-import { MessageView } from "./views/message_view.tsx";
 import { startEdits } from "./message/edit.ts";
 import { startFollowing } from "./views/follow.ts";
 import { modules } from "./modules.ts";

@@ -5,7 +5,7 @@ import type { EmojiChoice, GroupSetting, Invite } from "./types.ts";
 
 type Values = Record<string, unknown>;
 
-export interface NewBot {
+interface NewBot {
   full_name: string;
   short_name: string;
   bot_type: number;

@@ -7,9 +7,9 @@ import { withoutNames } from "./address.ts";
 import { setClock } from "./clock.ts";
 import type { Success } from "./schema.ts";
 
-export type Params = Record<string, unknown>;
+type Params = Record<string, unknown>;
 
-export interface Call {
+interface Call {
   method?: "GET" | "POST" | "PATCH" | "PUT" | "DELETE";
   params?: Params;
   form?: FormData; // sent instead of params, for files

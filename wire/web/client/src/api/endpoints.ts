@@ -170,7 +170,7 @@ export function setTopicPolicy(channel: number, topic: string, policy: number): 
   return request("/user_topics", { method: "POST", params });
 }
 
-export interface SubscriptionChange {
+interface SubscriptionChange {
   stream_id: number;
   property: string;
   value: unknown;
@@ -180,7 +180,7 @@ export function changeSubscription(...changes: SubscriptionChange[]): Promise<un
   return request("/users/me/subscriptions/properties", { method: "POST", params: { subscription_data: changes } });
 }
 
-export interface TypingNotice {
+interface TypingNotice {
   op: "start" | "stop";
   to: Destination;
 }

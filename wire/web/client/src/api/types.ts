@@ -5,8 +5,6 @@ import type * as schema from "./schema.ts";
 export type {
   Attachment,
   Bot,
-  DefaultChannelGroup,
-  Device,
   Domain,
   Draft,
   Emoji as RealmEmoji,
@@ -19,7 +17,6 @@ export type {
   Integration,
   Invite,
   Linkifier,
-  OnboardingStep,
   OwnBot,
   PastMessage as Version,
   PermissionRule as Limits,
@@ -64,9 +61,6 @@ export const personal = [
 
 // Subscription is the caller's own part of a subscribed channel.
 export type Subscription = Pick<schema.Subscription, "stream_id" | (typeof personal)[number]>;
-
-// NavigationView has lost its name after an update to none.
-export type NavigationView = Omit<schema.View, "name"> & { name?: string | null };
 
 // ChannelObject is a channel as the server sends it: alone, with its subscribers, or as a part of a subscription.
 export type ChannelObject = schema.Channel & Partial<schema.Subscription>;

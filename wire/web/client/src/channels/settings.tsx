@@ -20,7 +20,7 @@ import { Confirm, openDialog } from "../ui/dialogs.tsx";
 import { topicsPolicies } from "./create.tsx";
 import { formatDate } from "../ui/time.ts";
 
-export function mayAdminister(c: Channel): boolean {
+function mayAdminister(c: Channel): boolean {
   return read("me").is_admin || mayInChannel(c, "can_administer_channel_group");
 }
 

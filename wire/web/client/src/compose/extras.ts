@@ -4,7 +4,7 @@ import type { ComponentType } from "preact";
 import type { Destination } from "../api/endpoints.ts";
 import type { IconName } from "../ui/icons.tsx";
 
-export interface SendOption {
+interface SendOption {
   id: string;
   label: () => string;
   icon: IconName;
@@ -17,7 +17,7 @@ export const sendOptions: SendOption[] = []; // registry
 export const composePanels: ComponentType[] = []; // registry
 
 // SendCheck runs before a message is sent. If it returns false, the message is not sent; it may call goOn later.
-export type SendCheck = (to: Destination, content: string, goOn: () => void) => boolean;
+type SendCheck = (to: Destination, content: string, goOn: () => void) => boolean;
 
 export const sendChecks: SendCheck[] = []; // registry
 

@@ -30,7 +30,7 @@ export const writingTo = computed<string | null>(() => {
 });
 
 // ViewPlace is what a view offers as a destination: its conversation, or its channel without a topic.
-export type ViewPlace = Conversation | { channel: number };
+type ViewPlace = Conversation | { channel: number };
 
 // placeOfView returns the destination that a view offers, or null for views of several channels or conversations.
 export function placeOfView(terms: readonly Term[] | null): ViewPlace | null {
@@ -58,7 +58,7 @@ export function retarget(to: ViewPlace): void {
 }
 
 // ComposeRequest asks the box to insert a text at the cursor, or to put the cursor into a field.
-export interface ComposeRequest {
+interface ComposeRequest {
   insert?: string;
   focus: "text" | "topic" | "people";
 }

@@ -27,6 +27,6 @@ export interface Completer {
 export const completers: Completer[] = []; // registry
 
 // DataTaker handles pasted or dropped data. It returns true if it has used them; the later takers then do not get them.
-export type DataTaker = (data: DataTransfer, area: HTMLTextAreaElement) => boolean;
+type DataTaker = (data: DataTransfer, area: HTMLTextAreaElement) => boolean;
 
 export const dataTakers: DataTaker[] = []; // registry

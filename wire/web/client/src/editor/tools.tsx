@@ -25,7 +25,7 @@ interface Opening extends Named {
   run(area: HTMLTextAreaElement, button: HTMLElement): void;
 }
 
-export type TextTool = Formatting | Opening;
+type TextTool = Formatting | Opening;
 
 // textTools is a registry: modules add their tools.
 export const textTools: TextTool[] = [

@@ -1,6 +1,6 @@
 // The names of all forms of the client, which their elements have as data-form. A scene sends each of them twice; it fails
 // if this list and its own differ, and if an element has no name.
-export const formNames = [
+const formNames = [
   "add-alert-word",
   "add-bot",
   "add-domain",

@@ -136,12 +136,12 @@ export function Allowed(p: { when: boolean; reason: string; children: ComponentC
   );
 }
 
-export interface Column<R> {
+interface Column<R> {
   title: string;
   cell: (row: R) => ComponentChildren;
 }
 
-export interface Action<R> {
+interface Action<R> {
   label: string;
   icon: IconName;
   shown?: (row: R) => boolean;

@@ -4,7 +4,7 @@
 import type { ComponentType } from "preact";
 import type { Message } from "../api/types.ts";
 
-export interface MessageExtra {
+interface MessageExtra {
   fits(m: Message): boolean;
   Draw: ComponentType<{ message: Message }>;
 }

@@ -15,7 +15,7 @@ const shortText = 900; // characters that never fill the part, unless they are m
 const whole = signal<ReadonlySet<string>>(new Set()); // view state
 
 // cutHeight returns the height in pixels to which long messages are shortened.
-export function cutHeight(): number {
+function cutHeight(): number {
   return Math.round(part * (globalThis.innerHeight ?? 800));
 }
 

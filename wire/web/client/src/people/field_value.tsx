@@ -11,7 +11,7 @@ interface Account {
 }
 
 // accountURL returns the address of an external account, or "".
-export function accountURL(f: ProfileField, user: string): string {
+function accountURL(f: ProfileField, user: string): string {
   const data = parsed<Account>(f.field_data, { subtype: "" });
   const known = read("realm").realm_default_external_accounts ?? {};
   const pattern = data.url_pattern ?? known[data.subtype]?.url_pattern ?? "";

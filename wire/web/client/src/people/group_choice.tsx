@@ -25,13 +25,13 @@ export function fits(g: UserGroup, l: Limits): boolean {
 }
 
 // settingText names the users and groups of a permission.
-export function settingText(value: GroupSetting): string {
+function settingText(value: GroupSetting): string {
   if (typeof value === "number") return groupName(read("groups").get(value));
   const parts = value.direct_subgroups.map((id) => groupName(read("groups").get(id)));
   return [...parts, ...value.direct_members.map(userName)].join(", ") || t("Nobody");
 }
 
-export interface GroupChoiceProps {
+interface GroupChoiceProps {
   label: string;
   value: GroupSetting;
   limits: Limits;

@@ -9,6 +9,7 @@ import * as organization from "./reducers_organization.ts";
 import * as people from "./reducers_people.ts";
 import type { Change, Part, State } from "./state.ts";
 
+// nothing is the reducer of events about things that the page does not show.
 const nothing = (): void => {};
 
 // The compiler demands a reducer for each type of event that the server can send.
@@ -17,18 +18,18 @@ const reducers: { [T in EventType]: Reducer<T> } = {
   attachment: lists.attachment,
   channel_folder: channels.folder,
   custom_profile_fields: people.profileFields,
-  default_stream_groups: (c, e) => replace(c, "defaultChannelGroups", e.default_stream_groups),
+  default_stream_groups: nothing,
   default_streams: (c, e) => replace(c, "defaultChannels", e.default_streams),
   delete_message: messages.deleted,
-  device: lists.device,
+  device: nothing,
   drafts: lists.draft,
   heartbeat: nothing,
   invites_changed: (c) => replace(c, "invitesVersion", c.state.invitesVersion + 1),
   message: messages.arrived,
   muted_topics: nothing, // topicPolicies holds the same
   muted_users: people.muted,
-  navigation_view: lists.navigation,
-  onboarding_steps: (c, e) => replace(c, "onboarding", e.onboarding_steps),
+  navigation_view: nothing,
+  onboarding_steps: nothing,
   presence: people.presence,
   reaction: messages.reaction,
   realm: organization.changed,
@@ -49,7 +50,7 @@ const reducers: { [T in EventType]: Reducer<T> } = {
   submessage: messages.submessage,
   subscription: channels.subscription,
   typing: messages.typing,
-  typing_edit_message: messages.typingEdit,
+  typing_edit_message: nothing,
   update_message: messages.updated,
   update_message_flags: messages.flags,
   user_group: people.group,

@@ -35,33 +35,6 @@ export const snippet: Reducer<"saved_snippets"> = (c, e) => {
   c.touch("snippets");
 };
 
-export const navigation: Reducer<"navigation_view"> = (c, e) => {
-  const views = c.state.navigation;
-  if (e.op === "add") views.set(e.navigation_view.fragment, e.navigation_view);
-  else if (e.op === "update") views.set(e.fragment, { ...views.get(e.fragment)!, ...e.data });
-  else if (e.op === "remove") views.delete(e.fragment);
-  else unknownOp(e);
-  c.touch("navigation");
-};
-
-const newDevice = {
-  push_key_id: null,
-  push_token_id: null,
-  pending_push_token_id: null,
-  push_token_last_updated_timestamp: null,
-  push_registration_error_code: null,
-};
-
-export const device: Reducer<"device"> = (c, e) => {
-  const id = String(e.device_id);
-  if (e.op === "add" || e.op === "update") {
-    const { id: _, type: __, op: ___, device_id: ____, ...data } = e;
-    c.state.devices.set(id, { ...(c.state.devices.get(id) ?? newDevice), ...data });
-  } else if (e.op === "remove") c.state.devices.delete(id);
-  else unknownOp(e);
-  c.touch("devices");
-};
-
 export const attachment: Reducer<"attachment"> = (c, e) => {
   if (e.op !== "add" && e.op !== "update" && e.op !== "remove") unknownOp(e);
   replace(c, "uploadSpaceUsed", e.upload_space_used);

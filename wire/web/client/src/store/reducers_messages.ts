@@ -171,7 +171,7 @@ export type UnreadDetails =
   | { type: "private"; user_ids: number[]; mentioned?: boolean };
 
 // FlagChange is what an event says about flags.
-export type FlagChange =
+type FlagChange =
   | { op: "add"; flag: string; messages: number[]; all: boolean }
   | { op: "remove"; flag: string; messages: number[]; message_details?: Record<string, UnreadDetails> };
 
@@ -239,13 +239,8 @@ export const typing: Reducer<"typing"> = (c, e) => {
   c.touch("typing");
 };
 
-export const typingEdit: Reducer<"typing_edit_message"> = (c, e) => {
-  setTyping(c.state.typingEdits, e.message_id, e.sender_id, typingUntil(c, e));
-  c.touch("typingEdits");
-};
-
 // typingUntil returns the time in milliseconds until which a notice counts, 0 if the user has stopped.
-function typingUntil(c: Change, e: EventOf<"typing" | "typing_edit_message">): number {
+function typingUntil(c: Change, e: EventOf<"typing">): number {
   if (e.op === "stop") return 0;
   if (e.op !== "start") unknownOp(e);
   return c.now + (c.state.realm.server_typing_started_expiry_period_milliseconds ?? 15_000);

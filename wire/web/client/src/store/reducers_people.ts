@@ -27,19 +27,18 @@ function updateUser(c: Change, p: Extract<EventOf<"realm_user">, { op: "update" 
   if (!old) throw new Error(`user ${id} does not exist`);
   const now: User = { ...old };
   const me = { ...c.state.me };
-  if ("new_email" in p) now.email = me.email = p.new_email;
+  if ("new_email" in p) now.email = p.new_email;
   else if ("role" in p) {
     Object.assign(now, { role: p.role, ...rightsOf(p.role) });
-    Object.assign(me, { ...rightsOf(p.role), is_moderator: p.role <= Role.moderator });
+    Object.assign(me, rightsOf(p.role));
   } else if ("custom_profile_field" in p) now.profile_data = withField(now, p.custom_profile_field);
   else if ("avatar_source" in p) {
-    const { avatar_source, avatar_url, avatar_url_medium, avatar_version } = p;
-    Object.assign(now, { avatar_url, avatar_version });
-    Object.assign(me, { avatar_url, avatar_source, avatar_url_medium });
+    now.avatar_url = p.avatar_url;
+    now.avatar_version = p.avatar_version;
+    me.avatar_source = p.avatar_source;
   } else {
     Object.assign(now, changed);
     if ("full_name" in p) me.full_name = p.full_name;
-    if ("email" in p) me.email = p.email;
     if ("delivery_email" in p) me.delivery_email = p.delivery_email ?? "";
   }
   c.state.users.set(id, now);

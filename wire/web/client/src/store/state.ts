@@ -5,8 +5,6 @@ import {
   type Channel,
   type ChannelFolder,
   type ChannelObject,
-  type DefaultChannelGroup,
-  type Device,
   type Domain,
   type Draft,
   type EmojiChoice,
@@ -15,8 +13,6 @@ import {
   type Linkifier,
   type Message,
   type NamesOf,
-  type NavigationView,
-  type OnboardingStep,
   personal,
   type Playground,
   type Presence,
@@ -44,19 +40,15 @@ export interface Members {
 }
 
 // Me is the user.
-export type Me = Required<Pick<RegisterAnswer, keyof typeof noUser>>;
+type Me = Required<Pick<RegisterAnswer, keyof typeof noUser>>;
 
 const noUser = {
   user_id: 0,
-  email: "",
   delivery_email: "",
   full_name: "",
-  avatar_url: "",
-  avatar_url_medium: "",
   avatar_source: "",
   is_owner: false,
   is_admin: false,
-  is_moderator: false,
   is_guest: false,
 };
 
@@ -93,7 +85,6 @@ export interface State {
   topicPolicies: Map<number, Map<string, UserTopic>>;
   conversations: Map<string, number>; // direct conversations with their newest message
   unread: Unread;
-  oldUnreadMissing: boolean;
   starred: Set<number>;
   messages: Map<number, Message>;
   lists: Map<string, MessageList>;
@@ -106,7 +97,6 @@ export interface State {
   presenceID: number; // of the last presence update
   statuses: Map<number, UserStatus>;
   typing: Map<string, Map<number, number>>; // by place: users with the time in ms until which they count as typing
-  typingEdits: Map<number, Map<number, number>>; // by message
   mutedUsers: Map<number, number>;
   alertWords: string[];
   emoji: Map<string, RealmEmoji>;
@@ -120,12 +110,8 @@ export interface State {
   scheduled: Map<number, ScheduledMessage>;
   reminders: Map<number, Reminder>;
   snippets: Map<number, Snippet>;
-  navigation: Map<string, NavigationView>;
-  devices: Map<string, Device>;
   uploadSpaceUsed: number;
   defaultChannels: number[];
-  defaultChannelGroups: DefaultChannelGroup[];
-  onboarding: OnboardingStep[];
   exports: Export[];
   exportConsents: Map<number, boolean>;
   invitesVersion: number; // grows when the invitations must be fetched again
@@ -159,7 +145,6 @@ export function emptyState(): State {
     topicPolicies: new Map(),
     conversations: new Map(),
     unread: new Unread(),
-    oldUnreadMissing: false,
     starred: new Set(),
     messages: new Map(),
     lists: new Map(),
@@ -172,7 +157,6 @@ export function emptyState(): State {
     presenceID: -1,
     statuses: new Map(),
     typing: new Map(),
-    typingEdits: new Map(),
     mutedUsers: new Map(),
     alertWords: [],
     emoji: new Map(),
@@ -186,12 +170,8 @@ export function emptyState(): State {
     scheduled: new Map(),
     reminders: new Map(),
     snippets: new Map(),
-    navigation: new Map(),
-    devices: new Map(),
     uploadSpaceUsed: 0,
     defaultChannels: [],
-    defaultChannelGroups: [],
-    onboarding: [],
     exports: [],
     exportConsents: new Map(),
     invitesVersion: 0,
@@ -230,23 +210,18 @@ export function withOwn(now: State, old: State): State {
   return { ...now, connection, outgoing, messages, unsentReads, ownUnread, unicodeEmoji, recent, shown, lists };
 }
 
-type Prefix = "realm_" | "server_" | "max_" | "password_" | "can_" | "settings_";
+type Prefix = "realm_" | "server_" | "max_";
 
-const prefixes: Prefix[] = ["realm_", "server_", "max_", "password_", "can_", "settings_"];
+const prefixes: Prefix[] = ["realm_", "server_", "max_"];
 
 const otherNames = [
   "zulip_version",
   "zulip_feature_level",
-  "event_queue_longpoll_timeout_seconds",
   "gif_rating_policy_options",
   "custom_profile_field_types",
-  "jitsi_server_url",
-  "development_environment",
   "giphy_api_key",
   "tenor_api_key",
   "klipy_api_key",
-  "has_zoom_token",
-  "has_webex_token",
 ] as const;
 
 // tables are the members with such a prefix and a part of their own.
@@ -267,7 +242,7 @@ const tables = [
 ] as const;
 
 // RealmName is the name of a value of the organization.
-export type RealmName =
+type RealmName =
   | Exclude<Extract<keyof RegisterAnswer, `${Prefix}${string}`>, (typeof tables)[number]>
   | (typeof otherNames)[number];
 
@@ -351,7 +326,6 @@ function addUnread(s: State, r: RegisterAnswer): void {
     s.conversations.set(peopleKey(c.user_ids, me), c.max_message_id);
   }
   if (!u) return;
-  s.oldUnreadMissing = u.old_unreads_missing;
   const mentions = new Set<number>(u.mentions);
   const add = (ids: number[], place: Place): void => {
     for (const id of ids) s.unread.add(id, place, mentions.has(id));
@@ -374,9 +348,5 @@ function addLists(s: State, r: RegisterAnswer): void {
   for (const m of r.scheduled_messages ?? []) s.scheduled.set(m.scheduled_message_id, m);
   for (const x of r.reminders ?? []) s.reminders.set(x.reminder_id, x);
   for (const x of r.saved_snippets ?? []) s.snippets.set(x.id, x);
-  for (const v of r.navigation_views ?? []) s.navigation.set(v.fragment, v);
-  for (const [id, d] of Object.entries(r.devices ?? {})) s.devices.set(id, d);
   s.defaultChannels = r.realm_default_streams ?? [];
-  s.defaultChannelGroups = r.realm_default_stream_groups ?? [];
-  s.onboarding = r.onboarding_steps ?? [];
 }

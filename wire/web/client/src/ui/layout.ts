@@ -6,7 +6,7 @@ const wide = matchMedia("(min-width: 1100px)");
 const phone = matchMedia("(max-width: 759px)"); // as in layout.css
 
 // onPhone tells whether an open column covers the view, which cannot be used then.
-export const onPhone = signal(phone.matches); // view state
+const onPhone = signal(phone.matches); // view state
 
 const isWide = signal(wide.matches); // view state
 

@@ -4,7 +4,7 @@
 import type { ComponentType } from "preact";
 import type { Route } from "../store/router.ts";
 
-export interface ViewProps {
+interface ViewProps {
   route: Route;
 }
 

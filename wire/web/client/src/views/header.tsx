@@ -129,7 +129,7 @@ function TopicTools({ channel, topic }: { channel: number; topic: string }) {
 }
 
 // toggleResolved marks a topic as resolved or not, by moving its messages.
-export async function toggleResolved(channel: number, topic: string): Promise<void> {
+async function toggleResolved(channel: number, topic: string): Promise<void> {
   const s = peek();
   let id = 0;
   for (const m of s.messages.values()) {

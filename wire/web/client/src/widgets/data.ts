@@ -12,14 +12,14 @@ export interface Poll {
   options: Option[];
 }
 
-export interface Task {
+interface Task {
   key: string;
   text: string;
   note: string;
   done: boolean;
 }
 
-export interface TodoList {
+interface TodoList {
   title: string;
   tasks: Task[];
 }

@@ -1,1 +1,0 @@
-import{hb as r}from"./chunk-MMWV4INU.js";r();
