@@ -6,7 +6,7 @@ GO ?= go
 export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
 export CGO_ENABLED := 0
 
-.PHONY: licenses versions web web-check web-mirror help hooks build docs man run test race poison check bench conform conform-s3 browser browser-big browser-kills browser-views kill kill-cluster kill-presence kill-edges kill-core-edges cut-links upgrades sim sim-actors crash crash-cluster mirror freeze-cluster partition-cluster browser-shots linear-edges mirror-edge rolling-upgrade mixed-releases clocks-cluster cluster-import mutants damage-cluster full-cluster browser-screens alerts-check
+.PHONY: licenses types versions web web-check web-mirror help hooks build docs man run test race poison check bench conform conform-s3 browser browser-big browser-kills browser-views kill kill-cluster kill-presence kill-edges kill-core-edges cut-links upgrades sim sim-actors crash crash-cluster mirror freeze-cluster partition-cluster browser-shots linear-edges mirror-edge rolling-upgrade mixed-releases clocks-cluster cluster-import mutants damage-cluster full-cluster browser-screens alerts-check
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
@@ -19,6 +19,15 @@ build: ## build bin/parley, one static file; VERSION=v1.2.3 sets its version
 
 docs: ## write the reference pages in .github/docs/reference
 	$(GO) run ./cmd/parley docs reference .github/docs/reference
+
+TYPES := wire/web/client/src/api/schema.ts
+types: ## write the client's types of the protocol from the OpenAPI document (needs Node)
+	dir=$$(mktemp -d) && trap "rm -r $$dir" EXIT && $(GO) run ./cmd/parley openapi --schemas >$$dir/openapi.json && \
+	cd $$dir && npm exec --yes --package=typescript@5.9.3 --package=openapi-typescript@7.13.0 -- \
+	openapi-typescript --root-types --root-types-no-schema-prefix <openapi.json >schema.ts && \
+	{ echo "// Made by make types from the OpenAPI document with the digest"; \
+	echo "// $$(sha256sum <openapi.json | cut -d' ' -f1)."; \
+	sed '/^ *\/\*\* @enum {[a-z]*} \*\/$$/d' schema.ts; } >"$(abspath $(TYPES))"
 
 licenses: ## write the notices of third-party code that the program prints
 	$(GO) run ./cmd/internal/licenses/collect >notices.new

@@ -12,11 +12,14 @@ import (
 // objectNotations is the JSON objects in answers, by their name in the OpenAPI document, in the notation of package
 // shape. Parts that follow from a table of the realm are made from that table.
 var objectNotations = map[string]string{
-	"Attachment": "{id: int, name: str, path_id: str, size: int, create_time: int, message_ids: [int]}",
-	"BotService": "{base_url: str, interface: int, token: str} | {service_name: str, config_data: {*: str}}",
-	"Bot":        "{" + botFields + "}",
-	"Channel":    "{" + channelFields + "}",
-	"DevUser":    "{email: str, realm_url: str, realm_uri: str}",
+	"ArrivedMessage":      "{" + strings.Replace(messageFields, ", flags: [str]", "", 1) + "}",
+	"Attachment":          "{id: int, name: str, path_id: str, size: int, create_time: int, message_ids: [int]}",
+	"BotService":          "{base_url: str, interface: int, token: str} | {service_name: str, config_data: {*: str}}",
+	"Bot":                 "{" + botFields + "}",
+	"Channel":             "{" + channelFields + "}",
+	"DevUser":             "{email: str, realm_url: str, realm_uri: str}",
+	"Conversation":        "{max_message_id: int, user_ids: [int]}",
+	"DefaultChannelGroup": "{id: int, name: str, description: str, streams: [int]}",
 	"Device": "{push_key_id: int?, push_token_id: str?, pending_push_token_id: str?, " +
 		"push_token_last_updated_timestamp: int?, push_registration_error_code: str?}",
 	"Domain": "{domain: str, allow_subdomains: bool}",
@@ -41,9 +44,11 @@ var objectNotations = map[string]string{
 		"alternative_url_templates: [str]}",
 	"ListedChannel": "{" + channelFields + ", is_default?: bool}",
 	"Message":       "{" + messageFields + "}",
+	"MutedUser":     "{id: int, timestamp: int}",
 	"OldPresence": "{aggregated: {client: str, status: 'active' | 'idle', timestamp: int}, website: {client: str, " +
 		"status: 'active' | 'idle', timestamp: int, pushable: bool}}",
-	"OwnBot": "{" + botFields + ", username: str, full_name: str, avatar_url: str, api_key: str}",
+	"OnboardingStep": "{type: str, name: str}",
+	"OwnBot":         "{" + botFields + ", username: str, full_name: str, avatar_url: str, api_key: str}",
 	"OwnUser": "{" + personFields + ", timezone: str" +
 		", delivery_email: str, avatar_url: str, is_active: bool, max_message_id: int, bot_type?: int, " +
 		"bot_owner_id?: int?}",
@@ -76,7 +81,14 @@ var objectNotations = map[string]string{
 	"Submessage":   "{id: int, message_id: int, sender_id: int, msg_type: str, content: str}",
 	"Subscription": "{" + channelFields + ", " + personalFields + ", " + subscriberListFields + "}",
 	"SystemBot":    "{" + userFields + ", is_active: bool, bot_type: int?, bot_owner_id: int?, is_system_bot: bool}",
+	"TopicLink":    "{text: str, url: str}",
+	"UnreadMessages": "{count: int, pms: [{other_user_id: int, sender_id: int, unread_message_ids: [int]}], " +
+		"streams: [{stream_id: int, topic: str, unread_message_ids: [int]}], " +
+		"huddles: [{user_ids_string: str, unread_message_ids: [int]}], mentions: [int], " +
+		"old_unreads_missing: bool}",
 	"User":         "{" + userFields + ", is_active: bool, bot_type: int?, bot_owner_id: int?}",
+	"UserSettings": "{" + preferenceFields + ", timezone: str}",
+	"UserTopic":    "{stream_id: int, topic_name: str, last_updated: int, visibility_policy: int}",
 	"View":         "{fragment: str, is_pinned: bool, name?: str}",
 }
 
@@ -86,7 +98,7 @@ const (
 	messageFields = "id: int, type: 'stream' | 'private', sender_id: int, sender_email: str, sender_full_name: str, " +
 		"sender_realm_str: str, avatar_url: str?, client: str, timestamp: int, " +
 		"recipient_id: int, display_recipient: str | [Person], stream_id?: int, subject: str, " +
-		"topic_links: [{text: str, url: str}], is_me_message: bool, content: str, " +
+		"topic_links: [TopicLink], is_me_message: bool, content: str, " +
 		"content_type: 'text/html' | 'text/x-markdown', reactions: [Reaction], submessages: [Submessage], " +
 		"flags: [str], last_edit_timestamp?: int, last_moved_timestamp?: int, edit_history?: [Revision]"
 	personalFields = "color: str, is_muted: bool, in_home_view: bool, pin_to_top: bool, " +

@@ -14,12 +14,22 @@ import (
 // OpenAPI returns an OpenAPI 3.1 document of every endpoint this server implements. Requests are described from the
 // forms that decode them. Answers are described from the declarations in the endpoint tables, which tests check
 // against every real answer.
-func OpenAPI() []byte {
-	doc, err := json.MarshalIndent(describe(endpoints), "", " ")
+func OpenAPI() []byte { return encodeDocument(describe(endpoints)) }
+
+// OpenAPISchemas returns the schemas of OpenAPI without the endpoints. The types of the client are generated from it.
+func OpenAPISchemas() []byte {
+	doc := describe(endpoints)
+	doc["paths"] = obj{}
+	doc["components"] = obj{"schemas": doc["components"].(obj)["schemas"]}
+	return encodeDocument(doc)
+}
+
+func encodeDocument(doc obj) []byte {
+	text, err := json.MarshalIndent(doc, "", " ")
 	if err != nil {
 		panic("BUG: encode the OpenAPI document: " + err.Error())
 	}
-	return append(doc, '\n')
+	return append(text, '\n')
 }
 
 // apiPrefix precedes every path of the protocol.
@@ -209,6 +219,10 @@ func (o *operation) responses(schemas obj) obj {
 		if s := e.SuccessShape(); s != nil && !slices.ContainsFunc(o.endpoints, func(x *Endpoint) bool {
 			return x != e && x.answer == e.answer && len(answers) > 0
 		}) {
+			s.Name = o.answerName(len(answers))
+			if e.answer == "" {
+				s.Name = "Success"
+			}
 			answers = append(answers, addSchema(schemas, s))
 		}
 	}
@@ -494,6 +508,26 @@ func documentedPath(path string, names map[string][]string) string {
 		}
 	}
 	return strings.Join(parts, "/")
+}
+
+// answerName returns the name of an answer in the OpenAPI document. nth numbers the different answers of the operation.
+func (o *operation) answerName(nth int) string {
+	name := camelCase(operationID(o.method, o.path), "-") + "Answer"
+	if nth > 0 {
+		name += strconv.Itoa(nth + 1)
+	}
+	return name
+}
+
+// camelCase joins words with their first letters in upper case.
+func camelCase(words, separator string) string {
+	var b strings.Builder
+	for _, word := range strings.Split(words, separator) {
+		if word != "" {
+			b.WriteString(strings.ToUpper(word[:1]) + word[1:])
+		}
+	}
+	return b.String()
 }
 
 func operationID(method, path string) string {

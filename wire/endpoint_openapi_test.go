@@ -1,7 +1,11 @@
 package wire
 
 import (
+	"bytes"
+	"crypto/sha256"
 	"encoding/json"
+	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -125,4 +129,18 @@ func TestOpenAPICoversEveryEndpoint(t *testing.T) {
 		t.Errorf("only %d operations and %d parameters", len(ids), params)
 	}
 	t.Logf("%d operations, %d parameters", len(ids), params)
+}
+
+// clientTypes is generated from the schemas of the OpenAPI document by make types.
+const clientTypes = "web/client/src/api/schema.ts"
+
+// TestClientTypesAreCurrent compares the digest in clientTypes with that of today's schemas.
+func TestClientTypesAreCurrent(t *testing.T) {
+	types, err := os.ReadFile(clientTypes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if digest := fmt.Sprintf("%x", sha256.Sum256(OpenAPISchemas())); !bytes.Contains(types, []byte(digest)) {
+		t.Errorf("%s does not have today's schemas: run make types", clientTypes)
+	}
 }

@@ -2,8 +2,8 @@ package wire
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"parley/actors/realm"
@@ -28,7 +28,7 @@ var eventShapes = slices.Concat([]eventShape{
 			"is_archived?: bool}"},
 	{"channel_folder", "reorder", "order: [int]"},
 	{"custom_profile_fields", "", "fields: [ProfileField]"},
-	{"default_stream_groups", "", "default_stream_groups: [{id: int, name: str, description: str, streams: [int]}]"},
+	{"default_stream_groups", "", "default_stream_groups: [DefaultChannelGroup]"},
 	{"default_streams", "", "default_streams: [int]"},
 	{"delete_message", "", "message_type: 'private', message_ids: [int]"},
 	{"delete_message", "", "message_type: 'private', message_id: int"},
@@ -44,14 +44,13 @@ var eventShapes = slices.Concat([]eventShape{
 	{"drafts", "remove", "draft_id: int"},
 	{"heartbeat", "", ""},
 	{"invites_changed", "", ""},
-	{"message", "", "message: {" + strings.Replace(messageFields, ", flags: [str]", "", 1) +
-		"}, flags: [str], local_message_id?: str"},
+	{"message", "", "message: ArrivedMessage, flags: [str], local_message_id?: str"},
 	{"muted_topics", "", "muted_topics: [[str | int]]"},
-	{"muted_users", "", "muted_users: [{id: int, timestamp: int}]"},
+	{"muted_users", "", "muted_users: [MutedUser]"},
 	{"navigation_view", "add", "navigation_view: View"},
 	{"navigation_view", "update", "fragment: str, data: {is_pinned?: bool, name?: str?}"},
 	{"navigation_view", "remove", "fragment: str"},
-	{"onboarding_steps", "", "onboarding_steps: [{type: str, name: str}]"},
+	{"onboarding_steps", "", "onboarding_steps: [OnboardingStep]"},
 	{"presence", "", "presences: {*: Presence}"},
 	{"presence", "",
 		"user_id: int, email?: str, server_timestamp: num, presence: {website: {client: str, " +
@@ -138,7 +137,7 @@ var eventShapes = slices.Concat([]eventShape{
 			"flags: [str], stream_id?: int, stream_name?: str, " +
 			"content?: str, rendered_content?: str, is_me_message?: bool, orig_content?: str, " +
 			"orig_rendered_content?: str, propagate_mode?: 'change_one' | 'change_later' | 'change_all', " +
-			"orig_subject?: str, subject?: str, topic_links?: [{text: str, url: str}], new_stream_id?: int"},
+			"orig_subject?: str, subject?: str, topic_links?: [TopicLink], new_stream_id?: int"},
 	{"update_message_flags", "add", "operation: 'add', flag: str, messages: [int], all: bool"},
 	{"update_message_flags", "remove",
 		"operation: 'remove', flag: str, messages: [int], all: bool, message_details?: {*: " +
@@ -228,17 +227,11 @@ func optionalFields(fields string) string { return strings.ReplaceAll(fields, ":
 
 // name is the name of the shape in the OpenAPI document. nth numbers the shapes of one type and op.
 func (f eventShape) name(nth int) string {
-	var b strings.Builder
-	b.WriteString("Event")
-	for _, word := range strings.Split(f.kind+"_"+f.op, "_") {
-		if word != "" {
-			b.WriteString(strings.ToUpper(word[:1]) + word[1:])
-		}
-	}
+	name := "Event" + camelCase(f.kind+"_"+f.op, "_")
 	if nth > 1 {
-		fmt.Fprint(&b, nth)
+		name += strconv.Itoa(nth)
 	}
-	return b.String()
+	return name
 }
 
 // notation is the notation of the whole event.

@@ -315,7 +315,7 @@ var sections = []section{
 	}).returns("presences: {*: Presence | OldPresence}, presence_last_update_id: int, server_timestamp: num"),
 	sectionFor("user_settings", func(s *initialState) {
 		s.answer["user_settings"] = rawJSON(settingsJSON(s.Me(), true))
-	}).returns("user_settings: {" + preferenceFields + ", timezone: str}"),
+	}).returns("user_settings: UserSettings"),
 	sectionFor("realm_user_settings_defaults", defaultsSection).
 		returns("realm_user_settings_defaults: {" + preferenceFields + "}"),
 	sectionFor("stream", streamsSection).returns("streams: [Channel]"),
@@ -323,10 +323,10 @@ var sections = []section{
 		returns("subscriptions: [Subscription], unsubscribed: [Subscription], never_subscribed: [OtherChannel]"),
 	sectionFor("default_streams", defaultStreamsSection).returns("realm_default_streams: [int]"),
 	sectionFor("default_stream_groups", defaultStreamGroupsSection).
-		returns("realm_default_stream_groups: [{id: int, name: str, description: str, streams: [int]}]"),
+		returns("realm_default_stream_groups: [DefaultChannelGroup]"),
 	sectionFor("channel_folders", channelFoldersSection).returns("channel_folders: [Folder]"),
 	sectionFor("user_topic", userTopicsSection).
-		returns("user_topics: [{stream_id: int, topic_name: str, last_updated: int, visibility_policy: int}]"),
+		returns("user_topics: [UserTopic]"),
 	sectionFor("muted_topics", mutedTopicsSection).returns("muted_topics: [[str | int]]"),
 	constantSection("giphy", "giphy_api_key: str", ""),
 	constantSection("tenor", "tenor_api_key: str", ""),
@@ -338,22 +338,19 @@ var sections = []section{
 	constantSection("stop_words", "stop_words: [str]", realm.StopWords()),
 	constantSection("video_calls", "has_zoom_token: bool", false),
 	constantSection("video_calls", "has_webex_token: bool", false),
-	fieldSection("onboarding_steps", "onboarding_steps: [{type: str, name: str}]", func(s *initialState) any {
+	fieldSection("onboarding_steps", "onboarding_steps: [OnboardingStep]", func(s *initialState) any {
 		return stepObjects(s.OnboardingStepsLeft(s.User))
 	}),
 	constantSection("onboarding_steps", "navigation_tour_video_url: str?", nil),
 	constantSection("custom_profile_fields", "custom_profile_field_types: {*: {id: int, name: str}}",
 		profileFieldTypes()),
 	sectionFor("message update_message_flags", unreadSection).
-		returns("unread_msgs: {count: int, pms: [{other_user_id: int, sender_id: int, unread_message_ids: [int]}], " +
-			"streams: [{stream_id: int, topic: str, unread_message_ids: [int]}], " +
-			"huddles: [{user_ids_string: str, unread_message_ids: [int]}], mentions: [int], " +
-			"old_unreads_missing: bool}"),
+		returns("unread_msgs: UnreadMessages"),
 	sectionFor("starred_messages", starredSection).returns("starred_messages: [int]"),
 	sectionFor("recent_private_conversations", recentDirectConversationsSection).
-		returns("recent_private_conversations: [{max_message_id: int, user_ids: [int]}]"),
+		returns("recent_private_conversations: [Conversation]"),
 	fieldSection("alert_words", "alert_words: [str]", func(s *initialState) any { return s.AlertWordsOf(s.User) }),
-	fieldSection("muted_users", "muted_users: [{id: int, timestamp: int}]", func(s *initialState) any {
+	fieldSection("muted_users", "muted_users: [MutedUser]", func(s *initialState) any {
 		return mutedObjects(s.MutedBy(s.User))
 	}),
 	sectionFor("user_status", statusSection).returns("user_status: {*: Status}"),

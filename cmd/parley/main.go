@@ -114,15 +114,22 @@ func newVersionCommand() *cobra.Command {
 }
 
 func newOpenAPICommand() *cobra.Command {
-	return &cobra.Command{
+	var onlySchemas bool
+	c := &cobra.Command{
 		Use:   "openapi",
 		Short: "Print the API that the server accepts as an OpenAPI 3.1 document",
 		Args:  noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			_, err := c.OutOrStdout().Write(wire.OpenAPI())
+			document := wire.OpenAPI
+			if onlySchemas {
+				document = wire.OpenAPISchemas
+			}
+			_, err := c.OutOrStdout().Write(document())
 			return err
 		},
 	}
+	c.Flags().BoolVar(&onlySchemas, "schemas", false, "print only the schemas, for generators of types")
+	return c
 }
 
 // newBenchCommand returns the load harness. It parses its own flags.

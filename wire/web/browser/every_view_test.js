@@ -140,7 +140,7 @@ for (const mode of modes) {
 
 if (modes.length === 0) {
   scene('the table of views has all windows and sections of the settings', async (s) => {
-    const router = fs.readFileSync(new URL('../client/src/router.ts', import.meta.url), 'utf8');
+    const router = fs.readFileSync(new URL('../client/src/store/router.ts', import.meta.url), 'utf8');
     const windows = router.match(/const overlays = new Set\(\[([^\]]*)\]/)[1].match(/[\w-]+/g);
     const p = await opened(s, await s.serve(), OLIVE, '#settings/profile');
     const links = () => p.page.locator('.settings-columns nav a')

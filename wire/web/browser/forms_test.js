@@ -122,7 +122,7 @@ const FORMS = {
 };
 
 test('every form of the client is in the table', () => {
-  const listed = fs.readFileSync(path.join(SOURCES, 'settings/form_names.ts'), 'utf8').matchAll(/^ {2}"([^"]+)",$/gm);
+  const listed = fs.readFileSync(path.join(SOURCES, 'forms/form_names.ts'), 'utf8').matchAll(/^ {2}"([^"]+)",$/gm);
   assert.deepEqual(Object.keys(FORMS).sort(), [...listed].map((m) => m[1]).sort());
   let elements = 0;
   for (const file of fs.readdirSync(SOURCES, { recursive: true }).filter((f) => f.endsWith('.tsx'))) {

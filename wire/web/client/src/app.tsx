@@ -6,16 +6,16 @@ import { t } from "./i18n/text.ts";
 import { countOnIcon } from "./notify/badge.ts";
 import { People } from "./sidebar/people.tsx";
 import { Left } from "./sidebar/left.tsx";
-import { routes } from "./router.ts";
-import { connection, pollNow } from "./store/connection.ts";
+import { routes } from "./store/router.ts";
+import { pollNow } from "./store/connection.ts";
 import { read } from "./store/store.ts";
 import { DialogHost } from "./ui/dialogs.tsx";
 import { Icon } from "./ui/icons.tsx";
 import { closeColumns, covered, leftOpen, peopleFloat, rightOpen } from "./ui/layout.ts";
-import { dismiss, notices } from "./ui/notices.ts";
+import { dismiss, notices } from "./store/notices.ts";
 import { titleOf } from "./views/header.tsx";
 import { Loaded } from "./views/loaded.tsx";
-import { overlays, views } from "./views/registry.ts";
+import { overlays, views } from "./ui/registry.ts";
 
 export function App() {
   const { view, overlay } = routes.value;
@@ -50,7 +50,7 @@ function skip(e: Event): void {
 }
 
 function Banner() {
-  if (connection.value !== "lost") return null;
+  if (read("connection") !== "lost") return null;
   return (
     <div class="banner" role="alert">
       {t("No connection to the server. Your messages are kept and sent when it is back.")}

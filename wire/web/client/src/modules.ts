@@ -1,15 +1,15 @@
 // Parts of the client that other code does not depend on. Each has a function that registers what it adds: views and
-// overlays (views/registry.ts), sections of the settings (settings/registry.ts), tools of the compose box
-// (compose/extras.ts), items of menus, and shortcuts (ui/keys.tsx). It runs once, before the page is first drawn.
+// overlays (ui/registry.ts), sections of the settings (settings/registry.ts), tools of text fields
+// (editor/tools.tsx), items of menus, and shortcuts (ui/keys.ts). It runs once, before the page is first drawn.
 import { installChannels } from "./channels/install.ts";
 import { installCalls } from "./compose/calls.ts";
-import { installPaste } from "./compose/paste.ts";
+import { installPaste } from "./editor/paste.ts";
 import { installTypeahead } from "./compose/typeahead.tsx";
 import { installUploads } from "./compose/uploads.tsx";
 import { installHelp } from "./help/install.ts";
 import { installSaved } from "./saved/install.tsx";
 import { installNotifications } from "./notify/install.ts";
-import { installPeople } from "./people/install.tsx";
+import { installPeople } from "./people/install.ts";
 import { installSettings } from "./settings/registry.ts";
 import { installWidgets } from "./widgets/draw.tsx";
 

@@ -1,4 +1,5 @@
 // The first screen: the client registers, then shows the page. The main views are added here, other parts in modules.ts.
+import { MessageView } from "./views/message_view.tsx";
 import { render } from "preact";
 import { App, startTitle } from "./app.tsx";
 import { startTexts } from "./i18n/languages.ts";
@@ -6,15 +7,15 @@ import { t } from "./i18n/text.ts";
 import { start } from "./store/connection.ts";
 import { startOutbox } from "./store/outbox.ts";
 import { startPresence } from "./store/presence.ts";
-import { startKeys } from "./ui/keys.tsx";
-import { installShortcuts } from "./ui/shortcuts.ts";
+import { startKeys } from "./ui/keys.ts";
+import { installShortcuts } from "./shortcuts.ts";
 import { startTheme } from "./ui/theme.ts";
-import { addView } from "./views/registry.ts";
+import { addView } from "./ui/registry.ts";
 import { Inbox } from "./views/inbox.tsx";
-import { MessageView } from "./views/message_view.tsx";
 import { startEdits } from "./message/edit.ts";
 import { startFollowing } from "./views/follow.ts";
 import { modules } from "./modules.ts";
+import { read } from "./store/store.ts";
 
 addView("inbox", () => Inbox);
 addView("narrow", () => MessageView);
@@ -25,7 +26,7 @@ async function main(): Promise<void> {
   const root = document.getElementById("app")!;
   startOutbox();
   await start();
-  await startTexts();
+  await startTexts(() => String(read("settings").default_language ?? "en"));
   startTheme();
   for (const install of modules) install();
   startEdits();

@@ -1,7 +1,7 @@
 // The server's clock, estimated from the Date headers of answers.
 import assert from "node:assert/strict";
 import { mock, test } from "node:test";
-import { serverNow, setClock } from "../src/store/clock.ts";
+import { serverNow, setClock } from "../src/api/clock.ts";
 
 const start = Date.parse("2026-01-01T12:00:00Z");
 const computer = start - 3_600_000; // an hour late

@@ -2,10 +2,10 @@
 import "./page.ts";
 import assert from "node:assert/strict";
 import { mock, test } from "node:test";
-import { complete } from "../src/compose/complete.ts";
-import { completers, type Completer, type Match } from "../src/compose/extras.ts";
+import { complete } from "../src/editor/complete.ts";
 import { installTypeahead } from "../src/compose/typeahead.tsx";
 import { change } from "../src/store/store.ts";
+import { completers, type Completer, type Match } from "../src/editor/extras.ts";
 
 installTypeahead();
 change((c) => c.state.channels.set(1, { stream_id: 1, name: "general", description: "" } as never));

@@ -9,13 +9,15 @@ import { fromRegister, type State } from "../src/store/state.ts";
 
 const events = readFileSync("test/events.jsonl", "utf8").split("\n").filter(Boolean).map((x) => JSON.parse(x) as ServerEvent);
 
+const notShown = new Set(["default_stream_groups", "device", "navigation_view", "onboarding_steps", "typing_edit_message"]);
+
 // withoutEffect returns why an event changes nothing in the store, "" if it must change something.
 function withoutEffect(e: ServerEvent): string {
   if (e.type === "heartbeat") return "it only answers a poll";
   if (e.type === "web_reload_client") return "the loop of the queue reads it";
   if (e.type === "muted_topics") return "user_topic says the same";
-  if (e.type === "subscription" && e.property === "in_home_view") return "is_muted says the same";
-  if (e.type === "device" && e.op === "update" && !("push_key_id" in e)) return "it names no field";
+  if (e.type === "subscription" && e.op === "update" && e.property === "in_home_view") return "is_muted says the same";
+  if (notShown.has(e.type)) return "the page does not show it";
   if (e.type === "update_message" && !("content" in e)) return "it names no field";
   if (e.type === "user_status" && !("status_text" in e)) return "it names no field";
   return "";
@@ -42,8 +44,6 @@ function registration(): RegisterAnswer {
     scheduled_messages: [{ scheduled_message_id: 1, content: "old" }],
     reminders: [{ reminder_id: 1 }],
     saved_snippets: [{ id: 1, content: "old" }],
-    navigation_views: [{ fragment: "text", is_pinned: false }],
-    devices: { 1: { push_key_id: 8 } },
     realm_emoji: { text: { id: "text", name: "old", deactivated: false } },
     realm_domains: [{ domain: "text", allow_subdomains: false }],
     starred_messages: [1],
@@ -62,11 +62,9 @@ function before(e: ServerEvent): State {
   const own = { user_id: 1, emoji_name: "text", emoji_code: "text", reaction_type: "unicode_emoji" };
   const reactions = e.type === "reaction" && e.op === "remove" ? [own] : [];
   if (e.type !== "message") s.messages.set(1, { ...message, reactions } as unknown as Message);
-  s.attachments = new Map([[1, { id: 1, name: "old" }]]);
   if (e.type === "user_group" || e.type === "subscription") changeMembers(s, e.op);
-  if (e.type === "device" && e.op === "add") s.devices.clear();
-  if (e.op === "stop") startTyping(s, e);
-  if (e.type === "realm_user" && e.person.is_active === true) s.users.set(1, { ...s.users.get(1)!, is_active: false });
+  if ("op" in e && e.op === "stop") startTyping(s, e);
+  if (e.type === "realm_user" && "is_active" in e.person && e.person.is_active) s.users.set(1, { ...s.users.get(1)!, is_active: false });
   if (e.type === "update_message_flags" && e.op === "add") s.messages.set(1, { ...s.messages.get(1)!, flags: [] });
   if (e.type === "update_message_flags" && e.op === "remove") s.starred.add(1);
   return s;
@@ -115,10 +113,10 @@ test("the store applies every event that the server can send", () => {
 });
 
 test("an op that is not in the examples is reported", () => {
-  const withOp = new Set(events.filter((e) => e.op !== undefined).map((e) => e.type));
+  const withOp = new Set(events.filter((e) => "op" in e && !notShown.has(e.type)).map((e) => e.type));
   for (const type of withOp) {
     const e = events.find((x) => x.type === type)!;
-    const { failed } = applied(before(e), { ...e, op: "no_such_op" } as ServerEvent);
+    const { failed } = applied(before(e), { ...e, op: "no_such_op" } as unknown as ServerEvent);
     assert.equal(failed.length, 1, `${type}: an unknown op is ignored`);
   }
 });

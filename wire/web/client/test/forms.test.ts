@@ -1,7 +1,7 @@
 // The state of forms: what is shown is sent, and after success each field has its stated default again.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { afterSuccess, defaultOf, Entered, optionsOf, valueOf, valuesOf, type Changes, type FormField } from "../src/settings/form_state.ts";
+import { afterSuccess, defaultOf, Entered, optionsOf, valueOf, valuesOf, type Changes, type FormField } from "../src/forms/form_state.ts";
 
 const role: FormField = { name: "role", label: "", kind: "choice", value: "400", options: ["100", "200", "400"].map((value) => ({ value, label: value })) };
 const on: FormField = { name: "on", label: "", kind: "check", value: "true" };

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { TopicPolicy, type Message } from "../src/api/types.ts";
+import { TopicPolicy, type Message, type RegisterAnswer } from "../src/api/types.ts";
 import { badgeCount, notificationKinds } from "../src/notify/reasons.ts";
 import { soundNames } from "../src/notify/sounds.ts";
 import { fromRegister, type State } from "../src/store/state.ts";
@@ -23,7 +23,7 @@ function start(channel: object = {}, user: object = {}): State {
   const c = { stream_id: 1, name: "general", subscribers: [10, 11], color: "#aabbcc", is_muted: false, ...channel };
   const unread_msgs = { count: 0, pms: [], streams: [], huddles: [], mentions: [], old_unreads_missing: false };
   const user_settings = { ...settings, ...user };
-  return fromRegister({ queue_id: "q", last_event_id: -1, user_id: 10, streams: [c], subscriptions: [c], user_settings, unread_msgs });
+  return fromRegister({ queue_id: "q", last_event_id: -1, user_id: 10, streams: [c], subscriptions: [c], user_settings, unread_msgs } as unknown as RegisterAnswer);
 }
 
 function message(flags: string[] = [], more: object = {}): Message {

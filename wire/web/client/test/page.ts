@@ -2,7 +2,7 @@
 Object.assign(globalThis, {
   location: new URL("https://chat.example.org/#inbox"),
   addEventListener: () => {},
-  document: { documentElement: { dataset: {}, style: {} }, addEventListener: () => {}, querySelector: () => null, cookie: "" },
+  document: { documentElement: { dataset: {}, style: {} }, addEventListener: () => {}, querySelector: () => null, execCommand: () => false, cookie: "" },
   localStorage: { getItem: () => null, setItem: () => {}, removeItem: () => {} },
   matchMedia: () => ({ matches: false, addEventListener: () => {} }),
 });

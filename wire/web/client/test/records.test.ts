@@ -27,7 +27,6 @@ const notCompared = new Set<string>([
   "presences",
   "presenceID",
   "typing",
-  "typingEdits",
   "attachments",
   "uploadSpaceUsed",
   "exports",
@@ -60,7 +59,7 @@ class Run {
 
   note(e: ServerEvent): void {
     if (e.type === "realm_user" && e.op === "update" && e.person.user_id === this.state.me.user_id && "role" in e.person) {
-      for (const p of ["bots", "defaultChannels", "defaultChannelGroups", "users.delivery_email", "users", "statuses"]) this.unfollowed.add(p);
+      for (const p of ["bots", "defaultChannels", "users.delivery_email", "users", "statuses"]) this.unfollowed.add(p);
     }
     if (e.type === "realm_user" && e.op === "add") this.discovered.add(e.person.user_id);
     if (e.type === "realm" && e.op === "update_dict" && "can_access_all_users_group" in e.data && this.state.me.is_guest) {

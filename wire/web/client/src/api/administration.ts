@@ -1,20 +1,11 @@
 // Calls of the settings: the user's account, bots, and the administration of the organization.
 import { request } from "./client.ts";
-import type { EmojiChoice } from "./endpoints.ts";
-import type { GroupSetting } from "./types.ts";
+import type * as answers from "./schema.ts";
+import type { EmojiChoice, GroupSetting, Invite } from "./types.ts";
 
 type Values = Record<string, unknown>;
 
-export interface Bot {
-  user_id: number;
-  api_key: string;
-  full_name: string;
-  username: string;
-  avatar_url: string;
-  services: Values[];
-}
-
-export interface NewBot {
+interface NewBot {
   full_name: string;
   short_name: string;
   bot_type: number;
@@ -26,11 +17,11 @@ export interface NewBot {
 
 export const BotType = { generic: 1, incoming: 2, outgoing: 3 } as const;
 
-export function getBots(): Promise<{ bots: Bot[] }> {
+export function getBots(): Promise<answers.GetBotsAnswer> {
   return request("/bots");
 }
 
-export function createBot(b: NewBot): Promise<{ user_id: number; api_key: string; email: string }> {
+export function createBot(b: NewBot): Promise<answers.PostBotsAnswer> {
   const { payload_url, ...rest } = b;
   // The protocol wants this text as JSON, with quotes.
   const url = payload_url === undefined ? undefined : JSON.stringify(payload_url);
@@ -41,34 +32,28 @@ export function deactivateBot(id: number): Promise<unknown> {
   return request(`/bots/${id}`, { method: "DELETE" });
 }
 
-export function renewBotKey(id: number): Promise<{ api_key: string }> {
+export function renewBotKey(id: number): Promise<answers.PostBotsBotIdApiKeyRegenerateAnswer> {
   return request(`/bots/${id}/api_key/regenerate`, { method: "POST" });
 }
 
-export function fetchKey(password: string): Promise<{ api_key: string }> {
+export function fetchKey(password: string): Promise<answers.PostFetchApiKeyAnswer> {
   return request("/fetch_api_key", { method: "POST", params: { password } });
 }
 
 // renewKey replaces the API key of the user, who has entered the password for fetchKey a moment ago.
-export function renewKey(): Promise<{ api_key: string }> {
+export function renewKey(): Promise<answers.PostUsersMeApiKeyRegenerateAnswer> {
   return request("/users/me/api_key/regenerate", { method: "POST" });
 }
 
 // ApiKey is a further key of the user. Times are seconds since 1970.
-export interface ApiKey {
-  id: number;
-  label: string;
-  date_created: number;
-  expires_at: number | null;
-  last_used: number | null;
-}
+export type ApiKey = answers.GetUsersMeApiKeysAnswer["api_keys"][number];
 
-export function getKeys(): Promise<{ api_keys: ApiKey[] }> {
+export function getKeys(): Promise<answers.GetUsersMeApiKeysAnswer> {
   return request("/users/me/api_keys");
 }
 
 // addKey makes a key that ends after a number of seconds; 0 means never.
-export function addKey(label: string, seconds: number, password: string): Promise<{ api_key: string }> {
+export function addKey(label: string, seconds: number, password: string): Promise<answers.PostUsersMeApiKeysAnswer> {
   return request("/users/me/api_keys", { method: "POST", params: { label, expires_in: seconds, password } });
 }
 
@@ -85,17 +70,7 @@ export function changeBot(id: number, params: Values): Promise<unknown> {
   return request(`/bots/${id}`, { method: "PATCH", params });
 }
 
-// Attachment is a file that the user has uploaded. Its size is in bytes, its time in seconds since 1970.
-export interface Attachment {
-  id: number;
-  name: string;
-  path_id: string;
-  size: number;
-  create_time: number;
-  message_ids: number[];
-}
-
-export function getAttachments(): Promise<{ attachments: Attachment[] }> {
+export function getAttachments(): Promise<answers.GetAttachmentsAnswer> {
   return request("/attachments");
 }
 
@@ -190,18 +165,7 @@ export function reactivateUser(id: number): Promise<unknown> {
   return request(`/users/${id}/reactivate`, { method: "POST" });
 }
 
-export interface Invite {
-  id: number;
-  invited_by_user_id: number;
-  invited: number;
-  expiry_date: number | null;
-  invited_as: number;
-  is_multiuse: boolean;
-  email?: string;
-  link_url?: string;
-}
-
-export function getInvites(): Promise<{ invites: Invite[] }> {
+export function getInvites(): Promise<answers.GetInvitesAnswer> {
   return request("/invites");
 }
 
@@ -210,7 +174,7 @@ export function invite(emails: string, role: number, channels: number[], minutes
   return request("/invites", { method: "POST", params });
 }
 
-export function makeInviteLink(role: number, channels: number[], minutes: number | null): Promise<{ invite_link: string }> {
+export function makeInviteLink(role: number, channels: number[], minutes: number | null): Promise<answers.PostInvitesMultiuseAnswer> {
   const params = { invite_as: role, stream_ids: channels, invite_expires_in_minutes: minutes };
   return request("/invites/multiuse", { method: "POST", params });
 }
@@ -281,22 +245,11 @@ export function removeProfileField(id: number): Promise<unknown> {
   return request(`/realm/profile_fields/${id}`, { method: "DELETE" });
 }
 
-export interface Export {
-  id: number;
-  acting_user_id: number;
-  export_time: number;
-  export_url: string | null;
-  deleted_timestamp: number | null;
-  failed_timestamp: number | null;
-  pending: boolean;
-  export_type: number;
-}
-
-export function getExports(): Promise<{ exports: Export[] }> {
+export function getExports(): Promise<answers.GetExportRealmAnswer> {
   return request("/export/realm");
 }
 
-export function getConsents(): Promise<{ export_consents: { user_id: number; consented: boolean }[] }> {
+export function getConsents(): Promise<answers.GetExportRealmConsentsAnswer> {
   return request("/export/realm/consents");
 }
 

@@ -1,5 +1,6 @@
 // Calls of the window with all channels.
 import { request } from "./client.ts";
+import type * as answers from "./schema.ts";
 
 export interface NewChannel {
   name: string;
@@ -41,7 +42,7 @@ export function archive(id: number): Promise<unknown> {
   return request(`/streams/${id}`, { method: "DELETE" });
 }
 
-export function getSubscribers(id: number): Promise<{ subscribers: number[] }> {
+export function getSubscribers(id: number): Promise<answers.GetStreamsStreamIdMembersAnswer> {
   return request(`/streams/${id}/members`);
 }
 
@@ -55,7 +56,7 @@ export function removeSubscribers(name: string, users: number[]): Promise<unknow
   return request("/users/me/subscriptions", { method: "DELETE", params, repeatable: true });
 }
 
-export function createFolder(name: string, description: string): Promise<{ channel_folder_id: number }> {
+export function createFolder(name: string, description: string): Promise<answers.PostChannelFoldersCreateAnswer> {
   return request("/channel_folders/create", { method: "POST", params: { name, description } });
 }
 
@@ -69,6 +70,6 @@ export function orderFolders(order: number[]): Promise<unknown> {
 }
 
 // getChannelsOf returns the channels of a user, as far as the caller can see them.
-export function getChannelsOf(user: number): Promise<{ subscribed_channel_ids: number[] }> {
+export function getChannelsOf(user: number): Promise<answers.GetUsersUserIdChannelsAnswer> {
   return request(`/users/${user}/channels`);
 }

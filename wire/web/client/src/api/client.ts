@@ -4,11 +4,12 @@
 // carry it out. After a network failure or a 5xx answer only calls marked as repeatable are sent again, since the
 // server may have carried out the first one.
 import { withoutNames } from "./address.ts";
-import { setClock } from "../store/clock.ts";
+import { setClock } from "./clock.ts";
+import type { Success } from "./schema.ts";
 
-export type Params = Record<string, unknown>;
+type Params = Record<string, unknown>;
 
-export interface Call {
+interface Call {
   method?: "GET" | "POST" | "PATCH" | "PUT" | "DELETE";
   params?: Params;
   form?: FormData; // sent instead of params, for files
@@ -80,7 +81,8 @@ export function pause(ms: number, signal?: AbortSignal): Promise<void> {
   });
 }
 
-export async function request<T = Record<string, never>>(path: string, call: Call = {}): Promise<T> {
+// request returns the answer, of the type that the server's description of the call has (schema.ts).
+export async function request<T extends Success = Success>(path: string, call: Call = {}): Promise<T> {
   const method = call.method ?? "GET";
   const repeatable = call.repeatable ?? method === "GET";
   for (let attempt = 0; ; attempt++) {

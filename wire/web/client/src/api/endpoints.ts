@@ -1,6 +1,7 @@
 // One typed function for each call that several parts of the client use.
 import { request } from "./client.ts";
-import type { Message, RegisterAnswer, ServerEvent, Term } from "./types.ts";
+import type * as answers from "./schema.ts";
+import type { EmojiChoice, Message, RegisterAnswer, Term } from "./types.ts";
 
 // capabilities are the newer forms of events that this client understands: all of them.
 const capabilities = {
@@ -39,22 +40,13 @@ export interface Poll {
   signal: AbortSignal;
 }
 
-export function pollEvents(p: Poll): Promise<{ events: ServerEvent[] }> {
+export function pollEvents(p: Poll): Promise<answers.GetEventsAnswer> {
   const params = { queue_id: p.queue, last_event_id: p.last, dont_block: p.now || undefined };
   return request("/events", { params, repeatable: false, timeout: p.timeout, signal: p.signal });
 }
 
 export function deleteQueue(queue: string): Promise<unknown> {
   return request("/events", { method: "DELETE", params: { queue_id: queue }, keepalive: true });
-}
-
-export interface MessagesAnswer {
-  messages: Message[];
-  anchor: number;
-  found_newest: boolean;
-  found_oldest: boolean;
-  found_anchor: boolean;
-  history_limited: boolean;
 }
 
 export interface MessagesQuery {
@@ -65,7 +57,7 @@ export interface MessagesQuery {
   narrow: Term[];
 }
 
-export function getMessages(q: MessagesQuery, signal?: AbortSignal): Promise<MessagesAnswer> {
+export function getMessages(q: MessagesQuery, signal?: AbortSignal): Promise<answers.GetMessagesAnswer> {
   const params = {
     anchor: String(q.anchor),
     anchor_date: q.anchor_date,
@@ -94,7 +86,7 @@ export interface Sending {
   localID: string;
 }
 
-export function sendMessage(s: Sending): Promise<{ id: number; automatic_new_visibility_policy?: number }> {
+export function sendMessage(s: Sending): Promise<answers.PostMessagesAnswer> {
   const { content, queue: queue_id, localID: local_id } = s;
   const params = { ...addressOf(s.to), content, queue_id, local_id, read_by_sender: true };
   return request("/messages", { method: "POST", params });
@@ -106,24 +98,10 @@ export function changeFlags(op: "add" | "remove", flag: string, messages: number
 
 // changeFlagsOfNarrow changes a flag of up to 5,000 messages of a narrow, the anchor and older ones. With a message as the
 // anchor, this one is left out.
-export function changeFlagsOfNarrow(op: "add" | "remove", flag: string, narrow: Term[], anchor: number | "newest"): Promise<FlagsAnswer> {
+export function changeFlagsOfNarrow(op: "add" | "remove", flag: string, narrow: Term[], anchor: number | "newest"): Promise<answers.PostMessagesFlagsNarrowAnswer> {
   const include_anchor = anchor === "newest";
   const params = { op, flag, narrow, anchor: String(anchor), include_anchor, num_before: 5000, num_after: 0 };
   return request("/messages/flags/narrow", { method: "POST", params, repeatable: true, timeout: 60_000 });
-}
-
-export interface FlagsAnswer {
-  processed_count: number;
-  updated_count: number;
-  found_oldest: boolean;
-  found_newest: boolean;
-  first_processed_id: number | null;
-}
-
-export interface EmojiChoice {
-  emoji_name: string;
-  emoji_code: string;
-  reaction_type: string;
 }
 
 export function react(op: "add" | "remove", message: number, emoji: EmojiChoice): Promise<unknown> {
@@ -153,49 +131,33 @@ export function deleteMessage(id: number): Promise<unknown> {
 // getMessage returns one message, also when it is in no loaded list.
 export async function getMessage(id: number): Promise<Message> {
   const params = { apply_markdown: true, client_gravatar: false, allow_empty_topic_name: true };
-  return (await request<{ message: Message }>(`/messages/${id}`, { params })).message;
+  return (await request<answers.GetMessagesMessageIdAnswer>(`/messages/${id}`, { params })).message;
 }
 
 // getSource returns the Markdown of a message.
 export async function getSource(id: number): Promise<string> {
   const params = { apply_markdown: false, allow_empty_topic_name: true };
-  const a = await request<{ message: Message; raw_content?: string }>(`/messages/${id}`, { params });
-  return a.raw_content ?? a.message.content;
+  return (await request<answers.GetMessagesMessageIdAnswer>(`/messages/${id}`, { params })).raw_content;
 }
 
-// Version is one version of a message in its edit history.
-export interface Version {
-  timestamp: number;
-  user_id: number | null;
-  topic: string;
-  prev_topic?: string;
-  prev_stream?: number;
-  rendered_content: string;
-  content_html_diff?: string;
-}
-
-export function getHistory(id: number): Promise<{ message_history: Version[] }> {
+export function getHistory(id: number): Promise<answers.GetMessagesMessageIdHistoryAnswer> {
   return request(`/messages/${id}/history`, { params: { allow_empty_topic_name: true } });
 }
 
-export function getReceipts(id: number): Promise<{ user_ids: number[] }> {
+export function getReceipts(id: number): Promise<answers.GetMessagesMessageIdReadReceiptsAnswer> {
   return request(`/messages/${id}/read_receipts`);
 }
 
-export interface MatchesAnswer {
-  messages: Record<string, { match_content: string; match_subject: string }>;
-}
-
 // matchNarrow returns those of the messages that belong to a narrow.
-export function matchNarrow(messages: number[], narrow: Term[]): Promise<MatchesAnswer> {
+export function matchNarrow(messages: number[], narrow: Term[]): Promise<answers.GetMessagesMatchesNarrowAnswer> {
   return request("/messages/matches_narrow", { params: { msg_ids: messages, narrow } });
 }
 
-export function getTopics(channel: number): Promise<{ topics: { name: string; max_id: number }[] }> {
+export function getTopics(channel: number): Promise<answers.GetUsersMeStreamIdTopicsAnswer> {
   return request(`/users/me/${channel}/topics`, { params: { allow_empty_topic_name: true } });
 }
 
-export function renderMarkdown(content: string): Promise<{ rendered: string }> {
+export function renderMarkdown(content: string): Promise<answers.PostMessagesRenderAnswer> {
   return request("/messages/render", { method: "POST", params: { content }, repeatable: true });
 }
 
@@ -208,7 +170,7 @@ export function setTopicPolicy(channel: number, topic: string, policy: number): 
   return request("/user_topics", { method: "POST", params });
 }
 
-export interface SubscriptionChange {
+interface SubscriptionChange {
   stream_id: number;
   property: string;
   value: unknown;
@@ -218,7 +180,7 @@ export function changeSubscription(...changes: SubscriptionChange[]): Promise<un
   return request("/users/me/subscriptions/properties", { method: "POST", params: { subscription_data: changes } });
 }
 
-export interface TypingNotice {
+interface TypingNotice {
   op: "start" | "stop";
   to: Destination;
 }
@@ -231,13 +193,7 @@ export function sendTyping(n: TypingNotice): Promise<unknown> {
   return request("/typing", { method: "POST", params: { op: n.op, ...place } });
 }
 
-export interface PresenceAnswer {
-  presences?: Record<string, { active_timestamp: number; idle_timestamp: number }>;
-  presence_last_update_id?: number;
-  server_timestamp?: number;
-}
-
-export function sendPresence(status: "active" | "idle", last: number, input: boolean): Promise<PresenceAnswer> {
+export function sendPresence(status: "active" | "idle", last: number, input: boolean): Promise<answers.PostUsersMePresenceAnswer> {
   const params = { status, ping_only: false, new_user_input: input, last_update_id: last, slim_presence: true };
   return request("/users/me/presence", { method: "POST", params, repeatable: true });
 }

@@ -1,7 +1,8 @@
 // Calls of user groups.
 import { request } from "./client.ts";
+import type * as answers from "./schema.ts";
 
-export function createGroup(name: string, description: string, members: number[]): Promise<{ group_id: number }> {
+export function createGroup(name: string, description: string, members: number[]): Promise<answers.PostUserGroupsCreateAnswer> {
   return request("/user_groups/create", { method: "POST", params: { name, description, members } });
 }
 

@@ -1,11 +1,12 @@
 // Calls of drafts, scheduled messages, reminders and snippets.
 import { request } from "./client.ts";
+import type * as answers from "./schema.ts";
 import { addressOf, type Destination } from "./endpoints.ts";
 import type { Draft } from "./types.ts";
 
 export type DraftText = Omit<Draft, "id">;
 
-export function addDraft(d: DraftText): Promise<{ ids: number[] }> {
+export function addDraft(d: DraftText): Promise<answers.PostDraftsAnswer> {
   return request("/drafts", { method: "POST", params: { drafts: [d] }, keepalive: true });
 }
 

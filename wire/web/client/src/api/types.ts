@@ -1,236 +1,84 @@
-// Types of the protocol: objects as the server sends them, reduced to the fields that the client uses.
+// Types of the protocol under the names that the client uses. schema.ts is made from the server's description of its
+// answers and events; what the client changes about its types is stated here.
+import type * as schema from "./schema.ts";
 
-export type GroupSetting = number | { direct_members: number[]; direct_subgroups: number[] };
+export type {
+  Attachment,
+  Bot,
+  Domain,
+  Draft,
+  Emoji as RealmEmoji,
+  Event as ServerEvent,
+  Export,
+  Folder as ChannelFolder,
+  FoundMessage as Message,
+  Group as UserGroup,
+  GroupValue as GroupSetting,
+  Integration,
+  Invite,
+  Linkifier,
+  OwnBot,
+  PastMessage as Version,
+  PermissionRule as Limits,
+  Playground,
+  Presence,
+  ProfileField,
+  Reaction,
+  Reminder,
+  ScheduledMessage,
+  Snippet,
+  Status as UserStatus,
+  Submessage,
+  UserSettings,
+  UserTopic,
+} from "./schema.ts";
 
-export interface User {
-  user_id: number;
-  email: string;
-  delivery_email?: string | null;
-  full_name: string;
-  role: number;
-  is_bot: boolean;
-  bot_type?: number | null;
-  bot_owner_id?: number | null;
-  is_admin: boolean;
-  is_owner: boolean;
-  is_guest: boolean;
-  is_system_bot?: boolean;
-  is_deleted?: boolean;
-  is_active: boolean; // set by the store: the lists of the register imply it
-  timezone: string;
-  date_joined: string;
-  avatar_url?: string | null;
-  avatar_version: number;
-  profile_data?: Record<string, { value: string; rendered_value?: string }>;
-}
+export type EventType = schema.Event["type"];
 
-export interface Channel {
-  stream_id: number;
-  name: string;
-  description: string;
-  rendered_description: string;
-  date_created: number;
-  creator_id: number | null;
-  invite_only: boolean;
-  is_web_public: boolean;
-  is_archived: boolean;
-  history_public_to_subscribers: boolean;
-  message_retention_days: number | null;
-  first_message_id: number | null;
-  folder_id: number | null;
-  topics_policy: string;
-  subscriber_count?: number;
-  stream_weekly_traffic?: number | null;
-  is_recently_active?: boolean;
-  can_add_subscribers_group: GroupSetting;
-  can_administer_channel_group: GroupSetting;
-  can_create_topic_group: GroupSetting;
-  can_delete_any_message_group: GroupSetting;
-  can_delete_own_message_group: GroupSetting;
-  can_move_messages_out_of_channel_group: GroupSetting;
-  can_move_messages_within_channel_group: GroupSetting;
-  can_remove_subscribers_group: GroupSetting;
-  can_resolve_topics_group: GroupSetting;
-  can_send_message_group: GroupSetting;
-  can_subscribe_group: GroupSetting;
-}
+// EventOf is an event of one type.
+export type EventOf<T extends EventType> = Extract<schema.Event, { type: T }>;
+
+// RegisterAnswer is the answer of register. It describes what the client has asked for, which is everything.
+export type RegisterAnswer = Partial<schema.PostRegisterAnswer>;
+
+// User is an account. The lists of the registration imply is_active.
+export type User = schema.RegisteredUser & { is_active: boolean; is_system_bot?: boolean };
+
+// Channel lacks the number of subscribers after the user has left it.
+export type Channel = Omit<schema.Channel, "subscriber_count"> & { subscriber_count?: number };
+
+// personal are the members of a subscription that belong to the user, not to the channel.
+export const personal = [
+  "color",
+  "is_muted",
+  "pin_to_top",
+  "desktop_notifications",
+  "audible_notifications",
+  "push_notifications",
+  "email_notifications",
+  "wildcard_mentions_notify",
+] as const;
 
 // Subscription is the caller's own part of a subscribed channel.
-export interface Subscription {
-  stream_id: number;
-  color: string;
-  is_muted: boolean;
-  pin_to_top: boolean;
-  desktop_notifications: boolean | null;
-  audible_notifications: boolean | null;
-  push_notifications: boolean | null;
-  email_notifications: boolean | null;
-  wildcard_mentions_notify: boolean | null;
-}
+export type Subscription = Pick<schema.Subscription, "stream_id" | (typeof personal)[number]>;
 
-export interface Reaction {
-  user_id: number;
-  emoji_name: string;
-  emoji_code: string;
-  reaction_type: string;
-}
+// ChannelObject is a channel as the server sends it: alone, with its subscribers, or as a part of a subscription.
+export type ChannelObject = schema.Channel & Partial<schema.Subscription>;
 
-export interface Submessage {
-  id: number;
-  message_id: number;
-  sender_id: number;
-  msg_type: string;
-  content: string;
-}
+// EmojiChoice names an emoji.
+export type EmojiChoice = Omit<schema.Reaction, "user_id">;
 
-export interface Message {
-  id: number;
-  type: "stream" | "private";
-  sender_id: number;
-  sender_email: string;
-  sender_full_name: string;
-  avatar_url?: string | null;
-  client: string;
-  content: string;
-  timestamp: number;
-  is_me_message: boolean;
-  reactions: Reaction[];
-  submessages: Submessage[];
-  flags: string[];
-  subject: string;
-  stream_id?: number;
-  display_recipient: string | { id: number; email: string; full_name: string }[];
-  topic_links?: { text: string; url: string }[];
-  last_edit_timestamp?: number;
-  last_moved_timestamp?: number;
-  match_content?: string;
-  match_subject?: string;
-}
+// NamesOf are the names of the members with values of a type, or null.
+export type NamesOf<T, V> = { [K in keyof T]-?: [NonNullable<T[K]>, V] extends [V, NonNullable<T[K]>] ? K : never }[keyof T];
 
-export interface UserGroup {
-  id: number;
-  name: string;
-  description: string;
-  members: number[];
-  direct_subgroup_ids: number[];
-  is_system_group: boolean;
-  deactivated: boolean;
-  creator_id: number | null;
-  date_created: number | null;
-  can_add_members_group: GroupSetting;
-  can_join_group: GroupSetting;
-  can_leave_group: GroupSetting;
-  can_manage_group: GroupSetting;
-  can_mention_group: GroupSetting;
-  can_remove_members_group: GroupSetting;
-}
-
-export interface ChannelFolder {
-  id: number;
-  name: string;
-  description: string;
-  rendered_description: string;
-  is_archived: boolean;
-  order: number;
-  creator_id: number | null;
-  date_created: number | null;
-}
-
-export interface RealmEmoji {
-  id: string;
-  name: string;
-  source_url: string;
-  still_url: string | null;
-  deactivated: boolean;
-  author_id: number | null;
-}
-
-export interface UserStatus {
-  away?: boolean;
-  status_text?: string;
-  emoji_name?: string;
-  emoji_code?: string;
-  reaction_type?: string;
-}
-
-export interface UserTopic {
-  stream_id: number;
-  topic_name: string;
-  last_updated: number;
-  visibility_policy: number;
-}
-
-export interface Presence {
-  active_timestamp: number;
-  idle_timestamp: number;
-}
-
-export interface Draft {
-  id: number;
-  type: "" | "stream" | "private";
-  to: number[];
-  topic: string;
-  content: string;
-  timestamp: number;
-}
-
-export interface ScheduledMessage {
-  scheduled_message_id: number;
-  type: "stream" | "private";
-  to: number | number[];
-  topic?: string;
-  content: string;
-  rendered_content: string;
-  scheduled_delivery_timestamp: number;
-  failed: boolean;
-}
-
-export interface Reminder {
-  reminder_id: number;
-  type: "private";
-  to: number[];
-  content: string;
-  rendered_content: string;
-  scheduled_delivery_timestamp: number;
-  failed: boolean;
-  reminder_target_message_id: number;
-}
-
-export interface Snippet {
-  id: number;
-  title: string;
-  content: string;
-  date_created: number;
-}
-
-export interface ProfileField {
-  id: number;
-  type: number;
-  order: number;
-  name: string;
-  hint: string;
-  field_data: string;
-  display_in_profile_summary?: boolean;
-  required?: boolean;
-  editable_by_user?: boolean;
-}
+// SettingOf is the name of a setting of the user with values of a type.
+export type SettingOf<V> = NamesOf<schema.UserSettings, V>;
 
 export interface Term {
   operator: string;
   operand: string | number | number[];
   negated?: boolean;
 }
-
-// ServerEvent is one event of the queue. The other members depend on the type; its reducer reads them.
-export interface ServerEvent {
-  id: number;
-  type: string;
-  op?: string;
-  [member: string]: any;
-}
-
-// RegisterAnswer is the answer of /json/register. fromRegister reads the members.
-export type RegisterAnswer = Record<string, any>;
 
 export const Role = { owner: 100, admin: 200, moderator: 300, member: 400, guest: 600 } as const;
 

@@ -2,9 +2,9 @@
 import { useState } from "preact/hooks";
 import { subscribe, unsubscribe } from "../api/channels.ts";
 import type { Channel } from "../api/types.ts";
-import { matches } from "../compose/target.tsx";
+import { matches } from "../ui/matches.ts";
 import { plural, t } from "../i18n/text.ts";
-import { closeOverlay, go, type Route } from "../router.ts";
+import { closeOverlay, go, type Route } from "../store/router.ts";
 import { attempt } from "../store/actions.ts";
 import { hashOfChannel } from "../store/narrow.ts";
 import { may, mayInChannel } from "../store/queries.ts";
@@ -60,7 +60,7 @@ function List({ route }: { route: Route }) {
     .filter((c) => !c.is_archived && (matches(c.name, q) || c.description.toLowerCase().includes(q)))
     .filter((c) => tab === "all" || subscriptions.has(c.stream_id))
     .sort((a, b) => a.name.localeCompare(b.name));
-  const mayCreate = ["can_create_public_channel_group", "can_create_private_channel_group"].some(may);
+  const mayCreate = may("can_create_public_channel_group") || may("can_create_private_channel_group");
   return (
     <>
       <div class="channel-tools">

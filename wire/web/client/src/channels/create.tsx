@@ -2,13 +2,13 @@
 import { useState } from "preact/hooks";
 import { createChannel, type NewChannel } from "../api/channels.ts";
 import { errorText, jsonString } from "../api/client.ts";
-import type { GroupSetting } from "../api/types.ts";
+import type { GroupSetting, Limits } from "../api/types.ts";
 import { t } from "../i18n/text.ts";
 import { PeopleField } from "../people/people_field.tsx";
-import { go } from "../router.ts";
-import { Choice } from "../settings/fields.tsx";
-import { GroupChoice, type Limits } from "../settings/group_choice.tsx";
-import { may } from "../store/queries.ts";
+import { go } from "../store/router.ts";
+import { Choice } from "../forms/fields.tsx";
+import { GroupChoice } from "../people/group_choice.tsx";
+import { may, permissionOf } from "../store/queries.ts";
 import { peek, read } from "../store/store.ts";
 import { labelOf, Retention } from "./settings.tsx";
 
@@ -170,7 +170,7 @@ export function topicsPolicies(): { value: string; label: string }[] {
 
 // Permissions are sent only if they were changed: the server knows the defaults.
 function Permissions({ values, change }: Part) {
-  const all = (read("realm").server_supported_permission_settings?.stream ?? {}) as Record<string, Limits>;
+  const all = read("realm").server_supported_permission_settings?.stream ?? {};
   const groups = [...read("groups").values()];
   const initial = (limits: Limits): GroupSetting =>
     groups.find((g) => g.is_system_group && g.name === limits.default_group_name)?.id ?? { direct_members: [read("me").user_id], direct_subgroups: [] };
@@ -178,7 +178,7 @@ function Permissions({ values, change }: Part) {
     <fieldset>
       <legend>{t("Permissions")}</legend>
       {Object.entries(all).map(([name, limits]) => (
-        <GroupChoice plain key={name} label={labelOf(name)} value={(values[name] as GroupSetting | undefined) ?? initial(limits)} limits={limits} save={change(name)} />
+        <GroupChoice plain key={name} label={labelOf(name)} value={permissionOf(values, name) ?? initial(limits)} limits={limits} save={change(name)} />
       ))}
     </fieldset>
   );

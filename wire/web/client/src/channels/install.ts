@@ -1,4 +1,4 @@
-import { addOverlay } from "../views/registry.ts";
+import { addOverlay } from "../ui/registry.ts";
 
 export function installChannels(): void {
   const load = () => import("./browse.tsx").then((m) => m.Channels);

@@ -4,23 +4,23 @@ import { useEffect, useState } from "preact/hooks";
 import * as api from "../api/channels.ts";
 import { errorText, jsonString } from "../api/client.ts";
 import { changeSubscription } from "../api/endpoints.ts";
-import type { Channel, GroupSetting, Subscription } from "../api/types.ts";
+import type { Channel, NamesOf, SettingOf, Subscription } from "../api/types.ts";
 import { plural, t } from "../i18n/text.ts";
 import { hashOfChannel } from "../store/narrow.ts";
 import { loadMembers } from "../store/members.ts";
 import { attempt } from "../store/actions.ts";
-import { mayInChannel } from "../store/queries.ts";
+import { mayInChannel, permissionOf } from "../store/queries.ts";
 import { peek, read } from "../store/store.ts";
 import { PersonName } from "../people/card.tsx";
 import { PeopleList, PersonForm } from "../people/pick.tsx";
-import { Choice, Switch } from "../settings/fields.tsx";
-import { Allowed, SettingsForm } from "../settings/forms.tsx";
-import { GroupChoice, type Limits } from "../settings/group_choice.tsx";
+import { Choice, Switch } from "../forms/fields.tsx";
+import { Allowed, SettingsForm } from "../forms/forms.tsx";
+import { GroupChoice } from "../people/group_choice.tsx";
 import { Confirm, openDialog } from "../ui/dialogs.tsx";
 import { topicsPolicies } from "./create.tsx";
 import { formatDate } from "../ui/time.ts";
 
-export function mayAdminister(c: Channel): boolean {
+function mayAdminister(c: Channel): boolean {
   return read("me").is_admin || mayInChannel(c, "can_administer_channel_group");
 }
 
@@ -171,7 +171,7 @@ function askArchive(c: Channel): void {
   openDialog(<Confirm title={t("Archive {name}?", { name: c.name })} text={text} button={t("Archive")} danger run={run} />);
 }
 
-function notificationNames(): { name: keyof Subscription; label: string; normal: string }[] {
+function notificationNames(): { name: NamesOf<Subscription, boolean>; label: string; normal: SettingOf<boolean> }[] {
   return [
     { name: "desktop_notifications", label: t("Notifications on the desktop"), normal: "enable_stream_desktop_notifications" },
     { name: "audible_notifications", label: t("Sounds"), normal: "enable_stream_audible_notifications" },
@@ -239,11 +239,11 @@ export function labelOf(setting: string): string {
 }
 
 function ChannelPermissions({ channel: c }: { channel: Channel }) {
-  const all = (read("realm").server_supported_permission_settings?.stream ?? {}) as Record<string, Limits>;
+  const all = read("realm").server_supported_permission_settings?.stream ?? {};
   return (
     <Allowed when={mayAdminister(c) && !c.is_archived} reason={t("You cannot change the permissions of this channel.")}>
       {Object.entries(all).map(([name, limits]) => {
-        const value = c[name as keyof Channel] as GroupSetting | undefined;
+        const value = permissionOf(c, name);
         if (value === undefined) return null;
         return <GroupChoice key={name} label={labelOf(name)} value={value} limits={limits} save={(v) => api.changeChannel(c.stream_id, { [name]: { new: v } })} />;
       })}

@@ -2,29 +2,29 @@
 // creates no calls itself: whoever opens the link starts or joins the call.
 import { t } from "../i18n/text.ts";
 import { read } from "../store/store.ts";
-import type { Values } from "../store/state.ts";
-import { insert } from "./compose.tsx";
-import { composeTools } from "./extras.ts";
+import { insert } from "../editor/text_field.ts";
+import { textTools } from "../editor/tools.tsx";
+import type { RealmValues } from "../store/state.ts";
 
 const jitsi = 1; // video_chat_provider (protocol)
 
 // callServer returns the address of the Jitsi server, or "" if the organization has no calls.
-export function callServer(realm: Values): string {
+function callServer(realm: RealmValues): string {
   if (realm.realm_video_chat_provider !== jitsi) return "";
   return String(realm.realm_jitsi_server_url || realm.server_jitsi_server_url || "").replace(/\/+$/, "");
 }
 
 // callAddress returns the address of a new room. Everyone who knows the address can join, so its 15 digits are drawn
 // from the browser's secure source. The fragment tells Jitsi to begin with the camera on.
-export function callAddress(server: string): string {
+function callAddress(server: string): string {
   const [high, low] = crypto.getRandomValues(new Uint32Array(2));
   const digits = 10n ** 14n + (((BigInt(high!) << 32n) | BigInt(low!)) % (9n * 10n ** 14n));
   return `${server}/${digits}#config.startWithVideoMuted=false`;
 }
 
 export function installCalls(): void {
-  composeTools.push({
-    id: "call",
+  textTools.push({
+    name: "call",
     label: () => t("Add a video call"),
     icon: "video",
     shown: () => callServer(read("realm")) !== "",

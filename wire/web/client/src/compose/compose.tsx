@@ -3,24 +3,25 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { effect } from "@preact/signals";
 import { renderMarkdown, sendTyping, type Destination } from "../api/endpoints.ts";
 import { errorText } from "../api/client.ts";
-import { plural, t } from "../i18n/text.ts";
-import { Content } from "../message/content.tsx";
-import { openEmojiPicker } from "../message/emoji_picker.ts";
-import { goTo, routes } from "../router.ts";
-import { conversationOf, narrowTo, operandOfFirst, type Conversation } from "../store/narrow.ts";
+import { t } from "../i18n/text.ts";
+import { Content } from "../content/content.tsx";
+import { goTo, routes } from "../store/router.ts";
+import { conversationOf, narrowTo, operandOfFirst } from "../store/narrow.ts";
 import { send } from "../store/outbox.ts";
-import { mayPost, topicName, userNames } from "../store/queries.ts";
+import { mayPost, placeName } from "../store/queries.ts";
 import { peek, read } from "../store/store.ts";
 import { Menu, openPopover } from "../ui/dialogs.tsx";
 import { Icon } from "../ui/icons.tsx";
-import { press } from "../ui/keys.tsx";
-import { notify } from "../ui/notices.ts";
-import { completers, composePanels, composeTools, dataTakers, sendChecks, sendOptions, slashCommands, type Match } from "./extras.ts";
-import { complete } from "./complete.ts";
-import { fitHeight } from "./fit_height.ts";
+import { press } from "../ui/keys.ts";
+import { notify } from "../store/notices.ts";
+import { dataTakers } from "../editor/extras.ts";
+import { composePanels, sendChecks, sendOptions, slashCommands } from "./extras.ts";
+import { fitHeight } from "../editor/fit_height.ts";
 import { ChannelPicker, PeoplePicker, TopicField } from "./target.tsx";
-import { closeCompose, compose, composeRequest, isElsewhere, newDirect, openCompose, placeOfBox, retarget, text, writingTo } from "./state.ts";
-import { placeOfView } from "../views/follow.ts";
+import { closeCompose, compose, composeRequest, isElsewhere, newDirect, openCompose, placeOfBox, placeOfView, retarget, text, writingTo } from "./state.ts";
+import { runShortcut, TextTools } from "../editor/tools.tsx";
+import { continueList, insert } from "../editor/text_field.ts";
+import { useCompletion } from "../editor/completion.tsx";
 
 // Compose is the box, or the bar that opens it. Views without messages have only the open box.
 export function Compose() {
@@ -76,11 +77,6 @@ function ClosedBar() {
 function firstChannel(): number {
   const pinned = [...peek().subscriptions.values()].sort((a, b) => Number(b.pin_to_top) - Number(a.pin_to_top));
   return pinned.find((s) => mayPost(peek().channels.get(s.stream_id)))?.stream_id ?? pinned[0]?.stream_id ?? 0;
-}
-
-export function placeName(place: Conversation): string {
-  if ("people" in place) return userNames(place.people);
-  return `#${read("channels").get(place.channel)?.name ?? ""} › ${topicName(place.topic)}`;
 }
 
 // destination returns the destination of the message, or the reason why it cannot be sent.
@@ -164,7 +160,7 @@ function Box() {
     } else if (e.altKey && e.code === "KeyP") {
       e.preventDefault();
       togglePreview();
-    } else if (format(e, area.current!)) {
+    } else if (runShortcut(e, area.current!)) {
       e.preventDefault();
     } else if (modified && e.key === ".") {
       e.preventDefault();
@@ -322,121 +318,10 @@ function openSendMenu(at: HTMLElement, sent: (to: Destination) => void): void {
 }
 
 // TextTools are the buttons that change the text of the compose box or of an editor.
-export function TextTools(p: { area: { current: HTMLTextAreaElement | null }; disabled: boolean }) {
-  const { area } = p;
-  return (
-    <fieldset class="compose-text-tools" disabled={p.disabled}>
-      <Tool label={t("Bold")} icon="bold" run={() => wrap(area.current!, "**", "**")} />
-      <Tool label={t("Italic")} icon="italic" run={() => wrap(area.current!, "*", "*")} />
-      <Tool label={t("Link")} icon="link" run={() => wrap(area.current!, "[", linkEnd)} />
-      <Tool label={t("Code")} icon="code" run={() => code(area.current!)} />
-      <Tool label={t("List")} icon="list" run={() => linePrefix(area.current!, "- ")} />
-      <Tool label={t("Quote")} icon="quote" run={() => linePrefix(area.current!, "> ")} />
-      <Tool label={t("Emoji")} icon="smile" run={(b) => openEmojiPicker(b, (e) => insert(area.current!, `:${e.emoji_name}: `))} />
-      {composeTools
-        .filter((x) => x.shown?.() ?? true)
-        .map((x) => (
-          <Tool key={x.id} label={x.label()} icon={x.icon} run={(b) => x.run(area.current!, b)} />
-        ))}
-    </fieldset>
-  );
-}
-
-function Tool(p: { label: string; icon: Parameters<typeof Icon>[0]["name"]; run: (button: HTMLElement) => void }) {
-  return (
-    <button type="button" class="icon-button" title={p.label} aria-label={p.label} onMouseDown={(e) => e.preventDefault()} onClick={(e) => p.run(e.currentTarget)}>
-      <Icon name={p.icon} size={17} />
-    </button>
-  );
-}
-
-const marks: Record<string, [string, string]> = { b: ["**", "**"], i: ["*", "*"] };
-
-// insert puts a text at the cursor, so that the browser can undo it.
-export function insert(area: HTMLTextAreaElement, s: string): void {
-  area.focus();
-  if (document.execCommand("insertText", false, s)) return; // the field has had its event
-  area.setRangeText(s, area.selectionStart, area.selectionEnd, "end");
-  changed(area);
-}
-
-// changed tells the owner of a text field, the compose box or an editor, that its text is another one.
-export function changed(area: HTMLTextAreaElement): void {
-  area.dispatchEvent(new Event("input", { bubbles: true }));
-}
-
-// format carries out the shortcuts of the tools, also in editors of messages. It returns false for other keys.
-export function format(e: KeyboardEvent, area: HTMLTextAreaElement): boolean {
-  if (!(e.ctrlKey || e.metaKey) || e.altKey) return false;
-  if (e.shiftKey && e.code === "KeyL") wrap(area, "[", linkEnd);
-  else if (e.shiftKey && e.code === "KeyC") code(area);
-  else if (e.key === "'") composeTools.find((x) => x.id === "snippets")?.run(area, area);
-  else if (!e.shiftKey && marks[e.key]) wrap(area, ...marks[e.key]!);
-  else return false;
-  return true;
-}
-
-// wrap puts marks around the selected text, or removes them, and selects the text again: then the same tool undoes it.
-function wrap(area: HTMLTextAreaElement, before: string, after: string): void {
-  const { selectionStart: a, selectionEnd: b, value } = area;
-  const inner = value.slice(a, b);
-  if (before === after && inner && isWrapped(value, a, b, before)) {
-    area.setSelectionRange(a - before.length, b + after.length);
-    insert(area, inner);
-    area.setSelectionRange(a - before.length, b - before.length);
-    return;
-  }
-  insert(area, before + inner + after);
-  const start = a + before.length;
-  if (inner && after === linkEnd) area.setSelectionRange(start + inner.length + 2, start + inner.length + 5); // the address
-  else area.setSelectionRange(start, start + inner.length);
-}
-
-const linkEnd = "](url)";
-
-// isWrapped reports whether a part of a text is between marks. One star is italic, two are bold, three are both.
-function isWrapped(value: string, a: number, b: number, mark: string): boolean {
-  if (mark.startsWith("*")) {
-    const stars = Math.min(/\**$/.exec(value.slice(0, a))![0].length, /^\**/.exec(value.slice(b))![0].length);
-    return mark === "*" ? stars === 1 || stars >= 3 : stars >= 2;
-  }
-  return value.slice(0, a).endsWith(mark) && value.slice(b).startsWith(mark);
-}
-
-function code(area: HTMLTextAreaElement): void {
-  const inner = area.value.slice(area.selectionStart, area.selectionEnd);
-  if (inner.includes("\n")) wrap(area, "```\n", "\n```");
-  else wrap(area, "`", "`");
-}
-
 // isComposing reports whether a key belongs to the input of a composed character. Safari ends the composition before the
 // event of the key, whose code then is 229.
 function isComposing(e: KeyboardEvent): boolean {
   return e.isComposing || e.keyCode === 229;
-}
-
-// continueList begins a new entry of the list that the cursor is in. In an empty entry it ends the list. It returns false
-// outside of lists.
-export function continueList(area: HTMLTextAreaElement): boolean {
-  const { selectionStart: at, selectionEnd, value } = area;
-  const start = value.lastIndexOf("\n", at - 1) + 1;
-  const entry = /^(\s*)(?:([-*+])|(\d{1,6})([.)])) /.exec(value.slice(start, at));
-  if (!entry || at !== selectionEnd) return false;
-  const [mark, indent, bullet, number, point] = entry;
-  const end = value.indexOf("\n", at);
-  if (value.slice(start + mark.length, end < 0 ? undefined : end).trim() === "") {
-    area.setSelectionRange(start, at);
-    insert(area, "\n");
-  } else insert(area, `\n${indent}${bullet ?? Number(number) + 1 + point!} `);
-  return true;
-}
-
-function linePrefix(area: HTMLTextAreaElement, prefix: string): void {
-  const { selectionStart: a, selectionEnd: b, value } = area;
-  const start = value.lastIndexOf("\n", a - 1) + 1;
-  area.setSelectionRange(start, b);
-  const lines = value.slice(start, b).split("\n");
-  insert(area, lines.map((l) => prefix + l).join("\n"));
 }
 
 // useRequests carries out the requests of other parts: to focus a field, or to insert a text. It does that before the next
@@ -481,7 +366,7 @@ function useTyping(): void {
       const to = destination();
       if (typeof to === "string" || !wanted(to)) return;
       const { realm } = peek();
-      if (JSON.stringify(to) !== JSON.stringify(told) || performance.now() - last > realm.server_typing_started_wait_period_milliseconds) {
+      if (JSON.stringify(to) !== JSON.stringify(told) || performance.now() - last > (realm.server_typing_started_wait_period_milliseconds ?? Infinity)) {
         if (told && JSON.stringify(to) !== JSON.stringify(told)) stop();
         told = to;
         last = performance.now();
@@ -495,85 +380,4 @@ function useTyping(): void {
       stop();
     };
   }, []);
-}
-
-// useCompletion offers completions for the text before the cursor, in the compose box and in editors. The focus stays in
-// the text field, which names the current offer for screen readers.
-export function useCompletion(field: { current: HTMLTextAreaElement | null }) {
-  const [found, setFound] = useState<Match | null>(null);
-  const [at, setAt] = useState(0);
-  const choose = (i: number, key = ""): void => {
-    const offer = found?.offers[i];
-    const area = field.current;
-    if (!found || !offer || !area) return;
-    area.setSelectionRange(found.start, area.selectionStart);
-    setFound(null);
-    insert(area, offer.keys?.[key] ?? offer.insert);
-  };
-  const update = (): void => {
-    const area = field.current;
-    if (!area) return;
-    const before = area.value.slice(0, area.selectionStart);
-    const show = (match: Match | null): void => {
-      setFound(match?.offers.length ? match : null);
-      setAt(0);
-    };
-    const unchanged = (): boolean => area.isConnected && area.value.slice(0, area.selectionStart) === before;
-    void complete(completers, before, area.value.slice(area.selectionEnd), show, unchanged);
-  };
-  const keys = (e: KeyboardEvent): boolean => {
-    if (!found || e.isComposing || e.ctrlKey || e.metaKey || e.altKey) return false;
-    const step = e.key === "ArrowDown" ? 1 : e.key === "ArrowUp" ? -1 : 0;
-    if (step) setAt((at + step + found.offers.length) % found.offers.length);
-    else if ((e.key === "Enter" && !e.shiftKey) || e.key === "Tab" || found.offers[at]?.keys?.[e.key]) choose(at, e.key);
-    else if (e.key === "Escape") setFound(null);
-    else return false;
-    e.preventDefault();
-    e.stopPropagation();
-    return true;
-  };
-  const list = (
-    <>
-      {found && (
-        <div class="completions" role="listbox" id="compose-offers" aria-label={t("Suggestions")}>
-          {found.offers.map((o, i) => (
-            <Offer key={o.insert} id={`compose-offer-${i}`} offer={o} current={i === at} choose={() => choose(i)} />
-          ))}
-        </div>
-      )}
-      <span class="visually-hidden" role="status">
-        {found ? plural(found.offers.length, "{count} suggestion", "{count} suggestions") : ""}
-      </span>
-    </>
-  );
-  const aria = {
-    "aria-autocomplete": "list" as const,
-    "aria-haspopup": "listbox" as const,
-    "aria-controls": found ? "compose-offers" : undefined,
-    "aria-activedescendant": found ? `compose-offer-${at}` : undefined,
-  };
-  return { update, keys, list, aria, close: () => setFound(null) };
-}
-
-function Offer(p: { id: string; offer: Match["offers"][number]; current: boolean; choose: () => void }) {
-  const el = useRef<HTMLDivElement>(null);
-  useEffect(() => {
-    if (p.current) el.current?.scrollIntoView({ block: "nearest" });
-  }, [p.current]);
-  return (
-    <div
-      ref={el}
-      id={p.id}
-      role="option"
-      aria-selected={p.current}
-      class={p.current ? "current" : ""}
-      onMouseDown={(e) => {
-        e.preventDefault();
-        p.choose();
-      }}
-    >
-      {p.offer.Draw ? <p.offer.Draw /> : <span>{p.offer.label}</span>}
-      {p.offer.detail && <small>{p.offer.detail}</small>}
-    </div>
-  );
 }

@@ -2,7 +2,7 @@
 // the table is the one of its Markdown package.
 import { t } from "../i18n/text.ts";
 import { peek } from "../store/store.ts";
-import type { Completer, Completion } from "./extras.ts";
+import type { Completer, Completion } from "../editor/extras.ts";
 
 export interface Language {
   name: string; // as it is written in the message
@@ -38,8 +38,8 @@ export function parseLanguages(table: string): Language[] {
   return list;
 }
 
-let known: Language[] = [];
-let loading: Promise<void> | null = null;
+let known: Language[] = []; // cache
+let loading: Promise<void> | null = null; // in flight
 
 function load(): Promise<void> {
   loading ??= import("./language_table.ts").then(

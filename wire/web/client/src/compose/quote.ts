@@ -5,7 +5,7 @@ import { attempt } from "../store/actions.ts";
 import { conversationOfMessage } from "../store/narrow.ts";
 import { userName } from "../store/queries.ts";
 import { peek } from "../store/store.ts";
-import { linkOf } from "../message/menu.tsx";
+import { linkOf } from "../store/router.ts";
 import { composeRequest, insertText, newDirect, openCompose } from "./state.ts";
 
 // fence returns a fence that is longer than every one in the text.

@@ -1,8 +1,9 @@
 // The state of the compose box: the destination of the message, and its text. When the view changes, a box with a text
 // keeps both, and an empty box takes the conversation of the view (../views/follow.ts).
 import { computed, signal } from "@preact/signals";
-import { placeKey, type Conversation } from "../store/narrow.ts";
+import { type Conversation, conversationOf, placeKey, withoutPosition } from "../store/narrow.ts";
 import { read } from "../store/store.ts";
+import type { Term } from "../api/types.ts";
 
 // Compose is the destination of the message that is being written. A channel message may still lack its topic.
 export interface Compose {
@@ -13,8 +14,8 @@ export interface Compose {
   direct: boolean;
 }
 
-export const compose = signal<Compose>({ open: false, channel: null, topic: "", people: [], direct: false });
-export const text = signal("");
+export const compose = signal<Compose>({ open: false, channel: null, topic: "", people: [], direct: false }); // view state
+export const text = signal(""); // view state
 
 // placeOfBox returns the conversation to which the box sends, or null while the user has chosen none.
 export function placeOfBox(c: Compose): Conversation | null {
@@ -29,12 +30,20 @@ export const writingTo = computed<string | null>(() => {
 });
 
 // ViewPlace is what a view offers as a destination: its conversation, or its channel without a topic.
-export type ViewPlace = Conversation | { channel: number };
+type ViewPlace = Conversation | { channel: number };
+
+// placeOfView returns the destination that a view offers, or null for views of several channels or conversations.
+export function placeOfView(terms: readonly Term[] | null): ViewPlace | null {
+  const rest = withoutPosition(terms ?? []);
+  const [first] = rest;
+  if (rest.length === 1 && first!.operator === "channel" && !first!.negated && typeof first!.operand === "number") return { channel: first!.operand };
+  return conversationOf(rest);
+}
 
 // isElsewhere reports whether a conversation is not part of the place of a view.
 export function isElsewhere(place: Conversation, view: ViewPlace, me: number): boolean {
-  if ("channel" in view && !("topic" in view)) return !("channel" in place) || place.channel !== view.channel;
-  return placeKey(place, me) !== placeKey(view as Conversation, me);
+  if ("people" in view || "topic" in view) return placeKey(place, me) !== placeKey(view, me);
+  return !("channel" in place) || place.channel !== view.channel;
 }
 
 // retarget changes the destination of the box and keeps its text. A topic that the user has typed for the same channel
@@ -49,12 +58,12 @@ export function retarget(to: ViewPlace): void {
 }
 
 // ComposeRequest asks the box to insert a text at the cursor, or to put the cursor into a field.
-export interface ComposeRequest {
+interface ComposeRequest {
   insert?: string;
   focus: "text" | "topic" | "people";
 }
 
-export const composeRequest = signal<ComposeRequest | null>(null);
+export const composeRequest = signal<ComposeRequest | null>(null); // view state
 
 // openCompose opens the box for a conversation; without a topic the cursor is put into the field of the topic.
 export function openCompose(to: Conversation | { channel: number }, focus?: ComposeRequest["focus"]): void {

@@ -6,6 +6,7 @@ import { loadTopics } from "../store/topics.ts";
 import { read } from "../store/store.ts";
 import { Icon } from "../ui/icons.tsx";
 import { compose } from "./state.ts";
+import { matches } from "../ui/matches.ts";
 
 export function ChannelPicker() {
   const channels = read("channels");
@@ -130,10 +131,4 @@ export function PeoplePicker() {
       )}
     </div>
   );
-}
-
-// matches reports whether each word of a query begins a word of a name.
-export function matches(name: string, query: string): boolean {
-  const words = name.toLowerCase().split(/\s+/);
-  return query.split(/\s+/).every((q) => words.some((w) => w.startsWith(q))) || name.toLowerCase().startsWith(query);
 }

@@ -4,14 +4,16 @@ import { signal } from "@preact/signals";
 import { errorText } from "../api/client.ts";
 import { upload } from "../api/uploads.ts";
 import { formatNumber, t } from "../i18n/text.ts";
-import { routes } from "../router.ts";
+import { routes } from "../store/router.ts";
 import { peek } from "../store/store.ts";
 import { dialogs } from "../ui/dialogs.tsx";
 import { Icon } from "../ui/icons.tsx";
-import { notify } from "../ui/notices.ts";
-import { changed, insert } from "./compose.tsx";
-import { composePanels, composeTools, dataTakers, sendChecks } from "./extras.ts";
+import { notify } from "../store/notices.ts";
+import { changed, insert } from "../editor/text_field.ts";
+import { composePanels, sendChecks } from "./extras.ts";
+import { dataTakers } from "../editor/extras.ts";
 import { text } from "./state.ts";
+import { textTools } from "../editor/tools.tsx";
 
 interface Running {
   id: number;
@@ -22,8 +24,8 @@ interface Running {
   stop: AbortController;
 }
 
-const running = signal<Running[]>([]);
-let last = 0;
+const running = signal<Running[]>([]); // in flight
+let last = 0; // in flight: the newest id
 
 function change(id: number, fields: Partial<Running> | null): void {
   running.value = running.value.flatMap((r) => (r.id !== id ? [r] : fields ? [{ ...r, ...fields }] : []));
@@ -135,7 +137,7 @@ async function composeArea(): Promise<HTMLTextAreaElement | null> {
 
 export function installUploads(): void {
   composePanels.push(Uploads);
-  composeTools.push({ id: "upload", label: () => t("Upload files"), icon: "upload", run: pick });
+  textTools.push({ name: "upload", label: () => t("Upload files"), icon: "upload", run: pick });
   dataTakers.push((data, area) => {
     if (data.files.length === 0) return false;
     uploadFiles(data.files, area);

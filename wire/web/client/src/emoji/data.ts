@@ -1,11 +1,6 @@
 // The names of all emoji: those of Unicode are fetched from the server once, the organization's own from the store.
-import { signal } from "@preact/signals";
-import type { EmojiChoice } from "../api/endpoints.ts";
-import { peek, read } from "../store/store.ts";
-
-export interface Emoji extends EmojiChoice {
-  names: string[]; // the first is emoji_name
-}
+import { change, peek, read } from "../store/store.ts";
+import type { Emoji } from "../store/state.ts";
 
 // blocks are the parts of Unicode in the order in which the picker shows their emoji: faces and hands, other pictures,
 // vehicles, then symbols. The server's list has no order of its own.
@@ -26,21 +21,23 @@ function blockOf(code: string): number {
   return at < 0 ? blocks.length : at;
 }
 
-const unicode = signal<Emoji[]>([]);
-let loading: Promise<void> | null = null;
+let loading: Promise<void> | null = null; // in flight
 
 // loadEmoji fetches the names. It may be called often.
 export function loadEmoji(): Promise<void> {
   loading ??= fetch(String(peek().realm.server_emoji_data_url))
     .then((r) => r.json())
     .then((data: { code_to_names: Record<string, string[]> }) => {
-      const list = Object.entries(data.code_to_names).map(([code, names]) => ({
+      const list = Object.entries(data.code_to_names).map(([code, names]): Emoji => ({
         emoji_code: code,
         emoji_name: names[0]!,
         names,
         reaction_type: "unicode_emoji",
       }));
-      unicode.value = list.sort((a, b) => blockOf(a.emoji_code) - blockOf(b.emoji_code));
+      change((c) => {
+        c.state.unicodeEmoji = list.sort((a, b) => blockOf(a.emoji_code) - blockOf(b.emoji_code));
+        c.touch("unicodeEmoji");
+      });
     })
     .catch(() => {
       loading = null;
@@ -57,7 +54,7 @@ export function allEmoji(): Emoji[] {
     own.push({ emoji_code: e.id, emoji_name: e.name, names: [e.name], reaction_type: "realm_emoji" });
     taken.add(e.name);
   }
-  return [...own, ...unicode.value.filter((e) => !taken.has(e.emoji_name))];
+  return [...own, ...read("unicodeEmoji").filter((e) => !taken.has(e.emoji_name))];
 }
 
 // popular are offered first (their codes).

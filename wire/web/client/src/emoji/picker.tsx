@@ -1,9 +1,10 @@
 // The emoji picker: a field to search in and a grid that the arrow keys move in.
 import { useEffect, useMemo, useState } from "preact/hooks";
-import type { EmojiChoice } from "../api/endpoints.ts";
+import type { EmojiChoice } from "../api/types.ts";
 import { t } from "../i18n/text.ts";
-import { EmojiGlyph } from "../message/row.tsx";
-import { allEmoji, loadEmoji, popular, searchEmoji, type Emoji } from "./data.ts";
+import { EmojiGlyph } from "./glyph.tsx";
+import { allEmoji, loadEmoji, popular, searchEmoji } from "./data.ts";
+import type { Emoji } from "../store/state.ts";
 
 const columns = 8;
 const firstShown = 160; // emoji drawn before the user scrolls or searches

@@ -1,5 +1,5 @@
-import { ShortcutsWindow } from "../ui/keys.tsx";
-import { addOverlay } from "../views/registry.ts";
+import { addOverlay } from "../ui/registry.ts";
+import { ShortcutsWindow } from "./shortcuts.tsx";
 
 export function installHelp(): void {
   addOverlay("about-zulip", () => import("./pages.tsx").then((m) => m.About));

@@ -1,9 +1,9 @@
-// The help windows: #about-zulip, #message-formatting and #search-operators. The keyboard shortcuts are in ui/keys.tsx.
+// The help windows: #about-zulip, #message-formatting and #search-operators. The keyboard shortcuts are in shortcuts.tsx.
 import { useEffect, useState } from "preact/hooks";
 import { renderMarkdown } from "../api/endpoints.ts";
 import { t } from "../i18n/text.ts";
-import { Content } from "../message/content.tsx";
-import { closeOverlay } from "../router.ts";
+import { Content } from "../content/content.tsx";
+import { closeOverlay } from "../store/router.ts";
 import { read } from "../store/store.ts";
 import { Dialog } from "../ui/dialogs.tsx";
 

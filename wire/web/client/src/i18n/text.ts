@@ -14,7 +14,7 @@ interface Texts {
   rules: Intl.PluralRules;
 }
 
-// current is a signal, so that components are drawn again in another language.
+// current is a cache of a table. It is a signal, so that components are drawn again in another language.
 const current = signal<Texts>({ language: "en", table: {}, rules: new Intl.PluralRules("en") });
 
 // setTexts replaces the table of translations.

@@ -1,7 +1,7 @@
 // Clicks, and Enter on focused elements, inside of the texts of messages: mentions, spoilers, copy buttons, images.
 import { openUserCard } from "../people/card.tsx";
 import { openGroupCard } from "../people/group_card.tsx";
-import { selected } from "./row.tsx";
+import { selected } from "./selection.ts";
 import { t } from "../i18n/text.ts";
 import { openPart } from "../ui/parts.ts";
 

@@ -3,15 +3,16 @@
 import { signal } from "@preact/signals";
 import { addDraft } from "../api/saved.ts";
 import type { Message } from "../api/types.ts";
-import { placeName } from "../compose/compose.tsx";
+import { placeName } from "../store/queries.ts";
 import { t } from "../i18n/text.ts";
-import { serverNow } from "../store/clock.ts";
+import { serverNow } from "../api/clock.ts";
 import { conversationOfMessage, type Conversation } from "../store/narrow.ts";
 import { attempt } from "../store/actions.ts";
 import { afterEvent, peek } from "../store/store.ts";
-import { notify } from "../ui/notices.ts";
+import { notify } from "../store/notices.ts";
+import { deletedIn, isMove } from "../store/reducers_messages.ts";
 
-export const editing = signal(0);
+export const editing = signal(0); // view state; 0 for none
 
 // Unsaved is the text of an editor, with the text of the message from which it began.
 interface Unsaved {
@@ -20,7 +21,7 @@ interface Unsaved {
   place: Conversation;
 }
 
-const unsaved = new Map<number, Unsaved>();
+const unsaved = new Map<number, Unsaved>(); // view state
 
 export function startEdit(m: Message): void {
   editing.value = m.id;
@@ -42,9 +43,8 @@ export function unsavedOf(id: number): Unsaved | undefined {
 // startEdits saves the unsaved text of a message that is deleted as a draft, and says where a moved message is.
 export function startEdits(): void {
   afterEvent((e) => {
-    if (e.type === "delete_message") for (const id of (e.message_ids ?? [e.message_id]) as number[]) deleted(id);
-    const moved = e.type === "update_message" && (e.subject !== undefined || e.new_stream_id !== undefined);
-    if (moved && editing.value && (e.message_ids as number[]).includes(editing.value)) notifyMoved(editing.value);
+    if (e.type === "delete_message") for (const id of deletedIn(e)) deleted(id);
+    if (e.type === "update_message" && isMove(e) && editing.value && e.message_ids.includes(editing.value)) notifyMoved(editing.value);
   });
 }
 

@@ -5,12 +5,14 @@ import { editMessage, getSource, renderMarkdown } from "../api/endpoints.ts";
 import type { Message } from "../api/types.ts";
 import { t } from "../i18n/text.ts";
 import { canEdit } from "../store/permissions.ts";
-import { continueList, format, TextTools, useCompletion } from "../compose/compose.tsx";
-import { dataTakers } from "../compose/extras.ts";
-import { fitHeight } from "../compose/fit_height.ts";
+import { continueList } from "../editor/text_field.ts";
+import { runShortcut, TextTools } from "../editor/tools.tsx";
+import { useCompletion } from "../editor/completion.tsx";
+import { dataTakers } from "../editor/extras.ts";
+import { fitHeight } from "../editor/fit_height.ts";
 import { isUploading, Uploads } from "../compose/uploads.tsx";
 import { Icon } from "../ui/icons.tsx";
-import { Content } from "./content.tsx";
+import { Content } from "../content/content.tsx";
 import { saveUnsaved, unsavedOf, stopEdit } from "./edit.ts";
 
 async function sha256(text: string): Promise<string | undefined> {
@@ -71,7 +73,7 @@ export function Editor({ message: m }: { message: Message }) {
   };
   const keys = (e: KeyboardEvent): void => {
     if (completion.keys(e)) return;
-    if (area.current && format(e, area.current)) e.preventDefault();
+    if (area.current && runShortcut(e, area.current)) e.preventDefault();
     if (e.key === "Tab" && !e.shiftKey && editable) {
       e.preventDefault();
       area.current!.closest(".editor")!.querySelector<HTMLElement>(".editor-foot .button")!.focus();

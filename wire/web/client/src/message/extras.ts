@@ -4,9 +4,9 @@
 import type { ComponentType } from "preact";
 import type { Message } from "../api/types.ts";
 
-export interface MessageExtra {
+interface MessageExtra {
   fits(m: Message): boolean;
   Draw: ComponentType<{ message: Message }>;
 }
 
-export const messageExtras: MessageExtra[] = [];
+export const messageExtras: MessageExtra[] = []; // registry

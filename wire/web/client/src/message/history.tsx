@@ -1,14 +1,14 @@
 // The earlier versions of a message.
 import { useEffect, useState } from "preact/hooks";
 import { errorText } from "../api/client.ts";
-import { getHistory, type Version } from "../api/endpoints.ts";
-import type { Message } from "../api/types.ts";
+import { getHistory } from "../api/endpoints.ts";
+import type { Message, Version } from "../api/types.ts";
 import { t } from "../i18n/text.ts";
 import { topicName } from "../store/queries.ts";
 import { PersonName } from "../people/card.tsx";
 import { Dialog, openDialog } from "../ui/dialogs.tsx";
 import { formatTime } from "../ui/time.ts";
-import { Content } from "./content.tsx";
+import { Content } from "../content/content.tsx";
 
 export function openHistory(m: Message): void {
   openDialog(<History message={m} />);

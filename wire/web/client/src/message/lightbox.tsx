@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { t } from "../i18n/text.ts";
 import { closeDialog, Dialog, openDialog } from "../ui/dialogs.tsx";
 import { Icon } from "../ui/icons.tsx";
-import { keepPosition } from "./players.ts";
+import { keepPosition } from "../content/players.ts";
 
 interface Picture {
   src: string;

@@ -1,26 +1,19 @@
 // The menu of a message.
-import { signal } from "@preact/signals";
 import { t } from "../i18n/text.ts";
 import { errorText } from "../api/client.ts";
 import { getSource } from "../api/endpoints.ts";
 import { startEdit } from "./edit.ts";
-import { conversationOfMessage, hashOf, narrowTo } from "../store/narrow.ts";
-import { takeOwnUnread, markUnread, remove, toggleCollapsed, toggleReaction, toggleStar } from "../store/actions.ts";
+import { remove, toggleCollapsed, toggleReaction, toggleStar } from "../store/actions.ts";
 import { canDelete, canEdit, canMove } from "../store/permissions.ts";
-import { afterEvent, peek } from "../store/store.ts";
+import { peek } from "../store/store.ts";
 import { forward, quote } from "../compose/quote.ts";
 import { closePopover, Confirm, Menu, openDialog, type MenuItem, type MenuItems } from "../ui/dialogs.tsx";
-import { notify } from "../ui/notices.ts";
-import { openEmojiPicker } from "./emoji_picker.ts";
+import { notify } from "../store/notices.ts";
+import { openEmojiPicker } from "../emoji/open_picker.ts";
 import type { Message } from "../api/types.ts";
 import { openPart } from "../ui/parts.ts";
-
-// linkOf returns the full address of a message.
-export function linkOf(m: Message): string {
-  const s = peek();
-  const terms = narrowTo(conversationOfMessage(m, s.me.user_id));
-  return location.origin + "/" + hashOf([...terms, { operator: "near", operand: m.id }], s);
-}
+import { markUnreadFrom } from "./selection.ts";
+import { linkOf } from "../store/router.ts";
 
 export async function copy(text: string, done: string): Promise<void> {
   try {
@@ -32,7 +25,7 @@ export async function copy(text: string, done: string): Promise<void> {
 }
 
 // moreItems are menu items of other modules, such as reminders and reports.
-export const moreItems: ((m: Message) => MenuItem | false)[] = [];
+export const moreItems: ((m: Message) => MenuItem | false)[] = []; // registry
 
 export function MessageMenu({ id }: { id: number }) {
   const m = peek().messages.get(id);
@@ -83,34 +76,3 @@ function askDelete(m: Message): void {
   );
 }
 
-// markUnreadFrom marks the message and all later ones of the view as unread.
-export function markUnreadFrom(m: Message): void {
-  const list = shownIDs().filter((id) => id >= m.id);
-  readingSuspended.value = true;
-  markUnread(list.length ? list : [m.id]);
-}
-
-// readingSuspended is true after the user has marked messages as unread, here or in another session: the view marks none
-// as read until the user leaves it or marks them as read.
-export const readingSuspended = signal(false);
-
-let shownIDs: () => number[] = () => [];
-
-export function setShownIDs(fn: () => number[]): void {
-  shownIDs = fn;
-  readingSuspended.value = sessionStorage.getItem(suspendedKey) === location.hash;
-  sessionStorage.removeItem(suspendedKey);
-}
-
-afterEvent((e) => {
-  if (e.type !== "update_message_flags" || e.flag !== "read" || e.op !== "remove" || takeOwnUnread(e.messages)) return;
-  const shown = new Set(shownIDs());
-  if (e.messages.some((id: number) => shown.has(id))) readingSuspended.value = true;
-});
-
-const suspendedKey = "reading-suspended";
-
-// Loading the page again, which it also does by itself for a new version, is not leaving the view.
-addEventListener("pagehide", () => {
-  if (readingSuspended.value) sessionStorage.setItem(suspendedKey, location.hash);
-});

@@ -8,7 +8,7 @@ import { canMoveChannel, canMoveTopic } from "../store/permissions.ts";
 import { topicName } from "../store/queries.ts";
 import { peek, read } from "../store/store.ts";
 import { closeDialog, Dialog, openDialog, useSubmit } from "../ui/dialogs.tsx";
-import { notify } from "../ui/notices.ts";
+import { notify } from "../store/notices.ts";
 
 export function openMove(m: Message): void {
   openDialog(<Move message={m} />);

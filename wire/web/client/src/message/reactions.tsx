@@ -5,7 +5,8 @@ import { PersonName } from "../people/card.tsx";
 import { avatarOf } from "../store/queries.ts";
 import { read } from "../store/store.ts";
 import { Dialog, openDialog } from "../ui/dialogs.tsx";
-import { byEmoji, EmojiGlyph } from "./row.tsx";
+import { byEmoji } from "./row.tsx";
+import { EmojiGlyph } from "../emoji/glyph.tsx";
 
 export function openReactions(m: Message): void {
   openDialog(<Reactions id={m.id} />);

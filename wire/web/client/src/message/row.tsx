@@ -1,5 +1,4 @@
 // One row of a list of messages.
-import { signal } from "@preact/signals";
 import type { Message, Reaction } from "../api/types.ts";
 import { t } from "../i18n/text.ts";
 import { toggleCollapsed, toggleReaction, toggleStar } from "../store/actions.ts";
@@ -15,15 +14,13 @@ import { channelIcon, Icon } from "../ui/icons.tsx";
 import { memo } from "../ui/memo.ts";
 import { formatDay, formatTime } from "../ui/time.ts";
 import { openUserCard } from "../people/card.tsx";
-import { emojiText } from "./content.tsx";
+import { EmojiGlyph, StatusEmoji } from "../emoji/glyph.tsx";
 import { messageExtras } from "./extras.ts";
-import { openEmojiPicker } from "./emoji_picker.ts";
+import { openEmojiPicker } from "../emoji/open_picker.ts";
 import { MessageContent, OutgoingContent } from "./shortened.tsx";
 import { MessageMenu } from "./menu.tsx";
 import { openPart } from "../ui/parts.ts";
-
-// selected is the message that the keyboard acts on; 0 for none.
-export const selected = signal(0);
+import { selected } from "./selection.ts";
 
 export const DayRow = memo(function DayRow({ at }: { at: number }) {
   return (
@@ -139,19 +136,9 @@ function UserStatusEmoji({ id }: { id: number }) {
   if (!status?.emoji_name) return null;
   return (
     <span class="status-emoji" title={status.status_text}>
-      <EmojiGlyph emoji={status as Reaction} />
+      <StatusEmoji status={status} />
     </span>
   );
-}
-
-// EmojiGlyph shows an emoji of either kind.
-export function EmojiGlyph({ emoji }: { emoji: { emoji_name: string; emoji_code: string; reaction_type: string } }) {
-  if (emoji.reaction_type === "unicode_emoji") {
-    return <span class="emoji-glyph">{emojiText(emoji.emoji_code)}</span>;
-  }
-  const url = emoji.reaction_type === "realm_emoji" ? read("emoji").get(emoji.emoji_code)?.source_url : undefined;
-  const src = url ?? `/static/generated/emoji/images/emoji/unicode/${emoji.emoji_code}.png`;
-  return <img class="emoji-glyph" src={src} alt={`:${emoji.emoji_name}:`} />;
 }
 
 function MessageFoot({ message: m }: { message: Message }) {

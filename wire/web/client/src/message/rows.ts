@@ -11,7 +11,7 @@ export type Row =
   | { kind: "message"; key: string; message: Message; head: boolean }
   | { kind: "outgoing"; key: string; outgoing: Outgoing; head: boolean };
 
-export interface RowOptions {
+interface RowOptions {
   me: number;
   interleaved: boolean; // several conversations: each gets a heading
   firstUnread: number | null; // before it is the mark of new messages

@@ -4,18 +4,18 @@ import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import type { Message } from "../api/types.ts";
 import { t } from "../i18n/text.ts";
-import { shownList } from "../views/message_view.tsx";
-import { Content } from "./content.tsx";
+import { shownList } from "./selection.ts";
+import { Content } from "../content/content.tsx";
 
 const part = 0.65; // of the height of the window
 const slack = 60; // pixels: less is not worth a button
 const shortText = 900; // characters that never fill the part, unless they are many lines
 
 // whole has the keys of the rows that the user has opened: rows are drawn again when they come back into the window.
-const whole = signal<ReadonlySet<string>>(new Set());
+const whole = signal<ReadonlySet<string>>(new Set()); // view state
 
 // cutHeight returns the height in pixels to which long messages are shortened.
-export function cutHeight(): number {
+function cutHeight(): number {
   return Math.round(part * (globalThis.innerHeight ?? 800));
 }
 

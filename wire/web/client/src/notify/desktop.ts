@@ -2,7 +2,7 @@
 import { effect, signal } from "@preact/signals";
 import type { Message } from "../api/types.ts";
 import { t } from "../i18n/text.ts";
-import { goTo, routes } from "../router.ts";
+import { goTo, routes } from "../store/router.ts";
 import { conversationOf, conversationOfMessage, narrowTo, placeKey } from "../store/narrow.ts";
 import { topicName } from "../store/queries.ts";
 import { afterEvent, peek, read } from "../store/store.ts";
@@ -13,7 +13,7 @@ import { notificationKinds } from "./reasons.ts";
 const maxText = 200; // characters of a message in a notification
 const maxOpen = 20; // notifications that are open at once; the oldest is closed
 
-// permission is the answer of the browser: "unsupported" where it has no notifications.
+// permission is view state, the answer of the browser: "unsupported" where it has no notifications.
 export const permission = signal<NotificationPermission | "unsupported">(
   typeof Notification === "undefined" ? "unsupported" : Notification.permission,
 );
@@ -23,7 +23,7 @@ export async function askPermission(): Promise<void> {
   permission.value = await Notification.requestPermission();
 }
 
-const open = new Map<string, { id: number; notification: Notification }>(); // the newest one of each conversation
+const open = new Map<string, { id: number; notification: Notification }>(); // view state: the newest one of each conversation
 
 // startDesktop shows and closes notifications until the page ends.
 export function startDesktop(): void {

@@ -2,9 +2,10 @@
 // can read them.
 import { signal } from "@preact/signals";
 import { request } from "../api/client.ts";
+import type { GetUsersMeWebPushAnswer } from "../api/schema.ts";
 
 // pushState says whether this browser is subscribed: "unsupported" where there are no such notifications.
-export const pushState = signal<"unsupported" | "off" | "on">("unsupported");
+export const pushState = signal<"unsupported" | "off" | "on">("unsupported"); // view state
 
 const ready = () => ("serviceWorker" in navigator && "PushManager" in globalThis ? navigator.serviceWorker.ready : null);
 
@@ -21,7 +22,7 @@ export async function findPush(): Promise<void> {
 export async function startPush(): Promise<void> {
   const worker = await ready();
   if (!worker) return;
-  const { application_server_key: key } = await request<{ application_server_key: string }>("/users/me/web_push");
+  const { application_server_key: key } = await request<GetUsersMeWebPushAnswer>("/users/me/web_push");
   const subscription = await worker.pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: key });
   await register(subscription);
   pushState.value = "on";

@@ -4,7 +4,7 @@ import { isTopicMuted, topicPolicy } from "../store/narrow.ts";
 import type { State } from "../store/state.ts";
 
 // NotificationKinds are the kinds of notifications that a message causes.
-export interface NotificationKinds {
+interface NotificationKinds {
   desktop: boolean;
   sound: boolean;
 }

@@ -45,8 +45,8 @@ const minGap = 1000; // milliseconds between two sounds, so that a burst of mess
 
 export const soundNames = Object.keys(tones);
 
-let context: AudioContext | null = null;
-let lastAt = -minGap;
+let context: AudioContext | null = null; // cache
+let lastAt = -minGap; // in flight
 
 // playSound plays a sound, "none" is silent. Browsers play nothing before the user has used the page.
 export function playSound(name: string, now = performance.now()): void {

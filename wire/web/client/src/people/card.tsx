@@ -1,12 +1,12 @@
 // The card of a user: name, presence, status, time zone, and ways to reach them.
-import { Role, type Reaction } from "../api/types.ts";
+import { Role } from "../api/types.ts";
 import { t } from "../i18n/text.ts";
-import { go, goTo } from "../router.ts";
+import { go, goTo } from "../store/router.ts";
 import { avatarOf, presenceOf, userName } from "../store/queries.ts";
 import { read } from "../store/store.ts";
 import { closeDialogs, closePopover, openPopover } from "../ui/dialogs.tsx";
 import { formatAgo, formatNowIn } from "../ui/time.ts";
-import { EmojiGlyph } from "../message/row.tsx";
+import { StatusEmoji } from "../emoji/glyph.tsx";
 import { FieldValue } from "./field_value.tsx";
 import { openPart } from "../ui/parts.ts";
 
@@ -74,7 +74,7 @@ function UserCard({ id }: { id: number }) {
       </div>
       {status && (
         <div class="card-status">
-          {status.emoji_name && <EmojiGlyph emoji={status as Reaction} />} {status.status_text}
+          <StatusEmoji status={status} /> {status.status_text}
         </div>
       )}
       <dl class="card-facts">

@@ -1,7 +1,7 @@
 // The value of a profile field: text, a link, a date, names of users.
 import { FieldType, type ProfileField } from "../api/types.ts";
 import { t } from "../i18n/text.ts";
-import { Content } from "../message/content.tsx";
+import { Content } from "../content/content.tsx";
 import { peek, read } from "../store/store.ts";
 import { formatDate } from "../ui/time.ts";
 
@@ -11,9 +11,9 @@ interface Account {
 }
 
 // accountURL returns the address of an external account, or "".
-export function accountURL(f: ProfileField, user: string): string {
+function accountURL(f: ProfileField, user: string): string {
   const data = parsed<Account>(f.field_data, { subtype: "" });
-  const known = (read("realm").realm_default_external_accounts ?? {}) as Record<string, { url_pattern: string }>;
+  const known = read("realm").realm_default_external_accounts ?? {};
   const pattern = data.url_pattern ?? known[data.subtype]?.url_pattern ?? "";
   return pattern.replace("%(username)s", encodeURIComponent(user));
 }

@@ -1,8 +1,8 @@
 // The card of a user group, which a mention of the group opens.
 import { plural, t } from "../i18n/text.ts";
-import { go } from "../router.ts";
+import { go } from "../store/router.ts";
 import { PersonName } from "./card.tsx";
-import { groupName } from "../settings/group_names.ts";
+import { groupName } from "./group_names.ts";
 import { read } from "../store/store.ts";
 import { closePopover, openPopover } from "../ui/dialogs.tsx";
 

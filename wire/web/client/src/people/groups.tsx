@@ -1,15 +1,15 @@
 // The window #groups: the list of user groups, #groups/new, and one group at #groups/ID/NAME.
 import { useState } from "preact/hooks";
 import * as api from "../api/groups.ts";
-import type { GroupSetting, UserGroup } from "../api/types.ts";
+import type { GroupSetting, NamesOf, UserGroup } from "../api/types.ts";
 import { plural, t } from "../i18n/text.ts";
-import { closeOverlay, go, type Route } from "../router.ts";
+import { closeOverlay, go, type Route } from "../store/router.ts";
 import { attempt } from "../store/actions.ts";
-import { isInSetting, may } from "../store/queries.ts";
+import { isInSetting, may, permissionOf } from "../store/queries.ts";
 import { peek, read } from "../store/store.ts";
-import { Allowed, SettingsForm } from "../settings/forms.tsx";
-import { GroupChoice, type Limits } from "../settings/group_choice.tsx";
-import { groupName } from "../settings/group_names.ts";
+import { Allowed, SettingsForm } from "../forms/forms.tsx";
+import { GroupChoice } from "./group_choice.tsx";
+import { groupName } from "./group_names.ts";
 import { Confirm, Dialog, openDialog } from "../ui/dialogs.tsx";
 import { PeopleList, PersonForm } from "./pick.tsx";
 
@@ -92,9 +92,9 @@ function NewGroup() {
 }
 
 // mayInGroup reports whether the user has a permission of a group. The ones that manage it have all of them.
-function mayInGroup(g: UserGroup, setting: keyof UserGroup): boolean {
+function mayInGroup(g: UserGroup, setting: NamesOf<UserGroup, GroupSetting>): boolean {
   const me = read("me").user_id;
-  return mayManage(g) || isInSetting(peek(), g[setting] as GroupSetting, me);
+  return mayManage(g) || isInSetting(peek(), g[setting], me);
 }
 
 function mayManage(g: UserGroup): boolean {
@@ -222,13 +222,13 @@ function labelOf(setting: string): string {
 }
 
 function GroupPermissions({ group: g }: { group: UserGroup }) {
-  const all = (read("realm").server_supported_permission_settings?.group ?? {}) as Record<string, Limits>;
+  const all = read("realm").server_supported_permission_settings?.group ?? {};
   return (
     <>
       <h4>{t("Permissions")}</h4>
       <Allowed when={mayManage(g) && !g.deactivated} reason={t("You cannot change the permissions of this group.")}>
         {Object.entries(all).map(([name, limits]) => {
-          const value = g[name as keyof UserGroup] as GroupSetting | undefined;
+          const value = permissionOf(g, name);
           if (value === undefined) return null;
           return <GroupChoice key={name} label={labelOf(name)} value={value} limits={limits} save={(v) => api.changeGroup(g.id, { [name]: { new: v } })} />;
         })}

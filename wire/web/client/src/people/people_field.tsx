@@ -1,9 +1,9 @@
 // The field for several users, and groups if there are any: the chosen ones as pills, and a search that finds others.
 import { useState } from "preact/hooks";
 import type { UserGroup } from "../api/types.ts";
-import { matches } from "../compose/target.tsx";
+import { matches } from "../ui/matches.ts";
 import { t } from "../i18n/text.ts";
-import { groupName } from "../settings/group_names.ts";
+import { groupName } from "./group_names.ts";
 import { avatarOf, userName } from "../store/queries.ts";
 import { read } from "../store/store.ts";
 import { Icon } from "../ui/icons.tsx";

@@ -4,8 +4,8 @@ import { plural, t } from "../i18n/text.ts";
 import { attempt } from "../store/actions.ts";
 import { avatarOf, userName } from "../store/queries.ts";
 import { read } from "../store/store.ts";
-import type { FormName } from "../settings/form_names.ts";
-import { SettingsForm } from "../settings/forms.tsx";
+import type { FormName } from "../forms/form_names.ts";
+import { SettingsForm } from "../forms/forms.tsx";
 import { PersonName } from "./card.tsx";
 
 const maxShown = 100; // of a list: a search finds the others

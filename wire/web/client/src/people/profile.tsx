@@ -3,10 +3,9 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { muteUser } from "../api/administration.ts";
 import { getChannelsOf } from "../api/channels.ts";
-import type { Reaction } from "../api/types.ts";
 import { t } from "../i18n/text.ts";
-import { EmojiGlyph } from "../message/row.tsx";
-import { closeOverlay, goTo, type Route } from "../router.ts";
+import { StatusEmoji } from "../emoji/glyph.tsx";
+import { closeOverlay, goTo, type Route } from "../store/router.ts";
 import { attempt } from "../store/actions.ts";
 import { hashOfChannel } from "../store/narrow.ts";
 import { avatarOf, presenceOf } from "../store/queries.ts";
@@ -48,7 +47,7 @@ export function UserProfile({ route }: { route: Route }) {
             <span class={`presence ${presenceOf(id)}`} /> {u.is_active ? presenceText(id) : t("Deactivated")}
             {status && (
               <div class="quiet">
-                {status.emoji_name && <EmojiGlyph emoji={status as Reaction} />} {status.status_text}
+                <StatusEmoji status={status} /> {status.status_text}
               </div>
             )}
           </div>

@@ -2,11 +2,10 @@
 import { useState } from "preact/hooks";
 import { setStatus } from "../api/administration.ts";
 import { errorText } from "../api/client.ts";
-import type { EmojiChoice } from "../api/endpoints.ts";
-import type { UserStatus } from "../api/types.ts";
+import type { EmojiChoice, UserStatus } from "../api/types.ts";
 import { t } from "../i18n/text.ts";
-import { openEmojiPicker } from "../message/emoji_picker.ts";
-import { EmojiGlyph } from "../message/row.tsx";
+import { openEmojiPicker } from "../emoji/open_picker.ts";
+import { EmojiGlyph, emojiOf } from "../emoji/glyph.tsx";
 import { peek } from "../store/store.ts";
 import { Dialog, openDialog, useSubmit } from "../ui/dialogs.tsx";
 import { Icon } from "../ui/icons.tsx";
@@ -34,7 +33,7 @@ export function openStatus(): void {
 
 function StatusDialog({ now }: { now: UserStatus }) {
   const [text, setText] = useState(now.status_text ?? "");
-  const [emoji, setEmoji] = useState<EmojiChoice | null>(now.emoji_name ? (now as EmojiChoice) : null);
+  const [emoji, setEmoji] = useState<EmojiChoice | null>(emojiOf(now));
   const [error, setError] = useState("");
   const [busy, send] = useSubmit();
   const save = (newText: string, newEmoji: EmojiChoice | null): void => {

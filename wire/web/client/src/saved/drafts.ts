@@ -5,15 +5,15 @@ import { effect } from "@preact/signals";
 import { addDraft, changeDraft, deleteDraft, type DraftText } from "../api/saved.ts";
 import type { Draft } from "../api/types.ts";
 import { compose, composeRequest, text, type Compose } from "../compose/state.ts";
-import { go, goTo } from "../router.ts";
+import { go, goTo } from "../store/router.ts";
 import { attempt } from "../store/actions.ts";
-import { serverNow } from "../store/clock.ts";
+import { serverNow } from "../api/clock.ts";
 import { narrowTo } from "../store/narrow.ts";
 import { peek } from "../store/store.ts";
 
-let current = 0; // the draft that the box holds
-let saved = ""; // the last saved draft, as JSON
-let saving: Promise<void> = Promise.resolve();
+let current = 0; // view state: the draft that the box holds
+let saved = ""; // in flight: the last saved draft, as JSON
+let saving: Promise<void> = Promise.resolve(); // in flight
 
 function draftOfBox(): DraftText {
   const c = compose.peek();

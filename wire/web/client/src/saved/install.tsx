@@ -1,10 +1,11 @@
-import { composeTools, sendOptions } from "../compose/extras.ts";
+import { textTools } from "../editor/tools.tsx";
+import { sendOptions } from "../compose/extras.ts";
 import { t } from "../i18n/text.ts";
 import { moreItems } from "../message/menu.tsx";
-import { go } from "../router.ts";
+import { go } from "../store/router.ts";
 import { menuItems } from "../sidebar/main_menu.tsx";
 import { openDialog } from "../ui/dialogs.tsx";
-import { addOverlay } from "../views/registry.ts";
+import { addOverlay } from "../ui/registry.ts";
 import { startDrafts } from "./drafts.ts";
 import { openPart } from "../ui/parts.ts";
 
@@ -18,10 +19,11 @@ export function installSaved(): void {
     () => ({ label: t("Scheduled messages"), icon: "clock", run: () => go("#scheduled") }),
     () => ({ label: t("Reminders"), icon: "bell", run: () => go("#reminders") }),
   );
-  composeTools.push({
-    id: "snippets",
+  textTools.push({
+    name: "snippets",
     label: () => t("Snippets"),
     icon: "file",
+    key: "Ctrl+'",
     run: (area) => openPart(import("./snippets.tsx"), (m) => openDialog(<m.Snippets area={area} />)),
   });
   sendOptions.push({

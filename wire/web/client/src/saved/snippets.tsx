@@ -2,9 +2,9 @@
 import { useState } from "preact/hooks";
 import { addSnippet, changeSnippet, deleteSnippet } from "../api/saved.ts";
 import type { Snippet } from "../api/types.ts";
-import { insert } from "../compose/compose.tsx";
+import { insert } from "../editor/text_field.ts";
 import { t } from "../i18n/text.ts";
-import { SettingsForm } from "../settings/forms.tsx";
+import { SettingsForm } from "../forms/forms.tsx";
 import { attempt } from "../store/actions.ts";
 import { read } from "../store/store.ts";
 import { closeDialog, Dialog } from "../ui/dialogs.tsx";

@@ -10,8 +10,8 @@ import { avatarOf, userName } from "../store/queries.ts";
 import { read } from "../store/store.ts";
 import { Confirm, openDialog } from "../ui/dialogs.tsx";
 import { ApiKeys } from "./api_keys.tsx";
-import { UserChoice } from "./fields.tsx";
-import { Allowed, RowTable, SettingsForm, type FormField } from "./forms.tsx";
+import { UserChoice } from "../forms/fields.tsx";
+import { Allowed, RowTable, SettingsForm, type FormField } from "../forms/forms.tsx";
 
 export function Profile() {
   const me = read("me");
@@ -66,7 +66,7 @@ function OwnFields() {
   const fields = list.map((f): FormField => {
     const common = { name: String(f.id), label: f.name, help: f.hint, value: data[f.id]?.value ?? "" };
     if (f.type !== FieldType.choice) return { ...common, kind: inputKinds.get(f.type) };
-    const options = Object.entries(JSON.parse(f.field_data) as Record<string, { text: string }>);
+    const options = Object.entries(parsed<Record<string, { text: string }>>(f.field_data, {}));
     return { ...common, kind: "choice", options: [{ value: "", label: "" }, ...options.map(([value, o]) => ({ value, label: o.text }))] };
   });
   return (

@@ -6,7 +6,8 @@ import { attempt } from "../store/actions.ts";
 import { may } from "../store/queries.ts";
 import { peek, read } from "../store/store.ts";
 import { closeDialog, Dialog, openDialog } from "../ui/dialogs.tsx";
-import { Allowed, CopyBox, RowTable, SettingsForm, type FormField } from "./forms.tsx";
+import { Allowed, CopyBox, RowTable, SettingsForm, type FormField } from "../forms/forms.tsx";
+import type { OwnBot } from "../api/types.ts";
 
 function kinds(): { value: number; label: string }[] {
   return [
@@ -17,7 +18,7 @@ function kinds(): { value: number; label: string }[] {
 }
 
 export function Bots() {
-  const [list, setList] = useState<api.Bot[]>([]);
+  const [list, setList] = useState<OwnBot[]>([]);
   const [again, setAgain] = useState(0);
   const [type, setType] = useState<number>(api.BotType.generic);
   const bots = read("bots");
@@ -106,11 +107,12 @@ function interfaceField(now = 1): FormField {
 }
 
 // BotDialog changes a bot, shows its key and the text of a configuration file, and makes a new key.
-function BotDialog({ bot, done }: { bot: api.Bot; done: () => void }) {
+function BotDialog({ bot, done }: { bot: OwnBot; done: () => void }) {
   const [key, setKey] = useState(bot.api_key);
-  const service = bot.services[0] as { base_url?: string; interface?: number } | undefined;
+  const [first] = bot.services;
+  const service = first && "base_url" in first ? first : undefined;
   const fields: FormField[] = [{ name: "name", label: t("Name"), value: bot.full_name, required: true }];
-  if (service?.base_url) {
+  if (service) {
     fields.push({ name: "url", label: t("Address that is called"), kind: "url", value: service.base_url, required: true }, interfaceField(service.interface));
   }
   const zuliprc = `[api]\nemail=${bot.username}\nkey=${key}\nsite=${peek().realm.realm_url}\n`;
@@ -128,7 +130,7 @@ function BotDialog({ bot, done }: { bot: api.Bot; done: () => void }) {
           keep
           fields={fields}
           run={async (v) => {
-            const params = service?.base_url ? { service_payload_url: JSON.stringify(v.text("url")), service_interface: v.number("interface") } : {};
+            const params = service ? { service_payload_url: JSON.stringify(v.text("url")), service_interface: v.number("interface") } : {};
             await api.changeBot(bot.user_id, { full_name: v.text("name"), ...params });
             done();
             closeDialog();

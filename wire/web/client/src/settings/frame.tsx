@@ -2,7 +2,7 @@
 import type { ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { t } from "../i18n/text.ts";
-import { closeOverlay, go, type Route } from "../router.ts";
+import { closeOverlay, go, type Route } from "../store/router.ts";
 import { Dialog } from "../ui/dialogs.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { sections, type Section } from "./registry.ts";
@@ -43,7 +43,7 @@ export function SettingsFrame({ route }: { route: Route }) {
   );
 }
 
-const loaded = new Map<Section, ComponentType>(); // drawn at once when they are opened again
+const loaded = new Map<Section, ComponentType>(); // cache: drawn at once when they are opened again
 
 function SectionBody({ section }: { section: Section }) {
   const [state, setState] = useState<"waiting" | "loaded" | "failed">("waiting");

@@ -1,12 +1,4 @@
 // The addresses that services call, as plain functions.
-export interface Integration {
-  name: string;
-  display_name: string;
-  all_event_types: string[] | null;
-  config_options?: { key: string; label: string; validator: string }[];
-  url_options?: { key: string; label: string; input_type: string }[];
-}
-
 // externalAddress returns the address of an integration. Without events it takes all kinds.
 export function externalAddress(
   site: string,

@@ -5,11 +5,12 @@ import { BotType, createBot } from "../api/administration.ts";
 import { t } from "../i18n/text.ts";
 import { may } from "../store/queries.ts";
 import { read } from "../store/store.ts";
-import { Allowed, CopyBox, SettingsForm, type Entered, type FormField } from "./forms.tsx";
-import { externalAddress, shortName, type Integration } from "./integration_address.ts";
+import { Allowed, CopyBox, SettingsForm, type Entered, type FormField } from "../forms/forms.tsx";
+import { externalAddress, shortName } from "./integration_address.ts";
+import type { Integration } from "../api/types.ts";
 
 export function Integrations() {
-  const all = (read("realm").realm_incoming_webhook_bots ?? []) as Integration[];
+  const all = read("realm").realm_incoming_webhook_bots ?? [];
   const [name, setName] = useState(all[0]?.name ?? "");
   const service = all.find((s) => s.name === name);
   const allowed = may("can_create_bots_group") || may("can_create_write_only_bots_group");

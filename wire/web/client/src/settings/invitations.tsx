@@ -1,19 +1,33 @@
 // Invitations by email and by link.
 import { useEffect, useState } from "preact/hooks";
 import * as api from "../api/administration.ts";
-import { Role } from "../api/types.ts";
+import { type Invite, Role } from "../api/types.ts";
 import { t } from "../i18n/text.ts";
 import { roleName } from "../people/card.tsx";
 import { attempt } from "../store/actions.ts";
 import { may, userName } from "../store/queries.ts";
 import { read } from "../store/store.ts";
 import { formatDate } from "../ui/time.ts";
-import { Allowed, CopyBox, RowTable, SettingsForm, type Entered, type FormField } from "./forms.tsx";
+import { Allowed, CopyBox, RowTable, SettingsForm, type Entered, type FormField } from "../forms/forms.tsx";
+import { closeOverlay } from "../store/router.ts";
+import { Dialog } from "../ui/dialogs.tsx";
 
 const day = 24 * 60; // minutes
 
+// InviteWindow shows the same as the section of the settings, at the address #invite.
+export function InviteWindow() {
+  return (
+    <Dialog title={t("Invite people")} wide onClose={closeOverlay}>
+      <div class="dialog-text">
+        <h3 class="settings-title">{t("Invitations")}</h3>
+        <Invitations />
+      </div>
+    </Dialog>
+  );
+}
+
 export function Invitations() {
-  const [list, setList] = useState<api.Invite[]>([]);
+  const [list, setList] = useState<Invite[]>([]);
   const [link, setLink] = useState("");
   const version = read("invitesVersion");
   useEffect(() => {

@@ -2,8 +2,8 @@
 import * as api from "../api/administration.ts";
 import { plural, t } from "../i18n/text.ts";
 import { read } from "../store/store.ts";
-import { Switch } from "./fields.tsx";
-import { Allowed, RowTable, SettingsForm } from "./forms.tsx";
+import { Switch } from "../forms/fields.tsx";
+import { Allowed, RowTable, SettingsForm } from "../forms/forms.tsx";
 import { RealmChoice, RealmSwitch } from "./realm_fields.tsx";
 
 export function Joining() {
@@ -44,7 +44,7 @@ export function Joining() {
 }
 
 function Domains() {
-  const list = [...read("domains").values()] as { domain: string; allow_subdomains: boolean }[];
+  const list = [...read("domains").values()];
   return (
     <>
       <SettingsForm
@@ -74,7 +74,7 @@ function Domains() {
 
 // LoginMethods shows the ways to log in that the server has. At least one stays.
 function LoginMethods() {
-  const all = (read("realm").realm_authentication_methods ?? {}) as Record<string, { enabled: boolean; available: boolean }>;
+  const all = read("realm").realm_authentication_methods ?? {};
   const now = Object.fromEntries(Object.entries(all).map(([name, m]) => [name, m.enabled]));
   return (
     <>

@@ -1,8 +1,8 @@
 // The settings that new users begin with.
 import { t } from "../i18n/text.ts";
 import { read } from "../store/store.ts";
-import { ForNewUsers } from "./fields.tsx";
-import { Allowed } from "./forms.tsx";
+import { ForNewUsers } from "../forms/fields.tsx";
+import { Allowed } from "../forms/forms.tsx";
 import { NotificationFields } from "./notifications.tsx";
 import { Preferences } from "./preferences.tsx";
 import { Privacy } from "./privacy.tsx";

@@ -5,7 +5,7 @@ import { read } from "../store/store.ts";
 import { askPermission, permission } from "../notify/desktop.ts";
 import { pushState, startPush, stopPush } from "../notify/push.ts";
 import { playSound } from "../notify/sounds.ts";
-import { UserChoice, UserSwitch } from "./fields.tsx";
+import { UserChoice, UserSwitch } from "../forms/fields.tsx";
 
 export function Notifications() {
   return (
@@ -18,7 +18,7 @@ export function Notifications() {
 
 // NotificationFields are the settings that do not depend on the browser.
 export function NotificationFields() {
-  const sounds = (read("settings").available_notification_sounds ?? []) as string[];
+  const sounds = read("settings").available_notification_sounds ?? [];
   return (
     <>
       <h4>{t("Direct messages and mentions")}</h4>

@@ -6,9 +6,9 @@ import { attempt } from "../store/actions.ts";
 import { may, userName } from "../store/queries.ts";
 import { read } from "../store/store.ts";
 import { formatDate } from "../ui/time.ts";
-import type { Values } from "../store/state.ts";
 import { closeDialog, Dialog, openDialog } from "../ui/dialogs.tsx";
-import { Allowed, RowTable, SettingsForm, type FormField } from "./forms.tsx";
+import { Allowed, RowTable, SettingsForm, type FormField } from "../forms/forms.tsx";
+import type { Export, Linkifier } from "../api/types.ts";
 
 const adminsOnly = (): string => t("Only administrators can change this.");
 
@@ -89,7 +89,7 @@ export function CustomEmoji() {
   );
 }
 
-function linkifierFields(l?: Values): FormField[] {
+function linkifierFields(l?: Linkifier): FormField[] {
   return [
     { name: "pattern", label: t("Pattern"), value: l?.pattern, required: true, help: "#(?P<id>[0-9]+)" },
     { name: "template", label: t("Address template"), value: l?.url_template, required: true, help: "https://example.com/ticket/{id}" },
@@ -98,9 +98,9 @@ function linkifierFields(l?: Values): FormField[] {
 
 export function Linkifiers() {
   const list = read("linkifiers");
-  const move = (l: Values, by: number): Promise<unknown> => {
-    const order = list.map((x) => x.id as number).filter((id) => id !== l.id);
-    order.splice(list.indexOf(l) + by, 0, l.id as number);
+  const move = (l: Linkifier, by: number): Promise<unknown> => {
+    const order = list.map((x) => x.id).filter((id) => id !== l.id);
+    order.splice(list.indexOf(l) + by, 0, l.id);
     return api.orderLinkifiers(order);
   };
   return (
@@ -126,7 +126,7 @@ export function Linkifiers() {
   );
 }
 
-function LinkifierDialog({ linkifier: l }: { linkifier: Values }) {
+function LinkifierDialog({ linkifier: l }: { linkifier: Linkifier }) {
   return (
     <Dialog title={t("Edit linkifier")}>
       <div class="dialog-text">
@@ -175,7 +175,7 @@ export function Playgrounds() {
 }
 
 export function Exports() {
-  const [list, setList] = useState<api.Export[]>([]);
+  const [list, setList] = useState<Export[]>([]);
   const admin = read("me").is_admin;
   const events = read("exports");
   const known = read("exportConsents");
@@ -187,7 +187,7 @@ export function Exports() {
   useEffect(() => {
     if (admin) void attempt(api.getExports()).then((a) => a && setList(a.exports));
   }, [admin, events]);
-  const state = (e: api.Export): string => {
+  const state = (e: Export): string => {
     if (e.deleted_timestamp) return t("Deleted");
     if (e.failed_timestamp) return t("Failed");
     return e.pending ? t("In progress") : t("Ready");

@@ -5,9 +5,9 @@ import { plural, t } from "../i18n/text.ts";
 import { attempt } from "../store/actions.ts";
 import { read } from "../store/store.ts";
 import { Confirm, openDialog } from "../ui/dialogs.tsx";
-import { Choice } from "./fields.tsx";
-import type { FormName } from "./form_names.ts";
-import { Allowed, SettingsForm } from "./forms.tsx";
+import { Choice } from "../forms/fields.tsx";
+import type { FormName } from "../forms/form_names.ts";
+import { Allowed, SettingsForm } from "../forms/forms.tsx";
 import { RealmChoice, RealmSwitch } from "./realm_fields.tsx";
 
 function kinds(): { value: number; label: string }[] {
@@ -61,7 +61,7 @@ export function OrganizationProfile() {
   );
 }
 
-function PictureForm(p: { form: FormName; title: string; button: string; src: string; upload: (f: File) => Promise<unknown>; theme?: "light" | "dark"; own: boolean; remove: () => Promise<unknown> }) {
+function PictureForm(p: { form: FormName; title: string; button: string; src: string | undefined; upload: (f: File) => Promise<unknown>; theme?: "light" | "dark"; own: boolean; remove: () => Promise<unknown> }) {
   return (
     <section class="picture-form">
       <img class="picture" src={p.src} alt={p.title} data-theme={p.theme} />

@@ -2,16 +2,11 @@
 import { languageNames } from "../i18n/languages.ts";
 import { t } from "../i18n/text.ts";
 import { read } from "../store/store.ts";
-import { Allowed } from "./forms.tsx";
+import { Allowed } from "../forms/forms.tsx";
 import { RealmChannel, RealmChoice, RealmLimit, RealmSwitch, RealmText, type Option } from "./realm_fields.tsx";
 
-interface Named {
-  id: number;
-  name: string;
-}
-
-function choices(of: unknown): Option<number>[] {
-  return Object.values((of ?? {}) as Record<string, Named>).map((x) => ({ value: x.id, label: x.name }));
+function choices(of: Record<string, { id: number; name: string }> = {}): Option<number>[] {
+  return Object.values(of).map((x) => ({ value: x.id, label: x.name }));
 }
 
 // weekday returns the name of a day; 0 is Monday (protocol).

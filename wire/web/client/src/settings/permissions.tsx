@@ -1,10 +1,11 @@
 // The permissions of the organization: for each, the group that has it.
 import { changePermission } from "../api/administration.ts";
-import type { GroupSetting } from "../api/types.ts";
+import type { Limits } from "../api/types.ts";
 import { t } from "../i18n/text.ts";
 import { read } from "../store/store.ts";
-import { Allowed } from "./forms.tsx";
-import { GroupChoice, type Limits } from "./group_choice.tsx";
+import { Allowed } from "../forms/forms.tsx";
+import { GroupChoice } from "../people/group_choice.tsx";
+import { permissionOf } from "../store/queries.ts";
 
 function labelOf(setting: string): string {
   switch (setting) {
@@ -79,7 +80,7 @@ function areas(): { title: string; names: string[] }[] {
 }
 
 export function Permissions() {
-  const all = (read("realm").server_supported_permission_settings?.realm ?? {}) as Record<string, Limits>;
+  const all = read("realm").server_supported_permission_settings?.realm ?? {};
   const list = areas();
   const named = new Set(list.flatMap((x) => x.names));
   list.push({ title: t("More"), names: Object.keys(all).filter((name) => !named.has(name)) });
@@ -96,7 +97,7 @@ export function Permissions() {
 }
 
 function Permission({ name, limits }: { name: string; limits: Limits }) {
-  const value = read("realm")["realm_" + name] as GroupSetting | undefined;
+  const value = permissionOf(read("realm"), "realm_" + name);
   if (value === undefined) return null;
   return <GroupChoice label={labelOf(name)} value={value} limits={limits} save={(v) => changePermission(name, v)} />;
 }

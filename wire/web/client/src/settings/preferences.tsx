@@ -3,7 +3,7 @@ import { ColorScheme } from "../api/types.ts";
 import { languageNames } from "../i18n/languages.ts";
 import { t } from "../i18n/text.ts";
 import { read } from "../store/store.ts";
-import { UserChoice, UserSwitch } from "./fields.tsx";
+import { UserChoice, UserSwitch } from "../forms/fields.tsx";
 
 export function Preferences() {
   const chosen = String(read("settings").default_language ?? "en");

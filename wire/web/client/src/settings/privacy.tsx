@@ -1,6 +1,6 @@
 // What others see of the user, and what leaves the organization.
 import { t } from "../i18n/text.ts";
-import { UserChoice, UserSwitch } from "./fields.tsx";
+import { UserChoice, UserSwitch } from "../forms/fields.tsx";
 
 export function Privacy() {
   return (

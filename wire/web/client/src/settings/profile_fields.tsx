@@ -6,18 +6,13 @@ import { t } from "../i18n/text.ts";
 import { parsed } from "../people/field_value.tsx";
 import { read } from "../store/store.ts";
 import { closeDialog, Dialog, openDialog } from "../ui/dialogs.tsx";
-import { Allowed, RowTable, SettingsForm, type Entered, type FormField } from "./forms.tsx";
-
-interface Kind {
-  id: number;
-  name: string;
-}
+import { Allowed, RowTable, SettingsForm, type Entered, type FormField } from "../forms/forms.tsx";
 
 const otherAccount = "custom"; // the subtype of external accounts with an address of their own
 
 export function ProfileFields() {
   const [type, setType] = useState(1);
-  const kinds = Object.values((read("realm").custom_profile_field_types ?? {}) as Record<string, Kind>).sort((a, b) => a.id - b.id);
+  const kinds = Object.values(read("realm").custom_profile_field_types ?? {}).sort((a, b) => a.id - b.id);
   const list = [...read("profileFields")].sort((a, b) => a.order - b.order);
   const move = (f: ProfileField, by: number): Promise<unknown> => {
     const order = list.map((x) => x.id).filter((id) => id !== f.id);
@@ -102,7 +97,7 @@ function fieldsOf(type: number, f?: ProfileField): FormField[] {
     out.push({ name: "options", label: t("Options"), kind: "area", value: optionTexts(f).join("\n"), required: true, help: t("One in each line.") });
   }
   if (type === FieldType.account) {
-    const known = (read("realm").realm_default_external_accounts ?? {}) as Record<string, { text: string }>;
+    const known = read("realm").realm_default_external_accounts ?? {};
     const data = parsed<{ subtype: string; url_pattern?: string }>(f?.field_data ?? "", { subtype: Object.keys(known)[0] ?? otherAccount });
     const options = Object.entries(known).map(([value, a]) => ({ value, label: a.text }));
     out.push(

@@ -3,12 +3,13 @@ import { changeRealm } from "../api/administration.ts";
 import { jsonString } from "../api/client.ts";
 import { t } from "../i18n/text.ts";
 import { read } from "../store/store.ts";
-import { Choice, Switch } from "./fields.tsx";
-import type { FormName } from "./form_names.ts";
-import { SettingsForm } from "./forms.tsx";
+import { Choice, Switch } from "../forms/fields.tsx";
+import type { FormName } from "../forms/form_names.ts";
+import { SettingsForm } from "../forms/forms.tsx";
+import type { RealmSetting, RealmValues } from "../store/state.ts";
 
-export function RealmSwitch(p: { name: string; label: string; help?: string; disabled?: boolean }) {
-  const value = Boolean(read("realm")["realm_" + p.name]);
+export function RealmSwitch(p: { name: RealmSetting<boolean>; label: string; help?: string; disabled?: boolean }) {
+  const value = Boolean(read("realm")[`realm_${p.name}`]);
   return <Switch label={p.label} help={p.help} value={value} disabled={p.disabled} save={(v) => changeRealm({ [p.name]: v })} />;
 }
 
@@ -17,8 +18,10 @@ export interface Option<T> {
   label: string;
 }
 
-export function RealmChoice<T extends string | number>(p: { name: string; label: string; help?: string; options: Option<T>[]; disabled?: boolean }) {
-  const value = read("realm")["realm_" + p.name] as T;
+type ChoiceName = RealmSetting<string> | RealmSetting<number>;
+
+export function RealmChoice<N extends ChoiceName>(p: { name: N; label: string; help?: string; options: Option<NonNullable<RealmValues[`realm_${N}`]>>[]; disabled?: boolean }) {
+  const value = read("realm")[`realm_${p.name}`] ?? undefined;
   return <Choice label={p.label} help={p.help} value={value} options={p.options} disabled={p.disabled} save={(v) => changeRealm({ [p.name]: v })} />;
 }
 
@@ -28,8 +31,8 @@ const hour = 60 * minute;
 const day = 24 * hour;
 
 // RealmLimit is a time in seconds, or no limit: null on the wire, "unlimited" when it is sent.
-export function RealmLimit({ name, label }: { name: string; label: string }) {
-  const now = Number(read("realm")["realm_" + name] ?? unlimited);
+export function RealmLimit({ name, label }: { name: RealmSetting<number>; label: string }) {
+  const now = Number(read("realm")[`realm_${name}`] ?? unlimited);
   const usual: Option<number>[] = [
     { value: unlimited, label: t("At any time") },
     { value: 2 * minute, label: t("For two minutes") },
@@ -45,8 +48,8 @@ export function RealmLimit({ name, label }: { name: string; label: string }) {
 const none = -1;
 
 // RealmChannel is one of the channels, or none.
-export function RealmChannel({ name, label, privateOnly }: { name: string; label: string; privateOnly?: boolean }) {
-  const now = Number(read("realm")["realm_" + name] ?? none);
+export function RealmChannel({ name, label, privateOnly }: { name: RealmSetting<number>; label: string; privateOnly?: boolean }) {
+  const now = Number(read("realm")[`realm_${name}`] ?? none);
   const channels = [...read("channels").values()].filter((c) => (!c.is_archived && (!privateOnly || c.invite_only)) || c.stream_id === now);
   channels.sort((a, b) => a.name.localeCompare(b.name));
   const options = [{ value: none, label: t("Nowhere") }, ...channels.map((c) => ({ value: c.stream_id, label: "#" + c.name }))];
@@ -55,8 +58,8 @@ export function RealmChannel({ name, label, privateOnly }: { name: string; label
 }
 
 // RealmText is a text with a button that saves it. convert makes the value that is sent.
-export function RealmText(p: { form: FormName; name: string; label: string; help?: string; kind?: "area" | "url" | "number"; button: string; convert?: (text: string) => unknown }) {
-  const value = read("realm")["realm_" + p.name];
+export function RealmText(p: { form: FormName; name: ChoiceName; label: string; help?: string; kind?: "area" | "url" | "number"; button: string; convert?: (text: string) => unknown }) {
+  const value = read("realm")[`realm_${p.name}`];
   return (
     <SettingsForm
       form={p.form}

@@ -3,7 +3,7 @@
 import type { ComponentType } from "preact";
 import { t } from "../i18n/text.ts";
 import type { IconName } from "../ui/icons.tsx";
-import { addOverlay } from "../views/registry.ts";
+import { addOverlay } from "../ui/registry.ts";
 
 export interface Section {
   area: "settings" | "organization";
@@ -200,5 +200,6 @@ export const sections: Section[] = [
 
 export function installSettings(): void {
   addOverlay("settings", () => import("./frame.tsx").then((m) => m.SettingsFrame));
+  addOverlay("invite", () => import("./invitations.tsx").then((m) => m.InviteWindow));
   addOverlay("organization", () => import("./frame.tsx").then((m) => m.SettingsFrame));
 }

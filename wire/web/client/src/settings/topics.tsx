@@ -8,8 +8,8 @@ import { hashOf, narrowTo } from "../store/narrow.ts";
 import { topicName } from "../store/queries.ts";
 import { peek, read } from "../store/store.ts";
 import { formatDate } from "../ui/time.ts";
-import { policyNames } from "../views/header.tsx";
-import { FilterField, RowTable } from "./forms.tsx";
+import { policyNames } from "../channels/topic_policy.tsx";
+import { FilterField, RowTable } from "../forms/forms.tsx";
 
 const maxRows = 200;
 

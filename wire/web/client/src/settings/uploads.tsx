@@ -1,11 +1,12 @@
 // The files that the user has uploaded: their size, their messages, and their removal.
 import { useEffect, useState } from "preact/hooks";
-import { deleteAttachment, getAttachments, type Attachment } from "../api/administration.ts";
+import { deleteAttachment, getAttachments } from "../api/administration.ts";
 import { formatNumber, t } from "../i18n/text.ts";
 import { attempt } from "../store/actions.ts";
 import { read } from "../store/store.ts";
 import { formatDate } from "../ui/time.ts";
-import { FilterField, RowTable } from "./forms.tsx";
+import { FilterField, RowTable } from "../forms/forms.tsx";
+import type { Attachment } from "../api/schema.ts";
 
 const mebibyte = 1024 * 1024; // bytes
 const maxRows = 200; // of the table; the filter finds the others

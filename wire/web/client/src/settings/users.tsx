@@ -6,7 +6,7 @@ import { plural, t } from "../i18n/text.ts";
 import { roleName } from "../people/card.tsx";
 import { attempt } from "../store/actions.ts";
 import { read } from "../store/store.ts";
-import { FilterField, RowTable } from "./forms.tsx";
+import { FilterField, RowTable } from "../forms/forms.tsx";
 
 const maxRows = 100; // of one table; the filter finds the others
 

@@ -5,7 +5,7 @@ import type { Channel } from "../api/types.ts";
 import { changeSubscription, setTopicPolicy } from "../api/endpoints.ts";
 import { newDirect, openCompose } from "../compose/state.ts";
 import { t } from "../i18n/text.ts";
-import { go, hash, routes } from "../router.ts";
+import { go, hash, routes } from "../store/router.ts";
 import { attempt, markNarrow } from "../store/actions.ts";
 import { hashOf, hashOfChannel, hashOfTopics, isTopicMuted, narrowTo, operandOfFirst, resolvedMark } from "../store/narrow.ts";
 import { channelCount, homeCount, presenceOf, topicName, userNames, type Count } from "../store/queries.ts";
@@ -16,11 +16,12 @@ import { getOrInsert } from "../store/unread.ts";
 import { Menu, openPopover, type MenuItems } from "../ui/dialogs.tsx";
 import { channelIcon, Icon, type IconName } from "../ui/icons.tsx";
 import { closeAfterLink, leftOpen } from "../ui/layout.ts";
-import { policyNames } from "../views/header.tsx";
+import { policyNames } from "../channels/topic_policy.tsx";
 import { columnKeys } from "./column_keys.ts";
 import { openMainMenu } from "./main_menu.tsx";
 
-const filter = signal("");
+const filter = signal(""); // view state
+// closed is view state that this browser keeps: the keys of the sections that show only their heading.
 const closed = signal<Set<string>>(new Set(JSON.parse(localStorage.getItem("closed-sections") ?? "[]") as string[]));
 closed.subscribe((v) => localStorage.setItem("closed-sections", JSON.stringify([...v])));
 
@@ -30,12 +31,12 @@ function toggle(section: string): void {
   closed.value = now;
 }
 
-const keys = columnKeys("a.side-link:not(.more)", () => (filter.value = ""));
+const handleKeys = columnKeys("a.side-link:not(.more)", () => (filter.value = ""));
 
 export function Left() {
   const realm = read("realm");
   return (
-    <nav class={`left ${leftOpen.value ? "open" : ""}`} tabIndex={-1} aria-label={t("Channels and views")} onClick={closeAfterLink} onKeyDown={keys}>
+    <nav class={`left ${leftOpen.value ? "open" : ""}`} tabIndex={-1} aria-label={t("Channels and views")} onClick={closeAfterLink} onKeyDown={handleKeys}>
       <header class="left-head">
         <img class="realm-icon" src={realm.realm_icon_url} alt="" width={28} height={28} />
         <strong class="grow">{realm.realm_name}</strong>

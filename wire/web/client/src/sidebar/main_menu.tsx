@@ -1,17 +1,17 @@
 // The main menu: settings, administration, theme, help, log out.
 import { changeSetting } from "../api/endpoints.ts";
 import { csrfToken } from "../api/client.ts";
-import { ColorScheme, type Reaction } from "../api/types.ts";
+import { ColorScheme } from "../api/types.ts";
 import { t } from "../i18n/text.ts";
-import { EmojiGlyph } from "../message/row.tsx";
+import { StatusEmoji } from "../emoji/glyph.tsx";
 import { presenceText } from "../people/card.tsx";
-import { go } from "../router.ts";
+import { go } from "../store/router.ts";
 import { attempt } from "../store/actions.ts";
 import { avatarOf } from "../store/queries.ts";
 import { peek, read } from "../store/store.ts";
 import { Menu, openPopover, type MenuItem, type MenuItems } from "../ui/dialogs.tsx";
 import type { IconName } from "../ui/icons.tsx";
-import { openShortcuts } from "../ui/keys.tsx";
+import { openShortcuts } from "../help/shortcuts.tsx";
 import { openPart } from "../ui/parts.ts";
 
 export function openMainMenu(at: Element): void {
@@ -19,7 +19,7 @@ export function openMainMenu(at: Element): void {
 }
 
 // menuItems are items of other modules, such as the server page.
-export const menuItems: (() => MenuItem | false)[] = [];
+export const menuItems: (() => MenuItem | false)[] = []; // registry
 
 function openThemes(at: Element): void {
   const scheme = Number(peek().settings.color_scheme ?? ColorScheme.system);
@@ -65,7 +65,7 @@ function MainMenu({ at }: { at: Element }) {
         <div class="grow">
           <strong>{me.full_name}</strong>
           <small>
-            {status?.emoji_name && <EmojiGlyph emoji={status as Reaction} />} {status?.status_text || presenceText(me.user_id)}
+            <StatusEmoji status={status} /> {status?.status_text || presenceText(me.user_id)}
           </small>
         </div>
       </div>

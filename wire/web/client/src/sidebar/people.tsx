@@ -1,12 +1,12 @@
 // The column of people: those of the conversation first, then all, with their presence.
 import { signal } from "@preact/signals";
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { Reaction, User } from "../api/types.ts";
-import { matches } from "../compose/target.tsx";
+import type { User } from "../api/types.ts";
+import { matches } from "../ui/matches.ts";
 import { t } from "../i18n/text.ts";
-import { EmojiGlyph } from "../message/row.tsx";
+import { StatusEmoji } from "../emoji/glyph.tsx";
 import { openUserCard, presenceText } from "../people/card.tsx";
-import { hash, routes } from "../router.ts";
+import { hash, routes } from "../store/router.ts";
 import { conversationOf, hashOf, narrowTo, operandOfFirst } from "../store/narrow.ts";
 import { avatarOf, presenceOf } from "../store/queries.ts";
 import { peek, read } from "../store/store.ts";
@@ -14,9 +14,9 @@ import { columnKeys } from "./column_keys.ts";
 import { Icon } from "../ui/icons.tsx";
 import { closeAfterLink, closeColumns, closePeople, covered, peopleFloat } from "../ui/layout.ts";
 
-const filter = signal("");
+const filter = signal(""); // view state
 const firstShown = 80;
-const minute = signal(0);
+const minute = signal(0); // view state
 setInterval(() => minute.value++, 60_000); // presence ends without an event
 
 export function People() {
@@ -120,7 +120,7 @@ function Person({ user: u }: { user: User }) {
         </span>
         {status?.emoji_name && (
           <span class="status-emoji">
-            <EmojiGlyph emoji={status as Reaction} />
+            <StatusEmoji status={status} />
           </span>
         )}
         {count > 0 && <span class="count">{count}</span>}

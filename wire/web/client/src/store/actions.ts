@@ -2,35 +2,35 @@
 // shows the error, and the change is undone.
 import { errorText } from "../api/client.ts";
 import * as api from "../api/endpoints.ts";
-import type { Message, Reaction, Term } from "../api/types.ts";
+import type { EmojiChoice, Message, Reaction, Term } from "../api/types.ts";
 import { plural } from "../i18n/text.ts";
-import { notify } from "../ui/notices.ts";
+import { notify } from "./notices.ts";
 import { afterCatchUp } from "./connection.ts";
 import { recipientIDs } from "./narrow.ts";
-import { flags as applyFlags, reaction as applyReaction, reactionKey } from "./reducers_messages.ts";
+import { flags as applyFlags, reaction as applyReaction, reactionKey, type UnreadDetails } from "./reducers_messages.ts";
 import { change, peek } from "./store.ts";
 
 const readPause = 400; // milliseconds in which messages are collected
 const readBatch = 1000; // messages of one request
 
-const toRead = new Set<number>();
-let reading: Promise<unknown> = Promise.resolve(); // the last request that marks messages as read
-let readTimer: ReturnType<typeof setTimeout> | undefined;
+let reading: Promise<unknown> = Promise.resolve(); // in flight: the last request that marks messages as read
+let readTimer: ReturnType<typeof setTimeout> | undefined; // in flight
 
 // setFlag changes a flag in the state as the event will.
 function setFlag(op: "add" | "remove", flag: string, ids: number[]): void {
-  const details: Record<number, unknown> = {};
+  if (op === "add") return change((c) => applyFlags(c, { op, flag, messages: ids, all: false }));
+  const message_details: Record<string, UnreadDetails> = {};
   for (const id of ids) {
     const m = peek().messages.get(id);
-    if (m) details[id] = unreadDetails(m);
+    if (m) message_details[id] = unreadDetails(m);
   }
-  const known = flag === "read" && op === "remove" ? ids.filter((id) => details[id]) : ids;
-  change((c) => applyFlags(c, { id: 0, type: "", op, flag, messages: known, message_details: details }));
+  const messages = flag === "read" ? ids.filter((id) => message_details[id]) : ids;
+  change((c) => applyFlags(c, { op, flag, messages, message_details }));
 }
 
-function unreadDetails(m: Message): unknown {
+function unreadDetails(m: Message): UnreadDetails {
   const mentioned = m.flags.includes("mentioned");
-  if (m.type === "stream") return { type: "stream", stream_id: m.stream_id, topic: m.subject, mentioned };
+  if (m.type === "stream") return { type: "stream", stream_id: m.stream_id!, topic: m.subject, mentioned };
   return { type: "private", user_ids: recipientIDs(m), mentioned };
 }
 
@@ -39,30 +39,30 @@ export function markRead(ids: Iterable<number>): void {
   const fresh = [...ids].filter((id) => peek().unread.places.has(id));
   if (fresh.length === 0) return;
   setFlag("add", "read", fresh);
-  for (const id of fresh) toRead.add(id);
+  for (const id of fresh) peek().unsentReads.add(id);
   readTimer ??= setTimeout(() => void flushRead(), readPause);
 }
 
 async function flushRead(): Promise<void> {
   readTimer = undefined;
-  const ids = [...toRead].slice(0, readBatch);
+  const ids = [...peek().unsentReads].slice(0, readBatch);
   if (ids.length === 0) return;
-  for (const id of ids) toRead.delete(id);
+  for (const id of ids) peek().unsentReads.delete(id);
   const asked = reading.then(() => api.changeFlags("add", "read", ids));
   reading = asked.catch(() => {});
   try {
     await asked;
   } catch {
     // Again when the server is back, without those that the user has marked as unread since.
-    for (const id of ids) if (!peek().unread.places.has(id)) toRead.add(id);
+    for (const id of ids) if (!peek().unread.places.has(id)) peek().unsentReads.add(id);
     return;
   }
-  if (toRead.size) readTimer ??= setTimeout(() => void flushRead(), readPause);
+  if (peek().unsentReads.size) readTimer ??= setTimeout(() => void flushRead(), readPause);
 }
 
 afterCatchUp(() => {
   // A new registration does not contain the marks that this page has not sent yet.
-  setFlag("add", "read", [...toRead]);
+  setFlag("add", "read", [...peek().unsentReads]);
   readTimer ??= setTimeout(() => void flushRead(), 0);
 });
 
@@ -79,8 +79,8 @@ export async function attempt<T>(work: Promise<T>, undo?: () => void): Promise<T
 
 // markUnread marks messages as unread. Reading them may not have been sent yet, or is on its way: it must not win.
 export function markUnread(ids: number[]): void {
-  for (const id of ids) toRead.delete(id);
-  for (const id of ids) if (!peek().unread.places.has(id)) ownUnread.add(id);
+  for (const id of ids) peek().unsentReads.delete(id);
+  for (const id of ids) if (!peek().unread.places.has(id)) peek().ownUnread.add(id);
   setFlag("remove", "read", ids);
   void attempt(reading.then(() => api.changeFlags("remove", "read", ids)), () => {
     takeOwnUnread(ids);
@@ -88,11 +88,9 @@ export function markUnread(ids: number[]): void {
   });
 }
 
-const ownUnread = new Set<number>(); // that this page has marked as unread, until the event comes
-
 // takeOwnUnread reports whether this page has marked the messages of an event as unread, and forgets that.
 export function takeOwnUnread(ids: number[]): boolean {
-  return ids.filter((id) => ownUnread.delete(id)).length === ids.length;
+  return ids.filter((id) => peek().ownUnread.delete(id)).length === ids.length;
 }
 
 // markNarrow marks all messages of a narrow as read, or as unread.
@@ -123,7 +121,7 @@ export function toggleCollapsed(m: Message): void {
   toggleFlag(m, "collapsed");
 }
 
-const lastRequest = new Map<number, Promise<unknown>>(); // of each message, while it has no answer
+const lastRequest = new Map<number, Promise<unknown>>(); // in flight: of each message
 
 // inOrder sends the requests about one message one after the other: a star that is set and removed at once would be set in
 // the end if the second request overtook the first.
@@ -142,10 +140,10 @@ function toggleFlag(m: Message, flag: string): void {
 }
 
 // toggleReaction adds or removes the user's own reaction.
-export function toggleReaction(m: Message, emoji: api.EmojiChoice): void {
+export function toggleReaction(m: Message, emoji: EmojiChoice): void {
   const own: Reaction = { ...emoji, user_id: peek().me.user_id };
   const op = m.reactions.some((r) => reactionKey(r) === reactionKey(own)) ? "remove" : "add";
-  const apply = (op: string): void => change((c) => applyReaction(c, { id: 0, type: "", op, message_id: m.id, ...own }));
+  const apply = (op: "add" | "remove"): void => change((c) => applyReaction(c, { ...own, op, message_id: m.id }));
   apply(op);
   void attempt(inOrder(m.id, () => api.react(op, m.id, emoji)), () => apply(op === "add" ? "remove" : "add"));
 }

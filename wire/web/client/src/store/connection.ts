@@ -1,15 +1,9 @@
 // The connection to the server: it registers an event queue and polls it until the page ends. After a failure it keeps
 // the same queue; only when the server no longer has the queue, it registers again, without loading the page.
-import { signal } from "@preact/signals";
 import { deleteQueue, pollEvents, register } from "../api/endpoints.ts";
 import { ApiError, NetworkError, pause } from "../api/client.ts";
-import { peek, receive, replace } from "./store.ts";
-import { fromRegister } from "./state.ts";
-
-// ConnectionState: "lost" means that the server has not answered for lostAfter, and that the page shows this.
-type ConnectionState = "starting" | "live" | "trying" | "lost";
-
-export const connection = signal<ConnectionState>("starting");
+import { change, peek, receive, replace } from "./store.ts";
+import { type Connection, fromRegister, withOwn } from "./state.ts";
 
 // lostAfter is the time without an answer after which the user is told, in milliseconds.
 const lostAfter = 12_000;
@@ -20,15 +14,15 @@ const sleepAfter = 15_000; // a poll that a sleeping computer interrupted is ask
 
 type Hook = () => void | Promise<void>;
 
-const onCaughtUp: Hook[] = [];
+const onCaughtUp: Hook[] = []; // registry
 
 // afterCatchUp calls fn when the queue has answered again after a failure: all its earlier events were applied.
 export function afterCatchUp(fn: Hook): void {
   onCaughtUp.push(fn);
 }
 
-let running: AbortController | null = null;
-let wake: (() => void) | null = null;
+let running: AbortController | null = null; // in flight
+let wake: (() => void) | null = null; // in flight
 
 // start registers and polls until the page ends. It resolves when the first registration is done.
 export async function start(): Promise<void> {
@@ -51,13 +45,7 @@ async function registerQueue(): Promise<void> {
   for (let failures = 0; ; failures++) {
     try {
       const answer = await register();
-      const old = peek();
-      const now = fromRegister(answer);
-      now.outgoing = old.outgoing;
-      now.messages = old.messages;
-      // Events may have been missed: each list is fetched again when it is next shown.
-      for (const [key, list] of old.lists) now.lists.set(key, { ...list, stale: true, loading: "" });
-      replace(now);
+      replace(withOwn(fromRegister(answer), peek()));
       answered();
       return;
     } catch (err) {
@@ -66,19 +54,27 @@ async function registerQueue(): Promise<void> {
   }
 }
 
-let lostTimer: ReturnType<typeof setTimeout> | undefined;
+let lostTimer: ReturnType<typeof setTimeout> | undefined; // in flight
 
 // answered notes that the server has answered.
 function answered(): void {
   clearTimeout(lostTimer);
   lostTimer = undefined;
-  connection.value = "live";
+  setConnection("live");
+}
+
+function setConnection(to: Connection): void {
+  if (peek().connection === to) return;
+  change((c) => {
+    c.state.connection = to;
+    c.touch("connection");
+  });
 }
 
 // afterFailure notes a failure and waits before the next attempt.
 async function afterFailure(err: unknown, failures: number): Promise<void> {
-  if (connection.value === "live") connection.value = "trying";
-  lostTimer ??= setTimeout(() => (connection.value = "lost"), lostAfter);
+  if (peek().connection === "live") setConnection("trying");
+  lostTimer ??= setTimeout(() => setConnection("lost"), lostAfter);
   const told = err instanceof ApiError ? Number(err.data["retry-after"] ?? 0) * 1000 : 0;
   const wait = Math.max(told, Math.min(maxPause, firstPause * 2 ** failures));
   await Promise.race([pause(wait), new Promise<void>((resolve) => (wake = resolve))]);

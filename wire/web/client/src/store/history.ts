@@ -1,13 +1,14 @@
 // Fetches messages into lists: the first screen of a view, older and newer pages, and stale lists again.
 import { effect } from "@preact/signals";
 import { errorText } from "../api/client.ts";
-import { getMessages, matchNarrow, type MessagesAnswer, type MessagesQuery } from "../api/endpoints.ts";
+import { getMessages, matchNarrow, type MessagesQuery } from "../api/endpoints.ts";
 import type { Term } from "../api/types.ts";
 import { changeList, mergeIDs, openList, storeMessages, type MessageList } from "./lists.ts";
 import { listKey, withoutPosition } from "./narrow.ts";
 import type { Change } from "./state.ts";
 import { recordNewest } from "./reducers_messages.ts";
 import { change, peek, read } from "./store.ts";
+import type { GetMessagesAnswer } from "../api/schema.ts";
 
 const firstBatch = 60; // messages on each side of the anchor
 const nextBatch = 100;
@@ -66,10 +67,9 @@ async function fetchFirst(key: string, q: MessagesQuery): Promise<number | null>
 }
 
 // placeOfAnchor: the server answers a very large anchor if all messages are read.
-function placeOfAnchor(a: MessagesAnswer): number | null {
-  const last = a.messages.at(-1);
-  if (!last || a.anchor > last.id) return null;
-  return a.messages.find((m) => m.id >= a.anchor)!.id;
+function placeOfAnchor(a: GetMessagesAnswer): number | null {
+  const { anchor = Infinity, messages } = a;
+  return messages.find((m) => m.id >= anchor)?.id ?? null;
 }
 
 // more fetches the page before or after a list.
@@ -89,7 +89,7 @@ export async function more(key: string, direction: "older" | "newer"): Promise<v
   }
 }
 
-function addPage(c: Change, key: string, a: MessagesAnswer, older: boolean): void {
+function addPage(c: Change, key: string, a: GetMessagesAnswer, older: boolean): void {
   const list = c.state.lists.get(key);
   if (!list) return;
   storeMessages(c, a.messages);
@@ -125,11 +125,9 @@ async function refresh(key: string): Promise<void> {
   }
 }
 
-// shown is the key of the list on the screen: only this one is fetched again at once, the others when they are opened.
-let shown = "";
-
+// setShown notes the list on the screen: only this one is fetched again at once, the others when they are opened.
 export function setShown(terms: Term[] | null): void {
-  shown = terms ? listKey(terms) : "";
+  peek().shown = terms ? listKey(terms) : "";
 }
 
 async function settleUnsure(key: string): Promise<void> {
@@ -152,7 +150,7 @@ async function settleUnsure(key: string): Promise<void> {
 // startHistory follows the shown list.
 export function startHistory(): void {
   effect(() => {
-    const list = read("lists").get(shown);
+    const list = read("lists").get(peek().shown);
     if (list?.stale) queueMicrotask(() => void refresh(list.key));
     if (list?.unsure.length) queueMicrotask(() => void settleUnsure(list.key));
   });

@@ -1,7 +1,7 @@
 // Lists of messages: for each narrow that was opened, a gapless stretch of the ids of its messages. Events keep them
 // current: messages arrive, move and disappear.
 import type { Message, Term } from "../api/types.ts";
-import { listKey, matcher } from "./narrow.ts";
+import { listKey, matcher, type Matched } from "./narrow.ts";
 import type { Change } from "./state.ts";
 
 export interface MessageList {
@@ -21,14 +21,13 @@ export interface MessageList {
 // maxLists bounds the lists in memory. The least recently used ones are dropped, with the messages only they hold.
 const maxLists = 40;
 
-let uses = 0;
-
 // openList returns the list of a narrow. It makes an empty one if there is none.
 export function openList(c: Change, terms: Term[]): MessageList {
   const key = listKey(terms);
   const old = c.state.lists.get(key);
+  const used = 1 + Math.max(0, ...[...c.state.lists.values()].map((l) => l.used));
   const list: MessageList = old
-    ? { ...old, used: ++uses }
+    ? { ...old, used }
     : {
         key,
         terms,
@@ -40,7 +39,7 @@ export function openList(c: Change, terms: Term[]): MessageList {
         error: "",
         stale: false,
         unsure: [],
-        used: ++uses,
+        used,
       };
   c.state.lists.set(key, list);
   c.touch("lists");
@@ -85,11 +84,11 @@ export function newMessage(c: Change, m: Message): void {
 
 // refilter moves messages in and out of lists after they have changed. Lists that should hold a message that is not
 // known here become stale.
-export function refilter(c: Change, ids: readonly number[], movedTo?: Message): void {
+export function refilter(c: Change, ids: readonly number[], movedTo?: Matched): void {
   for (const list of c.state.lists.values()) refilterList(c, list, ids, movedTo);
 }
 
-function refilterList(c: Change, list: MessageList, ids: readonly number[], movedTo?: Message): void {
+function refilterList(c: Change, list: MessageList, ids: readonly number[], movedTo?: Matched): void {
   const match = matcher(list.terms, c.state);
   const held = new Set(list.ids);
   const drop = new Set<number>();

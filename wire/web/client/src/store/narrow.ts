@@ -187,18 +187,23 @@ function peopleIn(m: Message, me: number): number[] {
   return peopleKey(recipientIDs(m), me).split(",").map(Number);
 }
 
-export function recipientIDs(m: Message): number[] {
+export function recipientIDs(m: Pick<Matched, "display_recipient">): number[] {
   return typeof m.display_recipient === "string" ? [] : m.display_recipient.map((p) => p.id);
 }
 
+// Matched is what narrows look at in a message.
+export type Matched = Pick<Message, "id" | "type" | "stream_id" | "subject" | "sender_id" | "flags"> & {
+  display_recipient: string | { id: number }[];
+};
+
 // Match reports whether a message belongs to a narrow; null means that only the server can tell.
-export type Match = (m: Message) => boolean | null;
+export type Match = (m: Matched) => boolean | null;
 
 export function matcher(terms: readonly Term[], s: State): Match {
   const all = withoutPosition(terms).map((t) => {
     const one = termMatcher(t, s);
     if (!t.negated) return one;
-    return (m: Message) => {
+    return (m: Matched) => {
       const r = one(m);
       return r === null ? null : !r;
     };
@@ -216,6 +221,7 @@ export function matcher(terms: readonly Term[], s: State): Match {
 
 function termMatcher(t: Term, s: State): Match {
   const me = s.me.user_id;
+  const people = Array.isArray(t.operand) ? t.operand : [];
   switch (t.operator) {
     case "channel":
       return (m) => m.type === "stream" && m.stream_id === t.operand;
@@ -224,12 +230,11 @@ function termMatcher(t: Term, s: State): Match {
       return (m) => m.type === "stream" && m.subject.toLowerCase() === topic;
     }
     case "dm": {
-      const key = peopleKey(t.operand as number[], me);
+      const key = peopleKey(people, me);
       return (m) => m.type === "private" && peopleKey(recipientIDs(m), me) === key;
     }
     case "dm-including": {
-      const ids = t.operand as number[];
-      return (m) => m.type === "private" && ids.every((id) => recipientIDs(m).includes(id));
+      return (m) => m.type === "private" && people.every((id) => recipientIDs(m).includes(id));
     }
     case "sender":
       return (m) => m.sender_id === t.operand;
@@ -284,12 +289,12 @@ export function isTopicMuted(s: State, channel: number, topic: string): boolean 
   return policy === TopicPolicy.inherit && (s.subscriptions.get(channel)?.is_muted ?? false);
 }
 
-function isInHome(m: Message, s: State): boolean {
+function isInHome(m: Matched, s: State): boolean {
   if (m.type === "private") return !recipientIDs(m).every((id) => id === s.me.user_id || s.mutedUsers.has(id)) || isNote(m, s);
   if (m.flags.includes("mentioned")) return true;
   return s.subscriptions.has(m.stream_id!) && !isTopicMuted(s, m.stream_id!, m.subject);
 }
 
-function isNote(m: Message, s: State): boolean {
+function isNote(m: Matched, s: State): boolean {
   return recipientIDs(m).every((id) => id === s.me.user_id);
 }

@@ -4,12 +4,12 @@
 // the user wrote them.
 import { ApiError, errorText } from "../api/client.ts";
 import { sendMessage, type Destination } from "../api/endpoints.ts";
-import { serverNow } from "./clock.ts";
+import { serverNow } from "../api/clock.ts";
 import { afterCatchUp, pollNow } from "./connection.ts";
 import type { Outgoing } from "./outgoing.ts";
 import { change, peek } from "./store.ts";
 
-let lastLocalID = 0;
+let lastLocalID = 0; // in flight
 
 // newLocalID is unique for the queue, also when the page was loaded again.
 function newLocalID(): string {
@@ -55,7 +55,7 @@ const noSpace = 507; // the server's disk is full: it has not stored the message
 const firstPause = 300; // milliseconds
 const maxPause = 10_000;
 
-let posting = false;
+let posting = false; // in flight
 
 // postAll sends the waiting messages in their order. It ends at a message that the server may or may not have: later
 // ones wait until the queue has caught up.

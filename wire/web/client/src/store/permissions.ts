@@ -1,6 +1,6 @@
 // The permissions of the user for messages. The server decides; the page only hides actions that it would refuse.
 import type { Channel, GroupSetting, Message } from "../api/types.ts";
-import { serverNow } from "./clock.ts";
+import { serverNow } from "../api/clock.ts";
 import { isInSetting } from "./queries.ts";
 import { peek } from "./store.ts";
 
@@ -19,7 +19,7 @@ function channelOf(m: Message): Channel | undefined {
 export function canEdit(m: Message): boolean {
   const { realm, me } = peek();
   if (m.sender_id !== me.user_id || channelOf(m)?.is_archived || m.submessages.length > 0) return false;
-  return realm.realm_allow_message_editing && inTime(m, realm.realm_message_content_edit_limit_seconds);
+  return realm.realm_allow_message_editing === true && inTime(m, realm.realm_message_content_edit_limit_seconds);
 }
 
 export function canDelete(m: Message): boolean {

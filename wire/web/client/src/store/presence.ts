@@ -1,12 +1,12 @@
 // Presence: sends whether the user is active, and stores the presence of others from the answer.
 import { sendPresence } from "../api/endpoints.ts";
-import { serverNow } from "./clock.ts";
+import { serverNow } from "../api/clock.ts";
 import { change, peek } from "./store.ts";
 
 const idleAfter = 5 * 60_000; // milliseconds without input
 
-let lastInput = 0;
-let inputSince = true;
+let lastInput = 0; // view state
+let inputSince = true; // in flight
 
 export function startPresence(): void {
   lastInput = serverNow();
@@ -29,7 +29,7 @@ async function ping(): Promise<void> {
   try {
     const a = await sendPresence(idle ? "idle" : "active", peek().presenceID, input);
     change((c) => {
-      for (const [id, p] of Object.entries(a.presences ?? {})) c.state.presences.set(Number(id), p);
+      for (const [id, p] of Object.entries(a.presences ?? {})) if ("active_timestamp" in p) c.state.presences.set(Number(id), p);
       if (a.presence_last_update_id !== undefined) c.state.presenceID = a.presence_last_update_id;
       c.touch("presences");
     });

@@ -1,9 +1,9 @@
 // Questions about the state that many components ask. Each follows the parts that it reads.
-import { serverNow } from "./clock.ts";
-import type { Channel, GroupSetting, User } from "../api/types.ts";
+import { serverNow } from "../api/clock.ts";
+import type { Channel, GroupSetting, NamesOf, User } from "../api/types.ts";
 import { t } from "../i18n/text.ts";
-import { isTopicMuted } from "./narrow.ts";
-import type { State } from "./state.ts";
+import { type Conversation, isTopicMuted } from "./narrow.ts";
+import { namesUsers, type RealmSetting, type State } from "./state.ts";
 import { peek, read } from "./store.ts";
 
 export function userName(id: number): string {
@@ -18,6 +18,12 @@ export function userNames(ids: readonly number[]): string {
 
 export function topicName(topic: string): string {
   return topic === "" ? String(read("realm").realm_empty_topic_display_name ?? "general chat") : topic;
+}
+
+// placeName returns the name of a conversation.
+export function placeName(place: Conversation): string {
+  if ("people" in place) return userNames(place.people);
+  return `#${read("channels").get(place.channel)?.name ?? ""} › ${topicName(place.topic)}`;
 }
 
 export function avatarOf(u: User | undefined, medium = false): string {
@@ -41,16 +47,22 @@ function isInGroup(s: State, group: number, user: number, seen = new Set<number>
   return g.members.includes(user) || g.direct_subgroup_ids.some((id) => isInGroup(s, id, user, seen));
 }
 
+// permissionOf returns a permission of an object, such as a channel, by its name on the wire.
+export function permissionOf(o: object, name: string): GroupSetting | undefined {
+  const value: unknown = Reflect.get(o, name);
+  return typeof value === "number" || namesUsers(value) ? value : undefined;
+}
+
 // may reports whether the user has a permission of the organization, such as "can_invite_users_group".
-export function may(setting: string): boolean {
+export function may(setting: RealmSetting<GroupSetting>): boolean {
   void read("groups");
-  return isInSetting(peek(), read("realm")["realm_" + setting], read("me").user_id);
+  return isInSetting(peek(), read("realm")[`realm_${setting}`], read("me").user_id);
 }
 
 // mayInChannel reports whether the user has a permission of a channel.
-export function mayInChannel(channel: Channel | undefined, setting: keyof Channel): boolean {
+export function mayInChannel(channel: Channel | undefined, setting: NamesOf<Channel, GroupSetting>): boolean {
   void read("groups");
-  return !!channel && isInSetting(peek(), channel[setting] as GroupSetting, read("me").user_id);
+  return !!channel && isInSetting(peek(), channel[setting], read("me").user_id);
 }
 
 export function mayPost(channel: Channel | undefined): boolean {

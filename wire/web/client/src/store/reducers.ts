@@ -1,7 +1,7 @@
 // Every event of the queue: one table from the type of an event to the function that applies it to the state. The
 // functions are pure but for the state that they are given: no clock, no network, no browser.
-import type { ServerEvent } from "../api/types.ts";
-import { replacePart, replaceValues } from "./reducers_lists.ts";
+import type { EventOf, EventType, ServerEvent } from "../api/types.ts";
+import { replace, type Reducer } from "./reducer.ts";
 import * as channels from "./reducers_channels.ts";
 import * as lists from "./reducers_lists.ts";
 import * as messages from "./reducers_messages.ts";
@@ -9,42 +9,37 @@ import * as organization from "./reducers_organization.ts";
 import * as people from "./reducers_people.ts";
 import type { Change, Part, State } from "./state.ts";
 
-export type Reducer = (c: Change, e: ServerEvent) => void;
+// nothing is the reducer of events about things that the page does not show.
+const nothing = (): void => {};
 
-const nothing: Reducer = () => {};
-
-export const reducers: Record<string, Reducer> = {
-  alert_words: replacePart("alertWords", "alert_words"),
+// The compiler demands a reducer for each type of event that the server can send.
+const reducers: { [T in EventType]: Reducer<T> } = {
+  alert_words: (c, e) => replace(c, "alertWords", e.alert_words),
   attachment: lists.attachment,
   channel_folder: channels.folder,
   custom_profile_fields: people.profileFields,
-  default_stream_groups: replacePart("defaultChannelGroups", "default_stream_groups"),
-  default_streams: replacePart("defaultChannels", "default_streams"),
+  default_stream_groups: nothing,
+  default_streams: (c, e) => replace(c, "defaultChannels", e.default_streams),
   delete_message: messages.deleted,
-  device: lists.device,
+  device: nothing,
   drafts: lists.draft,
-  has_webex_token: replaceValues("has_webex_token"),
-  has_zoom_token: replaceValues("has_zoom_token"),
   heartbeat: nothing,
-  invites_changed: (c) => {
-    c.state.invitesVersion++;
-    c.touch("invitesVersion");
-  },
+  invites_changed: (c) => replace(c, "invitesVersion", c.state.invitesVersion + 1),
   message: messages.arrived,
   muted_topics: nothing, // topicPolicies holds the same
   muted_users: people.muted,
-  navigation_view: lists.navigation,
-  onboarding_steps: replacePart("onboarding", "onboarding_steps"),
+  navigation_view: nothing,
+  onboarding_steps: nothing,
   presence: people.presence,
   reaction: messages.reaction,
   realm: organization.changed,
   realm_bot: people.bot,
   realm_domains: organization.domain,
   realm_emoji: organization.emoji,
-  realm_export: replacePart("exports", "exports"),
+  realm_export: (c, e) => replace(c, "exports", e.exports),
   realm_export_consent: organization.exportConsent,
-  realm_linkifiers: replacePart("linkifiers", "realm_linkifiers"),
-  realm_playgrounds: replacePart("playgrounds", "realm_playgrounds"),
+  realm_linkifiers: (c, e) => replace(c, "linkifiers", e.realm_linkifiers),
+  realm_playgrounds: (c, e) => replace(c, "playgrounds", e.realm_playgrounds),
   realm_user: people.user,
   realm_user_settings_defaults: organization.defaultSetting,
   reminders: lists.reminder,
@@ -55,7 +50,7 @@ export const reducers: Record<string, Reducer> = {
   submessage: messages.submessage,
   subscription: channels.subscription,
   typing: messages.typing,
-  typing_edit_message: messages.typingEdit,
+  typing_edit_message: nothing,
   update_message: messages.updated,
   update_message_flags: messages.flags,
   user_group: people.group,
@@ -64,6 +59,11 @@ export const reducers: Record<string, Reducer> = {
   user_topic: channels.topicPolicy,
   web_reload_client: nothing, // the loop of the queue reads it
 };
+
+function reduce<T extends EventType>(c: Change, type: T, e: EventOf<T>): void {
+  if (!Object.hasOwn(reducers, type)) throw new Error("unknown event type"); // a newer server sends it
+  reducers[type](c, e);
+}
 
 // apply applies events in order and returns the parts that changed. An event that the table does not have, or whose
 // function fails, is reported to onError; the others are applied all the same.
@@ -76,10 +76,8 @@ export function apply(
   const changed = new Set<Part>();
   const c: Change = { state, now, touch: (part) => changed.add(part) };
   for (const e of events) {
-    const reducer = reducers[e.type];
     try {
-      if (reducer) reducer(c, e);
-      else onError(e, new Error("unknown event type"));
+      reduce(c, e.type, e);
     } catch (err) {
       onError(e, err);
     }

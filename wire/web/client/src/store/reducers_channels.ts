@@ -1,21 +1,19 @@
 // Reducers of channels, subscriptions, folders and topics.
-import type { Channel, ServerEvent, UserTopic } from "../api/types.ts";
+import type { EventOf } from "../api/types.ts";
 import { changeList, dropChannelMessages, refetchChannelMessages, refilter } from "./lists.ts";
-import { expectOp, unknownOp } from "./ops.ts";
-import { addChannel, personal, setTopicPolicy, subscriptionOf, type Change, type Values } from "./state.ts";
+import { unknownOp, type Reducer } from "./reducer.ts";
+import { addChannel, setTopicPolicy, subscriptionOf, type Change } from "./state.ts";
 
-export function channel(c: Change, e: ServerEvent): void {
-  expectOp(e, "create", "delete", "update");
-  c.touch("channels");
+export const channel: Reducer<"stream"> = (c, e) => {
   if (e.op === "create") {
     for (const ch of e.streams) addChannel(c.state, ch);
     c.touch("members");
   } else if (e.op === "delete") {
     for (const { stream_id } of e.streams) removeChannel(c, stream_id);
-  } else if (e.op === "update") {
-    updateChannel(c, e);
-  }
-}
+  } else if (e.op === "update") updateChannel(c, e);
+  else unknownOp(e);
+  c.touch("channels");
+};
 
 function removeChannel(c: Change, id: number): void {
   const s = c.state;
@@ -30,8 +28,8 @@ function removeChannel(c: Change, id: number): void {
   dropChannelMessages(c, id);
 }
 
-function updateChannel(c: Change, e: ServerEvent): void {
-  const id: number = e.stream_id;
+function updateChannel(c: Change, e: Extract<EventOf<"stream">, { op: "update" }>): void {
+  const id = e.stream_id;
   const old = c.state.channels.get(id);
   if (!old) throw new Error(`channel ${id} does not exist`);
   const subscribed = c.state.subscriptions.has(id);
@@ -40,14 +38,16 @@ function updateChannel(c: Change, e: ServerEvent): void {
     dropUnread(c, id);
     if (!subscribed) dropChannelMessages(c, id);
   }
-  const now: Values = { ...old, [e.property]: e.value };
-  for (const k of ["rendered_description", "history_public_to_subscribers", "is_web_public"]) {
-    if (k in e) now[k] = e[k];
+  const now = { ...old, [e.property]: e.value };
+  if (e.property === "description") now.rendered_description = e.rendered_description;
+  if (e.property === "invite_only") {
+    now.history_public_to_subscribers = e.history_public_to_subscribers;
+    now.is_web_public = e.is_web_public;
   }
-  c.state.channels.set(id, now as Channel);
+  c.state.channels.set(id, now);
 }
 
-export function subscription(c: Change, e: ServerEvent): void {
+export const subscription: Reducer<"subscription"> = (c, e) => {
   c.touch("subscriptions");
   switch (e.op) {
     case "add":
@@ -75,7 +75,7 @@ export function subscription(c: Change, e: ServerEvent): void {
     default:
       unknownOp(e);
   }
-}
+};
 
 // unsubscribed: no event names the other users that leave at the same time, so the members are no longer known.
 function unsubscribed(c: Change, id: number): void {
@@ -93,10 +93,10 @@ function unsubscribed(c: Change, id: number): void {
   refilterHome(c);
 }
 
-function updateSubscription(c: Change, e: ServerEvent): void {
+function updateSubscription(c: Change, e: Extract<EventOf<"subscription">, { op: "update" }>): void {
   const old = c.state.subscriptions.get(e.stream_id);
   if (!old) throw new Error(`no subscription to channel ${e.stream_id}`);
-  if (!(personal as readonly string[]).includes(e.property)) return; // in_home_view is the older form of is_muted
+  if (e.property === "in_home_view") return; // the older form of is_muted
   c.state.subscriptions.set(e.stream_id, { ...old, [e.property]: e.value });
   if (e.property === "is_muted") refilterHome(c);
 }
@@ -130,23 +130,21 @@ function dropUnread(c: Change, id: number): void {
   c.touch("unread");
 }
 
-export function folder(c: Change, e: ServerEvent): void {
-  expectOp(e, "add", "update", "reorder");
+export const folder: Reducer<"channel_folder"> = (c, e) => {
   const folders = c.state.folders;
   if (e.op === "add") folders.set(e.channel_folder.id, e.channel_folder);
-  if (e.op === "update") folders.set(e.channel_folder_id, { ...folders.get(e.channel_folder_id)!, ...e.data });
-  if (e.op === "reorder") {
-    for (const [order, id] of (e.order as number[]).entries()) folders.set(id, { ...folders.get(id)!, order });
-  }
+  else if (e.op === "update") folders.set(e.channel_folder_id, { ...folders.get(e.channel_folder_id)!, ...e.data });
+  else if (e.op === "reorder") for (const [order, id] of e.order.entries()) folders.set(id, { ...folders.get(id)!, order });
+  else unknownOp(e);
   c.touch("folders");
-}
+};
 
-export function topicPolicy(c: Change, e: ServerEvent): void {
-  const { stream_id, topic_name, last_updated, visibility_policy } = e as unknown as UserTopic;
+export const topicPolicy: Reducer<"user_topic"> = (c, e) => {
+  const { stream_id, topic_name, last_updated, visibility_policy } = e;
   setTopicPolicy(c.state, { stream_id, topic_name, last_updated, visibility_policy });
   c.touch("topicPolicies");
   refilterHome(c);
-}
+};
 
 // refilterHome marks the lists without muted messages as stale: they may now contain messages that are not known here.
 export function refilterHome(c: Change): void {

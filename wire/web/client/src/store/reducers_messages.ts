@@ -1,12 +1,12 @@
 // Reducers of messages: their arrival, edits, moves, deletion, flags, reactions, and typing notices.
-import type { Message, Reaction, ServerEvent } from "../api/types.ts";
+import type { EventOf, Message, Reaction } from "../api/types.ts";
 import { dropMessages, newMessage, refilter } from "./lists.ts";
-import { conversationOfMessage, placeKey, recipientIDs, resolvedMark, type Conversation } from "./narrow.ts";
-import { expectOp } from "./ops.ts";
+import { conversationOfMessage, placeKey, recipientIDs, resolvedMark, type Conversation, type Matched } from "./narrow.ts";
+import { unknownOp, type Reducer } from "./reducer.ts";
 import { peopleKey, type Change, type State } from "./state.ts";
 import { getOrInsert, type Place } from "./unread.ts";
 
-export function arrived(c: Change, e: ServerEvent): void {
+export const arrived: Reducer<"message"> = (c, e) => {
   const s = c.state;
   const m: Message = { ...e.message, flags: e.flags };
   s.queue.newest = Math.max(s.queue.newest, m.id);
@@ -21,8 +21,8 @@ export function arrived(c: Change, e: ServerEvent): void {
   recordNewest(c, m);
   newMessage(c, m);
   stopTyping(c, m);
-  if (e.local_message_id !== undefined && s.outgoing.delete(String(e.local_message_id))) c.touch("outgoing");
-}
+  if (e.local_message_id !== undefined && s.outgoing.delete(e.local_message_id)) c.touch("outgoing");
+};
 
 function placeOf(m: Message, me: number): Place {
   if (m.type === "stream") return { channel: m.stream_id!, topic: m.subject };
@@ -56,40 +56,52 @@ export function recordNewest(c: Change, m: Message): void {
   c.touch("topics");
 }
 
-export function updated(c: Change, e: ServerEvent): void {
-  const s = c.state;
-  const id: number = e.message_id;
+export const updated: Reducer<"update_message"> = (c, e) => {
+  const id = e.message_id;
+  const { rendered_content } = e;
   const edited = !e.rendering_only;
-  if (typeof e.rendered_content === "string") {
+  if (rendered_content !== undefined) {
     changeMessage(c, id, (m) => ({
       ...m,
-      content: e.rendered_content,
-      is_me_message: e.is_me_message,
+      content: rendered_content,
+      is_me_message: e.is_me_message ?? false,
       last_edit_timestamp: edited ? e.edit_timestamp : m.last_edit_timestamp,
       flags: edited ? e.flags : m.flags,
     }));
     if (edited) setMentioned(c, id, e.flags);
   }
-  if (e.new_stream_id === undefined && e.subject === undefined) {
-    refilter(c, [id]);
-    return;
-  }
-  let moved: Message | undefined;
-  for (const id of e.message_ids as number[]) {
+  if (isMove(e)) moved(c, e);
+  else refilter(c, [id]);
+};
+
+type Edit = EventOf<"update_message">;
+
+// Move is an event about messages that were moved from a channel, to another one or to another topic.
+export type Move = Edit & { stream_id: number; orig_subject: string };
+
+export function isMove(e: Edit): e is Move {
+  return e.new_stream_id !== undefined || e.subject !== undefined;
+}
+
+function moved(c: Change, e: Move): void {
+  // The destination of messages that are not known here is enough to find the lists that they belong to.
+  let to: Matched = {
+    id: e.message_id,
+    type: "stream",
+    stream_id: e.new_stream_id ?? e.stream_id,
+    subject: e.subject ?? e.orig_subject,
+    flags: e.flags,
+    sender_id: 0,
+    display_recipient: "",
+  };
+  for (const id of e.message_ids) {
     moveUnread(c, id, e);
-    changeMessage(c, id, (m) => (moved = movedMessage(s, m, e)));
+    changeMessage(c, id, (m) => (to = movedMessage(c.state, m, e)));
   }
   c.state.topics.delete(e.stream_id);
   if (e.new_stream_id !== undefined) c.state.topics.delete(e.new_stream_id);
   c.touch("topics");
-  refilter(c, e.message_ids, moved ?? unknownMoved(e));
-}
-
-// unknownMoved is a message at the destination of a move, to find the lists that it belongs to.
-function unknownMoved(e: ServerEvent): Message {
-  const stream_id = e.new_stream_id ?? e.stream_id;
-  const subject = e.subject ?? e.orig_subject;
-  return { id: e.message_id, type: "stream", stream_id, subject, flags: e.flags, display_recipient: "" } as unknown as Message;
+  refilter(c, e.message_ids, to);
 }
 
 function setMentioned(c: Change, id: number, flags: string[]): void {
@@ -99,28 +111,28 @@ function setMentioned(c: Change, id: number, flags: string[]): void {
   c.touch("unread");
 }
 
-function moveUnread(c: Change, id: number, e: ServerEvent): void {
+function moveUnread(c: Change, id: number, e: Move): void {
   const u = c.state.unread;
   const place = u.places.get(id);
   if (!place || !("channel" in place)) return;
-  const channel: number = e.new_stream_id ?? place.channel;
+  const channel = e.new_stream_id ?? place.channel;
   // Messages in channels without a subscription count as read.
   if (!c.state.subscriptions.has(channel)) u.remove(id);
   else u.add(id, { channel, topic: e.subject ?? place.topic }, u.mentions.has(id));
   c.touch("unread");
 }
 
-function movedMessage(s: State, m: Message, e: ServerEvent): Message {
+function movedMessage(s: State, m: Message, e: Move): Message {
   const now: Message = { ...m };
   if (e.subject !== undefined) {
     now.subject = e.subject;
-    now.topic_links = e.topic_links;
+    now.topic_links = e.topic_links ?? [];
   }
   if (e.new_stream_id !== undefined) {
     now.stream_id = e.new_stream_id;
     now.display_recipient = s.channels.get(e.new_stream_id)?.name ?? "";
   }
-  if (e.new_stream_id !== undefined || !isResolution(e.orig_subject, e.subject)) now.last_moved_timestamp = e.edit_timestamp;
+  if (e.new_stream_id !== undefined || e.subject === undefined || !isResolution(e.orig_subject, e.subject)) now.last_moved_timestamp = e.edit_timestamp;
   return now;
 }
 
@@ -137,8 +149,13 @@ function changeMessage(c: Change, id: number, change: (m: Message) => Message): 
   c.touch("messages");
 }
 
-export function deleted(c: Change, e: ServerEvent): void {
-  const ids: number[] = e.message_ids ?? [e.message_id];
+// deletedIn returns the messages that an event says are deleted.
+export function deletedIn(e: EventOf<"delete_message">): number[] {
+  return "message_ids" in e ? e.message_ids : [e.message_id];
+}
+
+export const deleted: Reducer<"delete_message"> = (c, e) => {
+  const ids = deletedIn(e);
   for (const id of ids) {
     c.state.unread.remove(id);
     c.state.starred.delete(id);
@@ -147,37 +164,45 @@ export function deleted(c: Change, e: ServerEvent): void {
   c.touch("starred");
   if (e.message_type === "stream" && c.state.topics.delete(e.stream_id)) c.touch("topics");
   dropMessages(c, ids);
-}
+};
 
-export function flags(c: Change, e: ServerEvent): void {
-  expectOp(e, "add", "remove");
+export type UnreadDetails =
+  | { type: "stream"; stream_id: number; topic: string; mentioned?: boolean }
+  | { type: "private"; user_ids: number[]; mentioned?: boolean };
+
+// FlagChange is what an event says about flags.
+type FlagChange =
+  | { op: "add"; flag: string; messages: number[]; all: boolean }
+  | { op: "remove"; flag: string; messages: number[]; message_details?: Record<string, UnreadDetails> };
+
+export const flags = (c: Change, e: FlagChange): void => {
   const s = c.state;
-  const add = e.op === "add";
-  const flag: string = e.flag;
-  if (e.all && flag === "read" && add) {
+  const { flag } = e;
+  if (e.op !== "add" && e.op !== "remove") unknownOp(e);
+  if (e.op === "add" && e.all && flag === "read") {
     s.unread.clear();
     c.touch("unread");
     for (const id of s.messages.keys()) changeMessage(c, id, (m) => withFlag(m, "read", true));
     return;
   }
-  for (const id of e.messages as number[]) {
-    changeMessage(c, id, (m) => withFlag(m, flag, add));
+  for (const id of e.messages) {
+    changeMessage(c, id, (m) => withFlag(m, flag, e.op === "add"));
     if (flag === "starred") {
-      if (add) s.starred.add(id);
+      if (e.op === "add") s.starred.add(id);
       else s.starred.delete(id);
       c.touch("starred");
-    } else if (flag === "read" && add) {
+    } else if (flag === "read" && e.op === "add") {
       s.unread.remove(id);
-    } else if (flag === "read") {
+    } else if (flag === "read" && e.op === "remove") {
       const d = e.message_details?.[id];
       if (!d) throw new Error(`message ${id} is unread again, without message_details`);
-      const people = d.type === "private" ? peopleKey(d.user_ids, s.me.user_id) : "";
-      s.unread.add(id, people ? { people } : { channel: d.stream_id, topic: d.topic }, d.mentioned === true);
+      const place = d.type === "private" ? { people: peopleKey(d.user_ids, s.me.user_id) } : { channel: d.stream_id, topic: d.topic };
+      s.unread.add(id, place, d.mentioned === true);
     }
   }
   if (flag === "read") c.touch("unread");
   if (flag === "starred") refilter(c, e.messages);
-}
+};
 
 function withFlag(m: Message, flag: string, on: boolean): Message {
   if (m.flags.includes(flag) === on) return m;
@@ -188,43 +213,36 @@ export function reactionKey(r: Reaction): string {
   return `${r.user_id} ${r.reaction_type} ${r.emoji_code}`;
 }
 
-export function reaction(c: Change, e: ServerEvent): void {
-  expectOp(e, "add", "remove");
-  const { user_id, emoji_name, emoji_code, reaction_type } = e as unknown as Reaction;
+// reaction applies an event, or what it will say.
+export const reaction = (c: Change, e: Reaction & { op: "add" | "remove"; message_id: number }): void => {
+  const { user_id, emoji_name, emoji_code, reaction_type, op } = e;
+  if (op !== "add" && op !== "remove") unknownOp(op);
   const own: Reaction = { user_id, emoji_name, emoji_code, reaction_type };
   changeMessage(c, e.message_id, (m) => {
     const rest = m.reactions.filter((r) => reactionKey(r) !== reactionKey(own));
-    return { ...m, reactions: e.op === "add" ? [...rest, own] : rest };
+    return { ...m, reactions: op === "add" ? [...rest, own] : rest };
   });
-}
+};
 
-export function submessage(c: Change, e: ServerEvent): void {
+export const submessage: Reducer<"submessage"> = (c, e) => {
   const { submessage_id, message_id, sender_id, msg_type, content } = e;
   changeMessage(c, message_id, (m) => ({
     ...m,
     submessages: [...m.submessages, { id: submessage_id, message_id, sender_id, msg_type, content }],
   }));
-}
+};
 
-export function typing(c: Change, e: ServerEvent): void {
-  expectOp(e, "start", "stop");
+export const typing: Reducer<"typing"> = (c, e) => {
   const place: Conversation =
-    e.message_type === "stream"
-      ? { channel: e.stream_id, topic: String(e.topic) }
-      : { people: e.recipients.map((r: { user_id: number }) => r.user_id) };
+    e.message_type === "stream" ? { channel: e.stream_id, topic: e.topic } : { people: e.recipients.map((r) => r.user_id) };
   setTyping(c.state.typing, placeKey(place, c.state.me.user_id), e.sender.user_id, typingUntil(c, e));
   c.touch("typing");
-}
-
-export function typingEdit(c: Change, e: ServerEvent): void {
-  expectOp(e, "start", "stop");
-  setTyping(c.state.typingEdits, e.message_id, e.sender_id, typingUntil(c, e));
-  c.touch("typingEdits");
-}
+};
 
 // typingUntil returns the time in milliseconds until which a notice counts, 0 if the user has stopped.
-function typingUntil(c: Change, e: ServerEvent): number {
-  if (e.op !== "start") return 0;
+function typingUntil(c: Change, e: EventOf<"typing">): number {
+  if (e.op === "stop") return 0;
+  if (e.op !== "start") unknownOp(e);
   return c.now + (c.state.realm.server_typing_started_expiry_period_milliseconds ?? 15_000);
 }
 

@@ -1,81 +1,68 @@
 // Reducers of users: accounts, presence, status, groups, bots, muted users.
-import { FieldType, Role, type GroupSetting, type ServerEvent, type User } from "../api/types.ts";
-import { expectOp, unknownOp } from "./ops.ts";
+import { type EventOf, FieldType, Role, type User, type UserStatus } from "../api/types.ts";
+import { replace, unknownOp, type Reducer } from "./reducer.ts";
 import { refilterHome } from "./reducers_channels.ts";
-import type { Change, Values } from "./state.ts";
+import { type Change, namesUsers } from "./state.ts";
 
-export function user(c: Change, e: ServerEvent): void {
-  expectOp(e, "add", "remove", "update");
-  const p = e.person;
-  const id: number = p.user_id;
-  c.touch("users");
-  if (e.op === "add") {
-    c.state.users.set(id, { ...p, is_active: p.is_active !== false });
-  } else if (e.op === "remove") {
+export const user: Reducer<"realm_user"> = (c, e) => {
+  const id = e.person.user_id;
+  if (e.op === "add") c.state.users.set(id, { ...e.person, is_active: e.person.is_active !== false });
+  else if (e.op === "remove") {
     c.state.users.delete(id);
     c.state.statuses.delete(id);
     c.touch("statuses");
-  } else {
-    updateUser(c, id, p);
-  }
-}
+  } else if (e.op === "update") updateUser(c, e.person);
+  else unknownOp(e);
+  c.touch("users");
+};
 
-function updateUser(c: Change, id: number, p: Values): void {
+function updateUser(c: Change, p: Extract<EventOf<"realm_user">, { op: "update" }>["person"]): void {
+  const { user_id: id, ...changed } = p;
   const old = c.state.users.get(id);
-  if (typeof p.is_active === "boolean") {
+  if ("is_active" in p) {
     if (old) c.state.users.set(id, { ...old, is_active: p.is_active });
     if (!p.is_active) removeFromGroups(c, id);
     return;
   }
   if (!old) throw new Error(`user ${id} does not exist`);
   const now: User = { ...old };
-  const mine = id === c.state.me.user_id;
-  const me: Values = { ...c.state.me };
-  for (const [k, v] of Object.entries(p)) {
-    switch (k) {
-      case "user_id":
-      case "is_active":
-        break;
-      case "new_email":
-        now.email = v;
-        me.email = v;
-        break;
-      case "role":
-        Object.assign(now, { role: v, ...rightsOf(v) });
-        Object.assign(me, { ...rightsOf(v), is_moderator: v <= Role.moderator });
-        break;
-      case "custom_profile_field":
-        now.profile_data = withField(now, v);
-        break;
-      case "avatar_url_medium":
-      case "avatar_source":
-        me[k] = v;
-        break;
-      default:
-        (now as unknown as Values)[k] = v;
-        if (k in me) me[k] = v;
-    }
+  const me = { ...c.state.me };
+  if ("new_email" in p) now.email = p.new_email;
+  else if ("role" in p) {
+    Object.assign(now, { role: p.role, ...rightsOf(p.role) });
+    Object.assign(me, rightsOf(p.role));
+  } else if ("custom_profile_field" in p) now.profile_data = withField(now, p.custom_profile_field);
+  else if ("avatar_source" in p) {
+    now.avatar_url = p.avatar_url;
+    now.avatar_version = p.avatar_version;
+    me.avatar_source = p.avatar_source;
+  } else {
+    Object.assign(now, changed);
+    if ("full_name" in p) me.full_name = p.full_name;
+    if ("delivery_email" in p) me.delivery_email = p.delivery_email ?? "";
   }
   c.state.users.set(id, now);
-  if (mine) {
-    c.state.me = me as typeof c.state.me;
-    c.touch("me");
-    if ("role" in p) {
-      c.state.invitesVersion++;
-      c.touch("invitesVersion");
-    }
-  }
+  if (id !== c.state.me.user_id) return;
+  replace(c, "me", me);
+  if ("role" in p) replace(c, "invitesVersion", c.state.invitesVersion + 1);
 }
 
 function rightsOf(role: number): Pick<User, "is_admin" | "is_owner" | "is_guest"> {
   return { is_admin: role <= Role.admin, is_owner: role === Role.owner, is_guest: role === Role.guest };
 }
 
-function withField(u: User, f: Values): User["profile_data"] {
+interface FieldChange {
+  id: number;
+  value: string | null;
+  rendered_value?: string;
+}
+
+function withField(u: User, f: FieldChange): User["profile_data"] {
   if (!u.profile_data && u.is_bot) return u.profile_data;
   const data = { ...u.profile_data };
-  if (f.value === null || f.value === undefined) delete data[f.id];
-  else data[f.id] = "rendered_value" in f ? { value: f.value, rendered_value: f.rendered_value } : { value: f.value };
+  const { id, value, ...rendered } = f;
+  if (value === null) delete data[id];
+  else data[id] = { value, ...rendered };
   return data;
 }
 
@@ -96,10 +83,8 @@ function removeFromGroups(c: Change, id: number): void {
 // withoutUser returns the object with a user removed from its permissions; the same object if there is nothing to do.
 function withoutUser<T extends object>(o: T, id: number): T {
   let out = o;
-  for (const [name, v] of Object.entries(o)) {
-    const setting = v as GroupSetting;
-    if (!name.includes("_group") || !setting || typeof setting !== "object") continue;
-    if (!setting.direct_members?.includes(id)) continue;
+  for (const [name, setting] of Object.entries(o)) {
+    if (!name.includes("_group") || !namesUsers(setting) || !setting.direct_members.includes(id)) continue;
     const direct_members = setting.direct_members.filter((x) => x !== id);
     out = { ...out, [name]: { ...setting, direct_members } };
   }
@@ -107,10 +92,9 @@ function withoutUser<T extends object>(o: T, id: number): T {
 }
 
 // profileFields replaces the fields. Values of removed fields and of removed choices disappear from all users.
-export function profileFields(c: Change, e: ServerEvent): void {
-  c.state.profileFields = e.fields;
-  c.touch("profileFields");
-  const choices = new Map<string, Values | null>();
+export const profileFields: Reducer<"custom_profile_fields"> = (c, e) => {
+  replace(c, "profileFields", e.fields);
+  const choices = new Map<string, object | null>();
   for (const f of e.fields) choices.set(String(f.id), f.type === FieldType.choice ? JSON.parse(f.field_data) : null);
   const valid = (id: string, value: string): boolean => {
     const of = choices.get(id);
@@ -122,55 +106,49 @@ export function profileFields(c: Change, e: ServerEvent): void {
     if (kept.length < data.length) c.state.users.set(id, { ...u, profile_data: Object.fromEntries(kept) });
   }
   c.touch("users");
-}
+};
 
-export function muted(c: Change, e: ServerEvent): void {
-  const list = e.muted_users as { id: number; timestamp: number }[];
-  c.state.mutedUsers = new Map(list.map((x) => [x.id, x.timestamp]));
-  c.touch("mutedUsers");
+export const muted: Reducer<"muted_users"> = (c, e) => {
+  replace(c, "mutedUsers", new Map(e.muted_users.map((x) => [x.id, x.timestamp])));
   refilterHome(c);
-}
+};
 
-export function presence(c: Change, e: ServerEvent): void {
-  if (e.presences) {
-    for (const [id, p] of Object.entries(e.presences)) {
-      c.state.presences.set(Number(id), p as { active_timestamp: number; idle_timestamp: number });
-    }
-  } else if (e.presence) {
-    for (const p of Object.values(e.presence as Record<string, { status: string; timestamp: number }>)) {
-      const old = c.state.presences.get(e.user_id) ?? { active_timestamp: 0, idle_timestamp: 0 };
-      const active = p.status === "active" ? p.timestamp : old.active_timestamp;
-      c.state.presences.set(e.user_id, { active_timestamp: active, idle_timestamp: p.timestamp });
-    }
+export const presence: Reducer<"presence"> = (c, e) => {
+  if ("presences" in e) {
+    for (const [id, p] of Object.entries(e.presences)) c.state.presences.set(Number(id), p);
+  } else {
+    const { status, timestamp } = e.presence.website;
+    const old = c.state.presences.get(e.user_id) ?? { active_timestamp: 0, idle_timestamp: 0 };
+    const active = status === "active" ? timestamp : old.active_timestamp;
+    c.state.presences.set(e.user_id, { active_timestamp: active, idle_timestamp: timestamp });
   }
   c.touch("presences");
-}
+};
 
 // status merges the members of the event; empty ones disappear.
-export function status(c: Change, e: ServerEvent): void {
-  const o: Values = { ...c.state.statuses.get(e.user_id) };
-  for (const k of ["away", "status_text", "emoji_name", "emoji_code", "reaction_type"]) {
-    if (k in e) o[k] = e[k];
-    if (o[k] === "" || o[k] === false) delete o[k];
-  }
-  if (!o.emoji_name) {
-    delete o.emoji_code;
-    delete o.reaction_type;
-  }
-  if (Object.keys(o).length) c.state.statuses.set(e.user_id, o);
+export const status: Reducer<"user_status"> = (c, e) => {
+  const { away, status_text, emoji_name, emoji_code, reaction_type } = { ...c.state.statuses.get(e.user_id), ...e };
+  const now: UserStatus = {};
+  if (away) now.away = away;
+  if (status_text) now.status_text = status_text;
+  if (emoji_name && reaction_type) Object.assign(now, { emoji_name, emoji_code, reaction_type });
+  if (Object.keys(now).length) c.state.statuses.set(e.user_id, now);
   else c.state.statuses.delete(e.user_id);
   c.touch("statuses");
-}
+};
 
-export function bot(c: Change, e: ServerEvent): void {
-  expectOp(e, "add", "update", "delete");
-  const id: number = e.bot.user_id;
-  if (e.op === "delete") c.state.bots.delete(id);
-  else if (e.op === "add" || c.state.bots.has(id)) c.state.bots.set(id, { ...c.state.bots.get(id), ...e.bot });
+export const bot: Reducer<"realm_bot"> = (c, e) => {
+  const { bots } = c.state;
+  const old = bots.get(e.bot.user_id);
+  if (e.op === "add") bots.set(e.bot.user_id, e.bot);
+  else if (e.op === "update") {
+    if (old) bots.set(e.bot.user_id, { ...old, ...e.bot });
+  } else if (e.op === "delete") bots.delete(e.bot.user_id);
+  else unknownOp(e);
   c.touch("bots");
-}
+};
 
-export function group(c: Change, e: ServerEvent): void {
+export const group: Reducer<"user_group"> = (c, e) => {
   const groups = c.state.groups;
   c.touch("groups");
   if (e.op === "add") {
@@ -203,4 +181,4 @@ export function group(c: Change, e: ServerEvent): void {
     default:
       unknownOp(e);
   }
-}
+};

@@ -1,23 +1,34 @@
 // The state of the client as plain data: the content of the registration and of the events, and the fetched messages.
 // Nothing here uses the browser, so tests run it in Node.
-import { TopicPolicy } from "../api/types.ts";
-import type {
-  Channel,
-  ChannelFolder,
-  Draft,
-  Message,
-  Presence,
-  ProfileField,
-  RealmEmoji,
-  RegisterAnswer,
-  Reminder,
-  ScheduledMessage,
-  Snippet,
-  Subscription,
-  User,
-  UserGroup,
-  UserStatus,
-  UserTopic,
+import {
+  type Bot,
+  type Channel,
+  type ChannelFolder,
+  type ChannelObject,
+  type Domain,
+  type Draft,
+  type EmojiChoice,
+  type Export,
+  type GroupSetting,
+  type Linkifier,
+  type Message,
+  type NamesOf,
+  personal,
+  type Playground,
+  type Presence,
+  type ProfileField,
+  type RealmEmoji,
+  type RegisterAnswer,
+  type Reminder,
+  type ScheduledMessage,
+  type Snippet,
+  type Subscription,
+  TopicPolicy,
+  type User,
+  type UserGroup,
+  type UserSettings,
+  type UserStatus,
+  type UserTopic,
 } from "../api/types.ts";
 import type { MessageList } from "./lists.ts";
 import type { Outgoing } from "./outgoing.ts";
@@ -28,18 +39,22 @@ export interface Members {
   complete: boolean; // else only some of the subscribers are known
 }
 
-export interface Me {
-  user_id: number;
-  email: string;
-  delivery_email: string;
-  full_name: string;
-  avatar_url: string;
-  avatar_url_medium: string;
-  avatar_source: string;
-  is_owner: boolean;
-  is_admin: boolean;
-  is_moderator: boolean;
-  is_guest: boolean;
+// Me is the user.
+type Me = Required<Pick<RegisterAnswer, keyof typeof noUser>>;
+
+const noUser = {
+  user_id: 0,
+  delivery_email: "",
+  full_name: "",
+  avatar_source: "",
+  is_owner: false,
+  is_admin: false,
+  is_guest: false,
+};
+
+// Emoji is one that the user can choose. The first of its names is emoji_name.
+export interface Emoji extends EmojiChoice {
+  names: string[];
 }
 
 export interface TopicInfo {
@@ -47,15 +62,19 @@ export interface TopicInfo {
   max_id: number;
 }
 
-// Values are settings and limits under their names on the wire.
-export type Values = Record<string, any>;
+// RealmValues are settings and limits of the organization under their names on the wire.
+export type RealmValues = Partial<Pick<RegisterAnswer, RealmName>> & { deactivated?: boolean };
+
+// Connection: "lost" means that the server has not answered for a while, and that the page shows this.
+export type Connection = "starting" | "live" | "trying" | "lost";
 
 export interface State {
+  connection: Connection;
   queue: { id: string; last: number; newest: number }; // newest is the message that registration or events named last
   me: Me;
-  realm: Values; // the members realm_* and server_*, and limits
-  settings: Values; // user_settings
-  defaults: Values; // realm_user_settings_defaults
+  realm: RealmValues;
+  settings: Partial<UserSettings>;
+  defaults: Partial<UserSettings>; // of new users
   users: Map<number, User>;
   groups: Map<number, UserGroup>;
   channels: Map<number, Channel>;
@@ -66,36 +85,34 @@ export interface State {
   topicPolicies: Map<number, Map<string, UserTopic>>;
   conversations: Map<string, number>; // direct conversations with their newest message
   unread: Unread;
-  oldUnreadMissing: boolean;
   starred: Set<number>;
   messages: Map<number, Message>;
   lists: Map<string, MessageList>;
+  shown: string; // the key of the list on the screen
+  recent: number[]; // the messages that the recent conversations were made from
   outgoing: Map<string, Outgoing>;
+  unsentReads: Set<number>; // messages that the user has read, and the server does not know it yet
+  ownUnread: Set<number>; // messages that this page has marked as unread, until the event comes
   presences: Map<number, Presence>;
   presenceID: number; // of the last presence update
   statuses: Map<number, UserStatus>;
   typing: Map<string, Map<number, number>>; // by place: users with the time in ms until which they count as typing
-  typingEdits: Map<number, Map<number, number>>; // by message
   mutedUsers: Map<number, number>;
   alertWords: string[];
   emoji: Map<string, RealmEmoji>;
-  linkifiers: Values[];
-  playgrounds: Values[];
+  unicodeEmoji: Emoji[]; // empty until they are fetched
+  linkifiers: Linkifier[];
+  playgrounds: Playground[];
   profileFields: ProfileField[];
-  domains: Map<string, Values>;
-  bots: Map<number, Values>;
+  domains: Map<string, Domain>;
+  bots: Map<number, Bot>;
   drafts: Map<number, Draft>;
   scheduled: Map<number, ScheduledMessage>;
   reminders: Map<number, Reminder>;
   snippets: Map<number, Snippet>;
-  navigation: Map<string, Values>;
-  devices: Map<string, Values>;
-  attachments: Map<number, Values> | null; // null until they are fetched
   uploadSpaceUsed: number;
   defaultChannels: number[];
-  defaultChannelGroups: Values[];
-  onboarding: Values[];
-  exports: Values[];
+  exports: Export[];
   exportConsents: Map<number, boolean>;
   invitesVersion: number; // grows when the invitations must be fetched again
 }
@@ -112,8 +129,9 @@ export interface Change {
 
 export function emptyState(): State {
   return {
+    connection: "starting",
     queue: { id: "", last: -1, newest: -1 },
-    me: {} as Me,
+    me: noUser,
     realm: {},
     settings: {},
     defaults: {},
@@ -127,19 +145,22 @@ export function emptyState(): State {
     topicPolicies: new Map(),
     conversations: new Map(),
     unread: new Unread(),
-    oldUnreadMissing: false,
     starred: new Set(),
     messages: new Map(),
     lists: new Map(),
+    shown: "",
+    recent: [],
     outgoing: new Map(),
+    unsentReads: new Set(),
+    ownUnread: new Set(),
     presences: new Map(),
     presenceID: -1,
     statuses: new Map(),
     typing: new Map(),
-    typingEdits: new Map(),
     mutedUsers: new Map(),
     alertWords: [],
     emoji: new Map(),
+    unicodeEmoji: [],
     linkifiers: [],
     playgrounds: [],
     profileFields: [],
@@ -149,13 +170,8 @@ export function emptyState(): State {
     scheduled: new Map(),
     reminders: new Map(),
     snippets: new Map(),
-    navigation: new Map(),
-    devices: new Map(),
-    attachments: null,
     uploadSpaceUsed: 0,
     defaultChannels: [],
-    defaultChannelGroups: [],
-    onboarding: [],
     exports: [],
     exportConsents: new Map(),
     invitesVersion: 0,
@@ -164,42 +180,13 @@ export function emptyState(): State {
 
 export const parts = Object.keys(emptyState()) as Part[];
 
-const meFields = [
-  "user_id",
-  "email",
-  "delivery_email",
-  "full_name",
-  "avatar_url",
-  "avatar_url_medium",
-  "avatar_source",
-  "is_owner",
-  "is_admin",
-  "is_moderator",
-  "is_guest",
-] as const;
-
-// personal are the members of a subscription that belong to the user, not to the channel.
-export const personal = [
-  "color",
-  "is_muted",
-  "pin_to_top",
-  "desktop_notifications",
-  "audible_notifications",
-  "push_notifications",
-  "email_notifications",
-  "wildcard_mentions_notify",
-] as const;
-
 // fromRegister returns the state that an answer of register describes.
 export function fromRegister(r: RegisterAnswer): State {
   const s = emptyState();
-  s.queue = { id: r.queue_id, last: r.last_event_id, newest: r.max_message_id ?? -1 };
-  const me: Values = {};
-  for (const k of meFields) me[k] = r[k];
-  s.me = me as Me;
-  for (const [k, v] of Object.entries(r)) {
-    if (isRealmValue(k, v)) s.realm[k] = v;
-  }
+  s.queue = { id: r.queue_id ?? "", last: r.last_event_id ?? -1, newest: r.max_message_id ?? -1 };
+  s.me = { ...noUser };
+  for (const name of Object.keys(noUser) as (keyof Me)[]) copy(s.me, r, name);
+  for (const name of Object.keys(r)) if (isRealmName(name)) copy<RealmValues, RealmName>(s.realm, r, name);
   s.settings = r.user_settings ?? {};
   s.defaults = r.realm_user_settings_defaults ?? {};
   addPeople(s, r);
@@ -209,24 +196,36 @@ export function fromRegister(r: RegisterAnswer): State {
   return s;
 }
 
-const flatPrefixes = ["realm_", "server_", "max_", "password_", "can_", "settings_"];
-const flatNames = [
+// copy copies a member of an object, if that has it.
+function copy<T, K extends keyof T>(to: T, from: Partial<Pick<T, K>>, name: K): void {
+  const value = from[name];
+  if (value !== undefined) to[name] = value;
+}
+
+// withOwn adds to a new registration what this page has from before and no registration contains.
+export function withOwn(now: State, old: State): State {
+  const { connection, outgoing, messages, unsentReads, ownUnread, unicodeEmoji, recent, shown } = old;
+  // Events may have been missed: each list is fetched again when it is next shown.
+  const lists = new Map([...old.lists].map(([key, list]) => [key, { ...list, stale: true, loading: "" as const }]));
+  return { ...now, connection, outgoing, messages, unsentReads, ownUnread, unicodeEmoji, recent, shown, lists };
+}
+
+type Prefix = "realm_" | "server_" | "max_";
+
+const prefixes: Prefix[] = ["realm_", "server_", "max_"];
+
+const otherNames = [
   "zulip_version",
   "zulip_feature_level",
-  "event_queue_longpoll_timeout_seconds",
   "gif_rating_policy_options",
   "custom_profile_field_types",
-  "jitsi_server_url",
-  "development_environment",
   "giphy_api_key",
   "tenor_api_key",
   "klipy_api_key",
-  "has_zoom_token",
-  "has_webex_token",
-];
+] as const;
 
-// tables are the members realm_* with a part of their own.
-const tables = new Set([
+// tables are the members with such a prefix and a part of their own.
+const tables = [
   "realm_users",
   "realm_non_active_users",
   "realm_user_groups",
@@ -240,10 +239,24 @@ const tables = new Set([
   "realm_user_settings_defaults",
   "realm_filters",
   "max_message_id",
-]);
+] as const;
 
-function isRealmValue(name: string, value: unknown): boolean {
-  return value !== undefined && !tables.has(name) && (flatPrefixes.some((p) => name.startsWith(p)) || flatNames.includes(name));
+// RealmName is the name of a value of the organization.
+type RealmName =
+  | Exclude<Extract<keyof RegisterAnswer, `${Prefix}${string}`>, (typeof tables)[number]>
+  | (typeof otherNames)[number];
+
+// namesUsers tells a permission that names users and groups from other values.
+export function namesUsers(value: unknown): value is Exclude<GroupSetting, number> {
+  return typeof value === "object" && value !== null && "direct_members" in value;
+}
+
+// RealmSetting is the name of a setting of the organization with values of a type, without realm_.
+export type RealmSetting<V> = NamesOf<RealmValues, V> extends infer N ? (N extends `realm_${infer S}` ? S : never) : never;
+
+function isRealmName(name: string): name is RealmName {
+  const has = (list: readonly string[]): boolean => list.includes(name);
+  return !has(tables) && (prefixes.some((p) => name.startsWith(p)) || has(otherNames));
 }
 
 function addPeople(s: State, r: RegisterAnswer): void {
@@ -252,9 +265,9 @@ function addPeople(s: State, r: RegisterAnswer): void {
   for (const u of r.cross_realm_bots ?? []) s.users.set(u.user_id, { ...u, is_active: true, is_system_bot: true });
   for (const g of r.realm_user_groups ?? []) s.groups.set(g.id, g);
   for (const b of r.realm_bots ?? []) s.bots.set(b.user_id, b);
-  for (const [id, p] of Object.entries(r.presences ?? {})) s.presences.set(Number(id), p as Presence);
+  for (const [id, p] of Object.entries(r.presences ?? {})) if ("active_timestamp" in p) s.presences.set(Number(id), p);
   s.presenceID = r.presence_last_update_id ?? -1;
-  for (const [id, x] of Object.entries(r.user_status ?? {})) s.statuses.set(Number(id), x as UserStatus);
+  for (const [id, x] of Object.entries(r.user_status ?? {})) s.statuses.set(Number(id), x);
   for (const x of r.muted_users ?? []) s.mutedUsers.set(x.id, x.timestamp);
 }
 
@@ -271,20 +284,20 @@ function addChannels(s: State, r: RegisterAnswer): void {
 }
 
 // addChannel stores a channel, and its subscribers if the object lists them.
-export function addChannel(s: State, wire: Values): void {
+export function addChannel(s: State, wire: ChannelObject): void {
   const { subscribers, partial_subscribers, ...rest } = wire;
   for (const k of personal) delete rest[k];
   delete rest.in_home_view;
-  delete rest.email_address;
-  s.channels.set(rest.stream_id, rest as Channel);
+  s.channels.set(rest.stream_id, rest);
   if (subscribers) s.members.set(rest.stream_id, { ids: new Set(subscribers), complete: true });
   else if (partial_subscribers) s.members.set(rest.stream_id, { ids: new Set(partial_subscribers), complete: false });
 }
 
-export function subscriptionOf(wire: Values): Subscription {
-  const out: Values = { stream_id: wire.stream_id };
-  for (const k of personal) out[k] = wire[k];
-  return out as Subscription;
+export function subscriptionOf(wire: Subscription): Subscription {
+  const { stream_id, color, is_muted, pin_to_top, wildcard_mentions_notify } = wire;
+  const { desktop_notifications, audible_notifications, push_notifications, email_notifications } = wire;
+  const kinds = { desktop_notifications, audible_notifications, push_notifications, email_notifications, wildcard_mentions_notify };
+  return { stream_id, color, is_muted, pin_to_top, ...kinds };
 }
 
 export function setTopicPolicy(s: State, t: UserTopic): void {
@@ -313,7 +326,6 @@ function addUnread(s: State, r: RegisterAnswer): void {
     s.conversations.set(peopleKey(c.user_ids, me), c.max_message_id);
   }
   if (!u) return;
-  s.oldUnreadMissing = u.old_unreads_missing;
   const mentions = new Set<number>(u.mentions);
   const add = (ids: number[], place: Place): void => {
     for (const id of ids) s.unread.add(id, place, mentions.has(id));
@@ -327,7 +339,7 @@ function addUnread(s: State, r: RegisterAnswer): void {
 
 function addLists(s: State, r: RegisterAnswer): void {
   s.alertWords = r.alert_words ?? [];
-  for (const [id, e] of Object.entries(r.realm_emoji ?? {})) s.emoji.set(id, e as RealmEmoji);
+  for (const [id, e] of Object.entries(r.realm_emoji ?? {})) s.emoji.set(id, e);
   s.linkifiers = r.realm_linkifiers ?? [];
   s.playgrounds = r.realm_playgrounds ?? [];
   s.profileFields = r.custom_profile_fields ?? [];
@@ -336,10 +348,5 @@ function addLists(s: State, r: RegisterAnswer): void {
   for (const m of r.scheduled_messages ?? []) s.scheduled.set(m.scheduled_message_id, m);
   for (const x of r.reminders ?? []) s.reminders.set(x.reminder_id, x);
   for (const x of r.saved_snippets ?? []) s.snippets.set(x.id, x);
-  for (const v of r.navigation_views ?? []) s.navigation.set(v.fragment, v);
-  for (const [id, d] of Object.entries(r.devices ?? {})) s.devices.set(id, d as Values);
-  s.uploadSpaceUsed = r.upload_space_used ?? 0;
   s.defaultChannels = r.realm_default_streams ?? [];
-  s.defaultChannelGroups = r.realm_default_stream_groups ?? [];
-  s.onboarding = r.onboarding_steps ?? [];
 }

@@ -1,6 +1,6 @@
 // The one store. Components call read("users") and are drawn again when that part changes; every other change goes
 // through change() or the events of the queue.
-import { serverNow } from "./clock.ts";
+import { serverNow } from "../api/clock.ts";
 import { batch, signal, type Signal } from "@preact/signals";
 import type { ServerEvent } from "../api/types.ts";
 import { apply } from "./reducers.ts";
@@ -43,7 +43,7 @@ export function change<T>(fn: (c: Change) => T): T {
 
 type Listener = (e: ServerEvent) => void;
 
-const listeners: Listener[] = [];
+const listeners: Listener[] = []; // registry
 
 // afterEvent calls fn once for each event of the queue. The state is that after this event, before later ones of the
 // same answer. Components are drawn again after all of them.

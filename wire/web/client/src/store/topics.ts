@@ -3,7 +3,7 @@
 import { getTopics } from "../api/endpoints.ts";
 import { change, peek } from "./store.ts";
 
-const loading = new Map<number, Promise<void>>();
+const loading = new Map<number, Promise<void>>(); // in flight
 
 export function loadTopics(channel: number): Promise<void> {
   if (peek().topics.has(channel)) return Promise.resolve();

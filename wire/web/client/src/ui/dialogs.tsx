@@ -6,7 +6,7 @@ import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { t } from "../i18n/text.ts";
 import { Icon, type IconName } from "./icons.tsx";
 
-export const dialogs = signal<JSX.Element[]>([]);
+export const dialogs = signal<JSX.Element[]>([]); // view state
 
 export function openDialog(dialog: JSX.Element): void {
   closePopover();
@@ -128,7 +128,7 @@ interface Popover {
   key?: string; // pressed again, it closes the popover
 }
 
-export const popover = signal<Popover | null>(null);
+export const popover = signal<Popover | null>(null); // view state
 
 export function openPopover(at: Element | DOMRect, content: JSX.Element, key?: string): void {
   const owner = at instanceof Element ? at : null;

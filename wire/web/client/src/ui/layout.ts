@@ -6,15 +6,16 @@ const wide = matchMedia("(min-width: 1100px)");
 const phone = matchMedia("(max-width: 759px)"); // as in layout.css
 
 // onPhone tells whether an open column covers the view, which cannot be used then.
-export const onPhone = signal(phone.matches);
+const onPhone = signal(phone.matches); // view state
 
-const isWide = signal(wide.matches);
+const isWide = signal(wide.matches); // view state
 
-export const leftOpen = signal(false); // matters only on narrow windows
+export const leftOpen = signal(false); // view state; matters only on narrow windows
+// rightOpen is view state that this browser keeps.
 export const rightOpen = signal(wide.matches && localStorage.getItem("people") !== "closed");
 
 // A window that becomes narrow, also by zooming, shows the view: there the column would cover it.
-let openOnNarrow = false;
+let openOnNarrow = false; // view state
 
 // resized takes over both widths at once: in between, the column of people would be above the view, and get the focus.
 const resized = (): void =>

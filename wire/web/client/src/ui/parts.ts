@@ -1,8 +1,8 @@
 // Windows whose code is fetched when they are first opened.
 import { t } from "../i18n/text.ts";
-import { notify } from "./notices.ts";
+import { notify } from "../store/notices.ts";
 
-let fetching = 0;
+let fetching = 0; // in flight
 
 // isFetching reports whether a window is on its way. Keys are for that window then, and no shortcuts of the page.
 export function isFetching(): boolean {

@@ -16,7 +16,7 @@ export function startTheme(): void {
   effect(() => {
     const s = read("settings");
     const root = document.documentElement;
-    root.dataset.theme = themes.get(s.color_scheme) ?? "auto";
+    root.dataset.theme = themes.get(s.color_scheme ?? ColorScheme.system) ?? "auto";
     root.dataset.contrast = s.high_contrast_mode ? "high" : "normal";
     root.dataset.width = s.fluid_layout_width ? "fluid" : "fixed";
     root.style.setProperty("--font-size", `${s.web_font_size_px ?? 16}px`);

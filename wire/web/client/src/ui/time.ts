@@ -1,9 +1,9 @@
 // Times and dates as texts, in the user's language and style.
 import { currentLanguage, t } from "../i18n/text.ts";
-import { serverNow } from "../store/clock.ts";
+import { serverNow } from "../api/clock.ts";
 import { peek } from "../store/store.ts";
 
-const formats = new Map<string, Intl.DateTimeFormat>();
+const formats = new Map<string, Intl.DateTimeFormat>(); // cache
 
 function format(options: Intl.DateTimeFormatOptions): Intl.DateTimeFormat {
   const key = currentLanguage() + JSON.stringify(options);

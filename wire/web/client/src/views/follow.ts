@@ -1,16 +1,16 @@
 // When a topic is renamed or moved, the view of it and the compose box follow, as in Zulip. When the view changes, an empty
 // compose box follows it: a text that is written below a conversation goes to that conversation.
 import { effect } from "@preact/signals";
-import type { ServerEvent, Term } from "../api/types.ts";
-import { compose, retarget, text, type ViewPlace } from "../compose/state.ts";
-import { selected } from "../message/row.tsx";
-import { replaceWith, routes } from "../router.ts";
-import { conversationOf, listKey, narrowTo, withoutPosition } from "../store/narrow.ts";
+import { compose, placeOfView, retarget, text } from "../compose/state.ts";
+import { selected } from "../message/selection.ts";
+import { replaceWith, routes } from "../store/router.ts";
+import { conversationOf, listKey, narrowTo } from "../store/narrow.ts";
 import { afterEvent, peek } from "../store/store.ts";
+import { isMove, type Move } from "../store/reducers_messages.ts";
 
 export function startFollowing(): void {
   afterEvent((e) => {
-    if (e.type === "update_message" && (e.subject !== undefined || e.new_stream_id !== undefined)) follow(e);
+    if (e.type === "update_message" && isMove(e)) follow(e);
   });
   let shown = "";
   effect(() => {
@@ -22,20 +22,12 @@ export function startFollowing(): void {
   });
 }
 
-// placeOfView returns the destination that a view offers, or null for views of several channels or conversations.
-export function placeOfView(terms: readonly Term[] | null): ViewPlace | null {
-  const rest = withoutPosition(terms ?? []);
-  const [first] = rest;
-  if (rest.length === 1 && first!.operator === "channel" && !first!.negated && typeof first!.operand === "number") return { channel: first!.operand };
-  return conversationOf(rest);
-}
-
-function follow(e: ServerEvent): void {
+function follow(e: Move): void {
   const s = peek();
-  const to = { channel: Number(e.new_stream_id ?? e.stream_id), topic: String(e.subject ?? e.orig_subject) };
+  const to = { channel: e.new_stream_id ?? e.stream_id, topic: e.subject ?? e.orig_subject };
   if (!s.channels.has(to.channel)) return;
   const moves = (place: { channel: number | null; topic: string }): boolean =>
-    place.channel === e.stream_id && place.topic.toLowerCase() === String(e.orig_subject).toLowerCase();
+    place.channel === e.stream_id && place.topic.toLowerCase() === e.orig_subject.toLowerCase();
   const whole = e.propagate_mode !== "change_one";
   const c = compose.peek();
   if (whole && !c.direct && moves(c)) compose.value = { ...c, ...to };
@@ -43,6 +35,6 @@ function follow(e: ServerEvent): void {
   const place = terms && conversationOf(terms);
   if (!place || !("channel" in place) || !moves(place)) return;
   const left = s.lists.get(listKey(terms))?.ids.length ?? 0;
-  const withSelected = whole && (e.message_ids as number[]).includes(selected.peek());
+  const withSelected = whole && e.message_ids.includes(selected.peek());
   if (withSelected || left === 0) replaceWith(narrowTo(to));
 }

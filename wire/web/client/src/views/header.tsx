@@ -1,20 +1,21 @@
 // The line above a view: its title and its actions.
-import { TopicPolicy, type Term } from "../api/types.ts";
-import { editMessage, setTopicPolicy } from "../api/endpoints.ts";
+import type { Term } from "../api/types.ts";
+import { editMessage } from "../api/endpoints.ts";
 import { t } from "../i18n/text.ts";
-import { go, goTo } from "../router.ts";
+import { go, goTo } from "../store/router.ts";
 import { attempt, markNarrow } from "../store/actions.ts";
-import { hashOfChannel, hashOfTopics, operandOfFirst, resolvedMark, topicPolicy, withoutPosition } from "../store/narrow.ts";
+import { hashOfChannel, hashOfTopics, operandOfFirst, resolvedMark, withoutPosition } from "../store/narrow.ts";
 import { canResolve } from "../store/permissions.ts";
 import { topicName, userName, userNames } from "../store/queries.ts";
 import { peek, read } from "../store/store.ts";
 import { leftOpen, rightOpen } from "../ui/layout.ts";
 import { Menu, openPopover, type MenuItems } from "../ui/dialogs.tsx";
 import { channelIcon, Icon, type IconName } from "../ui/icons.tsx";
-import { notify } from "../ui/notices.ts";
+import { notify } from "../store/notices.ts";
 import { jumpToUnread } from "./message_view.tsx";
 import { SearchField } from "./search_field.tsx";
 import { searchText } from "./search_text.ts";
+import { TopicPolicyButton } from "../channels/topic_policy.tsx";
 
 // titleOf returns the icon and the name of a narrow. The title of the window has the same name.
 export function titleOf(terms: Term[]): { icon: IconName; text: string } {
@@ -105,16 +106,6 @@ function TopicTitle({ channel, topic }: { channel: number; topic: string }) {
   );
 }
 
-// policyNames are the ways to follow a topic, in the order of the menu.
-export function policyNames(): { policy: number; label: string; icon: IconName }[] {
-  return [
-    { policy: TopicPolicy.muted, label: t("Muted"), icon: "mute" },
-    { policy: TopicPolicy.inherit, label: t("Default"), icon: "bell" },
-    { policy: TopicPolicy.unmuted, label: t("Unmuted"), icon: "bell" },
-    { policy: TopicPolicy.followed, label: t("Followed"), icon: "follow" },
-  ];
-}
-
 function TopicTools({ channel, topic }: { channel: number; topic: string }) {
   const c = read("channels").get(channel);
   const resolved = topic.startsWith(resolvedMark);
@@ -137,33 +128,8 @@ function TopicTools({ channel, topic }: { channel: number; topic: string }) {
   );
 }
 
-// TopicPolicyButton shows whether the user follows or has muted a topic, and opens the menu that changes it.
-export function TopicPolicyButton({ channel, topic }: { channel: number; topic: string }) {
-  void read("topicPolicies");
-  const now = topicPolicy(peek(), channel, topic);
-  const current = policyNames().find((p) => p.policy === now)!;
-  const items = policyNames().map((p) => ({
-    label: p.label,
-    icon: p.policy === now ? ("check" as const) : p.icon,
-    run: () => attempt(setTopicPolicy(channel, topic, p.policy)),
-  }));
-  const label = t("Notifications of this topic: {state}", { state: current.label });
-  return (
-    <button
-      type="button"
-      class={`icon-button topic-policy ${now === TopicPolicy.inherit ? "" : "chosen"}`}
-      aria-haspopup="menu"
-      title={label}
-      aria-label={label}
-      onClick={(e) => openPopover(e.currentTarget, <Menu label={t("Notifications of this topic")} items={items} />)}
-    >
-      <Icon name={current.icon} filled={now === TopicPolicy.followed} />
-    </button>
-  );
-}
-
 // toggleResolved marks a topic as resolved or not, by moving its messages.
-export async function toggleResolved(channel: number, topic: string): Promise<void> {
+async function toggleResolved(channel: number, topic: string): Promise<void> {
   const s = peek();
   let id = 0;
   for (const m of s.messages.values()) {

@@ -6,17 +6,19 @@ import { ChannelMenu, TopicMenu } from "../sidebar/left.tsx";
 import { markRead } from "../store/actions.ts";
 import { Confirm, Menu, openDialog, openPopover } from "../ui/dialogs.tsx";
 import { Icon } from "../ui/icons.tsx";
-import { Header, TopicPolicyButton } from "./header.tsx";
+import { Header } from "./header.tsx";
+import { TopicPolicyButton } from "../channels/topic_policy.tsx";
 import { inboxFolders, unreadOf, type InboxFolder, type InboxRow, type InboxSection, type TopicChoice } from "./inbox_data.ts";
 
 const firstShown = 100; // rows; more are drawn when the list is scrolled
 
-const filter = signal("");
+const filter = signal(""); // view state
 
+// choice is view state that this browser keeps.
 const choice = signal<TopicChoice>((localStorage.getItem("inbox-topics") as TopicChoice | null) ?? "unmuted");
 choice.subscribe((v) => localStorage.setItem("inbox-topics", v));
 
-// collapsed has the keys of the channels and folders that show only their heading.
+// collapsed is view state that this browser keeps: the keys of the channels and folders that show only their heading.
 const collapsed = signal<ReadonlySet<string>>(new Set(JSON.parse(localStorage.getItem("inbox-collapsed") ?? "[]") as string[]));
 collapsed.subscribe((v) => localStorage.setItem("inbox-collapsed", JSON.stringify([...v])));
 
@@ -30,7 +32,7 @@ function toggle(key: string): void {
   collapsed.value = now;
 }
 
-// lastPosition is restored when the view is opened again: its scroll position, and the row with the focus.
+// lastPosition is view state. It is restored when the view is opened again: its scroll position, and the row with the focus.
 const lastPosition = { scrollTop: 0, key: "", index: 0 };
 
 function choices(): { choice: TopicChoice; label: string }[] {

@@ -1,9 +1,9 @@
 // Loaded draws a view of the registry, which may still have to be fetched.
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { t } from "../i18n/text.ts";
-import { closeOverlay, type Route } from "../router.ts";
+import { closeOverlay, type Route } from "../store/router.ts";
 import { notifyNotLoaded } from "../ui/parts.ts";
-import type { View, ViewEntry } from "./registry.ts";
+import type { View, ViewEntry } from "../ui/registry.ts";
 
 interface LoadedProps {
   entry: ViewEntry | undefined;
@@ -11,7 +11,7 @@ interface LoadedProps {
   overlay?: boolean; // a window above the view: while it is fetched, the page stays in its place
 }
 
-const loaded = new Map<ViewEntry, View>(); // drawn at once when they are opened again
+const loaded = new Map<ViewEntry, View>(); // cache: drawn at once when they are opened again
 
 export function Loaded({ entry, route, overlay }: LoadedProps) {
   const [, drawAgain] = useState(0);

@@ -1,5 +1,4 @@
 // The view of messages: a conversation, a channel, the combined feed, a search.
-import { signal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { getMessage } from "../api/endpoints.ts";
 import type { Message, Term } from "../api/types.ts";
@@ -8,28 +7,35 @@ import { plural, t } from "../i18n/text.ts";
 import { editing } from "../message/edit.ts";
 import { contentClicks } from "../message/clicks.ts";
 import { copyMessages } from "../message/copy_messages.ts";
-import { readingSuspended, setShownIDs } from "../message/menu.tsx";
+import { readingSuspended, selected, setShownIDs, shownList } from "../message/selection.ts";
 import { estimateRow, rowsOf, type Row } from "../message/rows.ts";
-import { ConversationRow, DayRow, MessageRow, OutgoingRow, selected, UnreadRow } from "../message/row.tsx";
+import { ConversationRow, DayRow, MessageRow, OutgoingRow, UnreadRow } from "../message/row.tsx";
 import { EditorRow } from "../message/editor_row.tsx";
-import { replaceWith, routes, type Route } from "../router.ts";
+import { replaceWith, routes, type Route } from "../store/router.ts";
 import { markRead } from "../store/actions.ts";
-import { serverNow } from "../store/clock.ts";
+import { serverNow } from "../api/clock.ts";
 import { more, setShown, show, startHistory, type Anchor } from "../store/history.ts";
 import type { MessageList } from "../store/lists.ts";
-import { conversationOf, conversationOfMessage, listKey, matcher, narrowTo, operandOfFirst, placeKey, withoutPosition } from "../store/narrow.ts";
+import {
+  conversationOf,
+  conversationOfMessage,
+  listKey,
+  type Matched,
+  matcher,
+  narrowTo,
+  operandOfFirst,
+  placeKey,
+  withoutPosition,
+} from "../store/narrow.ts";
 import { mayBeOutgoing, type Outgoing } from "../store/outgoing.ts";
 import { userNames } from "../store/queries.ts";
 import { peek, read } from "../store/store.ts";
 import { Icon } from "../ui/icons.tsx";
-import { notify } from "../ui/notices.ts";
+import { notify } from "../store/notices.ts";
 import { VirtualList, type Placement, type RowSource } from "../ui/virtual_list.tsx";
 import { ViewHeader } from "./header.tsx";
 
 startHistory();
-
-// shownList is the list on the screen, for keyboard shortcuts and menus.
-export const shownList = signal<{ list: VirtualList<Row>; key: string } | null>(null);
 
 const source: RowSource<Row> = {
   key: (r) => r.key,
@@ -72,7 +78,7 @@ interface Place {
 
 const placeAfter = 400; // milliseconds without scrolling; browsers allow 100 changes in 30 seconds
 
-let placeTimer: ReturnType<typeof setTimeout> | undefined;
+let placeTimer: ReturnType<typeof setTimeout> | undefined; // in flight
 
 // keepPlace notes the place; id 0 is the end of the list.
 function keepPlace(address: string, id: number, list: VirtualList<Row>): void {
@@ -288,13 +294,10 @@ export function outgoingHere(terms: Term[], all: Map<string, Outgoing>, shown: M
   });
 }
 
-function asMessage(o: Outgoing, me: number): Message {
-  const base = { id: Number.MAX_SAFE_INTEGER, sender_id: me, flags: ["read"], submessages: [], reactions: [] };
-  if ("channel" in o.to) {
-    return { ...base, type: "stream", stream_id: o.to.channel, subject: o.to.topic, display_recipient: "" } as unknown as Message;
-  }
-  const people = [...new Set([...o.to.people, me])].map((id) => ({ id, email: "", full_name: "" }));
-  return { ...base, type: "private", subject: "", display_recipient: people } as unknown as Message;
+function asMessage(o: Outgoing, me: number): Matched {
+  const base = { id: Number.MAX_SAFE_INTEGER, sender_id: me, flags: ["read"] };
+  if ("channel" in o.to) return { ...base, type: "stream", stream_id: o.to.channel, subject: o.to.topic, display_recipient: "" };
+  return { ...base, type: "private", subject: "", display_recipient: [...new Set([...o.to.people, me])].map((id) => ({ id })) };
 }
 
 // useOwnMessages scrolls to the end when the user sends a message.

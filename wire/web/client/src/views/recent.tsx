@@ -15,21 +15,22 @@ import { formatAgo } from "../ui/time.ts";
 import { Header } from "./header.tsx";
 
 const fetched = 1000; // messages that the list is made from
-let newestSeen: Promise<void> | null = null;
-let seen: number[] = []; // the fetched messages
+let fetching: Promise<void> | null = null; // in flight
 
 function load(): Promise<void> {
-  if (seen.some((id) => !peek().messages.has(id))) newestSeen = null; // some were dropped to bound the memory
-  newestSeen ??= getMessages({ anchor: "newest", before: fetched, after: 0, narrow: [{ operator: "in", operand: "home" }] })
+  if (peek().recent.some((id) => !peek().messages.has(id))) fetching = null; // some were dropped to bound the memory
+  fetching ??= getMessages({ anchor: "newest", before: fetched, after: 0, narrow: [{ operator: "in", operand: "home" }] })
     .then((a) => {
-      seen = a.messages.map((m) => m.id);
-      change((c) => storeMessages(c, a.messages));
+      change((c) => {
+        c.state.recent = a.messages.map((m) => m.id);
+        storeMessages(c, a.messages);
+      });
     })
     .catch((err: unknown) => {
-      newestSeen = null;
+      fetching = null;
       throw err;
     });
-  return newestSeen;
+  return fetching;
 }
 
 interface Line {

@@ -1,8 +1,8 @@
 // The search field: a text with operators, and suggestions for the word at its end.
 import { useState } from "preact/hooks";
-import { matches } from "../compose/target.tsx";
+import { matches } from "../ui/matches.ts";
 import { plural, t } from "../i18n/text.ts";
-import { goTo, routes } from "../router.ts";
+import { goTo, routes } from "../store/router.ts";
 import { withoutPosition } from "../store/narrow.ts";
 import { topicName } from "../store/queries.ts";
 import { peek, read } from "../store/store.ts";

@@ -2,7 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { openCompose } from "../compose/state.ts";
 import { t } from "../i18n/text.ts";
-import type { Route } from "../router.ts";
+import type { Route } from "../store/router.ts";
 import { TopicPolicy } from "../api/types.ts";
 import { hashOf, hashOfChannel, isTopicMuted, narrowTo, resolvedMark, topicPolicy } from "../store/narrow.ts";
 import { mayPost, topicName } from "../store/queries.ts";

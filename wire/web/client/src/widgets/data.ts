@@ -12,24 +12,32 @@ export interface Poll {
   options: Option[];
 }
 
-export interface Task {
+interface Task {
   key: string;
   text: string;
   note: string;
   done: boolean;
 }
 
-export interface TodoList {
+interface TodoList {
   title: string;
   tasks: Task[];
 }
 
-type Data = Record<string, any>;
+type Data = Record<string, unknown>;
+
+// members returns the members of a value, none if it is no object.
+function members(value: unknown): Data {
+  return typeof value === "object" ? { ...value } : {};
+}
+
+function itemsOf(value: unknown): unknown[] {
+  return Array.isArray(value) ? value : [];
+}
 
 function parse(s: Submessage | undefined): Data {
   try {
-    const out: unknown = JSON.parse(s?.content ?? "");
-    return out && typeof out === "object" ? (out as Data) : {};
+    return members(JSON.parse(s?.content ?? ""));
   } catch {
     return {};
   }
@@ -41,13 +49,13 @@ export function widgetKind(list: Submessage[]): string {
 }
 
 export function pollOf(list: Submessage[], author: number): Poll {
-  const extra = parse(list[0]).extra_data ?? {};
+  const extra = members(parse(list[0]).extra_data);
   const out: Poll = { question: String(extra.question ?? ""), options: [] };
   const add = (key: string, text: unknown): void => {
     if (typeof text !== "string" || out.options.some((o) => o.text === text)) return;
     out.options.push({ key, text, votes: new Set() });
   };
-  (extra.options ?? []).forEach((o: unknown, i: number) => add(`canned,${i}`, o));
+  itemsOf(extra.options).forEach((o, i) => add(`canned,${i}`, o));
   for (const s of list.slice(1)) {
     const d = parse(s);
     if (d.type === "new_option") add(`${s.sender_id},${d.idx}`, d.option);
@@ -60,13 +68,13 @@ export function pollOf(list: Submessage[], author: number): Poll {
 }
 
 export function todoOf(list: Submessage[], author: number): TodoList {
-  const extra = parse(list[0]).extra_data ?? {};
+  const extra = members(parse(list[0]).extra_data);
   const out: TodoList = { title: String(extra.task_list_title ?? ""), tasks: [] };
   const add = (key: string, d: Data): void => {
     if (typeof d.task !== "string" || out.tasks.some((x) => x.text === d.task)) return;
     out.tasks.push({ key, text: d.task, note: String(d.desc ?? ""), done: false });
   };
-  (extra.tasks ?? []).forEach((d: Data, i: number) => add(`${i},canned`, d));
+  itemsOf(extra.tasks).forEach((d, i) => add(`${i},canned`, members(d)));
   for (const s of list.slice(1)) {
     const d = parse(s);
     if (d.type === "new_task") add(`${d.key},${s.sender_id}`, d);

@@ -1,0 +1,1 @@
+import{hb as r}from"./chunk-4QBYZBRM.js";r();

@@ -1,1 +1,0 @@
-import{eb as r}from"./chunk-BTOOL2ZJ.js";r();
