@@ -15,7 +15,7 @@ func TestFormsOfDocumentedEvents(t *testing.T) {
 	const note = "https://gitlab.com/tomaszkolek0/my-awesome-project/snippets/2#note_14172058"
 	const snippet = "https://gitlab.com/tomaszkolek0/my-awesome-project/-/snippets/2"
 	const stripe = "https://dashboard.stripe.com/"
-	const linear = "[Issue](https://linear.app/webhooks/issue/WEB-42/drop-down-overflow-in-the-select-menu) was created in "
+	const linear = "[Issue](https://linear.app/webhooks/issue/WEB-42/drop-down-overflow-in-the-select-menu)"
 	const awx = "[#2674 System - Deploy - Zabbix Agent](http://awx.example.co.uk/#/jobs/playbook/2674) "
 	const rundeck = "http://localhost:4440/project/welcome-project-community/"
 	checkForms(t, []formCase{
@@ -26,7 +26,8 @@ func TestFormsOfDocumentedEvents(t *testing.T) {
 		{"gogs/022", fields{"release.name": ""}, "",
 			"cestrell published release [v1.4](https://try.gogs.io/cestrell/zulip_test) for tag v1.4."},
 		{"github/116", fields{"action": "edited"}, "", "sbansal1999 edited a [comment](" + discussion +
-			"#discussioncomment-6332416) on [discussion #20](" + discussion + "):\n\n~~~ quote\nsome random comment\n~~~"},
+			"#discussioncomment-6332416) on [discussion #20](" + discussion +
+			"):\n\n~~~ quote\nsome random comment\n~~~"},
 		{"gitlab/035", fields{"object_attributes.action": "update"}, "", "Tomasz Kolek updated a [comment](" + note +
 			") on [snippet #2](" + snippet + "):\n\n~~~ quote\nNice snippet\n~~~"},
 		{"azuredevops/000", fields{"resource.commits": nil, "resource.refUpdates": []any{fields{"name": "refs/heads/x",
@@ -34,7 +35,7 @@ func TestFormsOfDocumentedEvents(t *testing.T) {
 		{"jira/027", fields{"webhookEvent": "jira:issue_updated", "issue_event_type_name": "issue_generic",
 			"issue.fields.assignee": nil}, "",
 			"Leo Franchi updated [BUG-15: New bug with hook](http://lfranchi.com:8080/browse/BUG-15)."},
-		{"linear/000", fields{"data.priority": 0, "data.state": nil}, "", linear + "team Webhooks."},
+		{"linear/000", fields{"data.priority": 0, "data.state": nil}, "", linear + " was created in team Webhooks."},
 		{"stripe/008", fields{"type": "customer.subscription.updated", "data.previous_attributes": fields{
 			"billing_cycle_anchor": 1, "quantity": 1}}, "",
 			"[Subscription](" + stripe + "subscriptions/sub_E6STM5w5EX3K28) updated\n" +

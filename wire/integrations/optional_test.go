@@ -75,7 +75,7 @@ func TestNoFieldIsNeeded(t *testing.T) {
 
 // refused are the fields without which the recorded requests of a service expect no message.
 var refused = map[string][]string{
-	"slack_incoming": {".text", ".payload", ".attachments", ".attachments.0", ".attachments.0.blocks"}, // nothing to say
+	"slack_incoming": {".text", ".payload", ".attachments", ".attachments.0", ".attachments.0.blocks"}, // empty
 	"slack":          {".user_name", ".channel_name", ".text"},
 	"bitbucket2":     {".push.changes"}, // a push without changes
 	"librato":        {".payload"},      // the JSON of the alert

@@ -41,7 +41,8 @@ func TestReportedPayloads(t *testing.T) {
 		{"github", "member", `{"action":"removed","member":{"login":"bo","html_url":"https://e.org/bo"},
 			"sender":{"login":"ada"},"repository":{"name":"r","full_name":"a/r","html_url":"https://e.org/r"}}`, "r",
 			"ada removed [bo](https://e.org/bo) from [a/r](https://e.org/r)."},
-		{"circleci", "", `{"type":"workflow-completed","project":{"name":"p"},"workflow":{"name":"w","url":"https://e.org/w",
+		{"circleci", "", `{"type":"workflow-completed","project":{"name":"p"},"workflow":{"name":"w",
+			"url":"https://e.org/w",
 			"status":"success"},"pipeline":{"number":1,"vcs":{"tag":"v1"}}}`, "p", ""},
 	} {
 		s := set.Find(c.service)
