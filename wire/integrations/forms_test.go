@@ -123,6 +123,7 @@ func TestFormsOfOtherServices(t *testing.T) {
 	const said = ":\n\n``` quote\nx\n```"
 	const plan = "[Subscription](https://dashboard.stripe.com/subscriptions/sub_E6STM5w5EX3K28) created\nPlan: "
 	const item = "[Invoice](https://dashboard.stripe.com/invoices/in_1EjLINHuGUuNWDDZjDf2WNqd)"
+	const rundeck = "http://localhost:4440/project/welcome-project-community/"
 	const email, kind = "issue.fields.assignee.emailAddress", "issue_event_type_name"
 	items := func(field string, from, to any) map[string]any {
 		return map[string]any{"comment": nil, kind: "issue_assigned", "changelog.items": []any{map[string]any{
@@ -160,10 +161,8 @@ func TestFormsOfOtherServices(t *testing.T) {
 		{"bitbucket2/023", map[string]any{"pullrequest.title": "Why?"}, "t", "Tomasz approved " +
 			"[PR #1 Why?](https://bitbucket.org/kolaszek/repository-name/pull-requests/1)"},
 		{"rundeck/000", map[string]any{"trigger": "avgduration"}, "",
-			"[Global Log Filter Usage](http://localhost:4440/" +
-				"project/welcome-project-community/job/show/a0296d93-4b10-48d7-8b7d-86ad3f603b85) execution [#3](http://" +
-				"localhost:4440/project/welcome-project-community/execution/show/3) for welcome-project-community is running " +
-				"long. :time_ticking:"},
+			"[Global Log Filter Usage](" + rundeck + "job/show/a0296d93-4b10-48d7-8b7d-86ad3f603b85) execution [#3](" +
+				rundeck + "execution/show/3) for welcome-project-community is running long. :time_ticking:"},
 		{"pagerduty/011", map[string]any{"messages": []any{map[string]any{"type": "incident.resolve",
 			"data": map[string]any{"incident": map[string]any{"incident_number": 1, "html_url": "https://e.org/1",
 				"trigger_summary_data": map[string]any{"subject": "a", "description": "b"}}}}}}, "",

@@ -3,6 +3,7 @@ package integrations
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 )
@@ -114,7 +115,8 @@ func (e *execution) group(at string, list any) ([]any, error) {
 	return out, err
 }
 
-// alertGroups groups the alerts of a monitor by an annotation, or else a label, of a name: maps with key and items.
+// alertGroups groups the alerts of a monitor by their status and an annotation, or else a label, of a name: maps with
+// key and items.
 func (e *execution) alertGroups(name string, alerts any) ([]any, error) {
 	in, err := e.listOf(alerts)
 	if name == "" {
@@ -133,13 +135,15 @@ func (e *execution) alertGroups(name string, alerts any) ([]any, error) {
 				}
 			}
 		}
-		named = append(named, map[string]any{"key": key, "alert": in[i]})
+		status, _ := e.get(in[i], "status")
+		both := fmt.Sprintf("%q %v", key, status)
+		named = append(named, map[string]any{"key": key, "both": both, "alert": in[i]})
 	}
-	groups, err := e.group("key", named)
+	groups, err := e.group("both", named)
 	for _, g := range groups {
 		m := g.(map[string]any)
-		items, _ := e.pluck("alert", m["items"])
-		m["items"] = items
+		m["key"], _ = e.get(m["items"], "0.key")
+		m["items"], _ = e.pluck("alert", m["items"])
 	}
 	return groups, err
 }

@@ -2,6 +2,7 @@ package integrations
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,18 +17,21 @@ type mutation struct {
 	undo func()
 }
 
-// mutations calls visit with each mutation of a payload: each field of each map removed, and each field and element
-// null, and of other types. If names is not nil, other fields are left alone. The payload is as before when it returns.
+// wrong are the values that take the place of each field and element of a payload.
+var wrong = map[string]any{"null": nil, "empty text": "", "empty list": []any{}, "a number": json.Number("7"),
+	"true": true, "an object": map[string]any{}, "a text": "a text", "a list": []any{map[string]any{}, nil, []any{"x"}}}
+
+// mutations calls visit with each mutation of a payload: each field of each map removed, each list without its first
+// element, and each of wrong in place of each field and element. If names is not nil, other fields are left alone. The
+// payload is as before when it returns.
 func mutations(v any, at string, names map[string]bool, visit func(mutation)) {
 	change := func(path string, old any, set func(any)) {
-		for name, other := range map[string]any{"null": nil, "empty text": "", "empty list": []any{}} {
-			visit(mutation{path + " " + name, func() { set(other) }, func() { set(old) }})
+		for _, name := range slices.Sorted(maps.Keys(wrong)) {
+			visit(mutation{path + " " + name, func() { set(wrong[name]) }, func() { set(old) }})
 		}
-		other, name := any("a text"), "a text"
-		if _, ok := old.(string); ok {
-			other, name = json.Number("7"), "a number"
+		if list, ok := old.([]any); ok && len(list) > 0 {
+			visit(mutation{path + " shorter", func() { set(list[1:]) }, func() { set(old) }})
 		}
-		visit(mutation{path + " " + name, func() { set(other) }, func() { set(old) }})
 	}
 	switch v := v.(type) {
 	case map[string]any:
@@ -71,7 +75,7 @@ func TestNoFieldIsNeeded(t *testing.T) {
 
 // refused are the fields without which the recorded requests of a service expect no message.
 var refused = map[string][]string{
-	"slack_incoming": {".text", ".payload", ".attachments", ".attachments.0.blocks"}, // nothing to say
+	"slack_incoming": {".text", ".payload", ".attachments", ".attachments.0", ".attachments.0.blocks"}, // empty
 	"slack":          {".user_name", ".channel_name", ".text"},
 	"bitbucket2":     {".push.changes"}, // a push without changes
 	"librato":        {".payload"},      // the JSON of the alert
@@ -107,10 +111,13 @@ func checkMutations(t *testing.T, s *Service, c givenCase) {
 		total++
 		after, err := s.respond(root, r, filter)
 		fault := ""
-		field, _, _ := strings.Cut(m.at, " ")
+		field, other, _ := strings.Cut(m.at, " ")
 		switch {
-		case slices.Contains(refused[s.Name], field):
+		case slices.Contains(refused[s.Name], field), s.Name == "ifttt" && other == "an object":
 			return
+		case (other == "a text" || other == "true") && (errors.As(err, new(*Unsupported)) ||
+			err == nil && slices.Contains(s.Ignore, after.Event)):
+			return // the field names the event, which is now another one
 		case err != nil && !s.recognizes(root), after.filtered, r.Params.Has("branches"):
 			return // not the service's payload any more, or not wanted any more
 		case err != nil:

@@ -36,7 +36,13 @@ func TestReportedPayloads(t *testing.T) {
 			"New [issue](https://e.org/1) (level: ERROR):\n\n``` quote\nboom\n```"},
 		{"github", "team", `{"action":"edited","sender":{"login":"ada"},"team":{"name":"t"},"changes":{"size":{}}}`,
 			"team t", "Team has changes to `size` data."},
-		{"circleci", "", `{"type":"workflow-completed","project":{"name":"p"},"workflow":{"name":"w","url":"https://e.org/w",
+		{"github", "delete", `{"ref_type":"tag","ref":"v1","sender":{"login":"ada"},"repository":{"name":"r"}}`, "r",
+			"ada deleted tag v1."},
+		{"github", "member", `{"action":"removed","member":{"login":"bo","html_url":"https://e.org/bo"},
+			"sender":{"login":"ada"},"repository":{"name":"r","full_name":"a/r","html_url":"https://e.org/r"}}`, "r",
+			"ada removed [bo](https://e.org/bo) from [a/r](https://e.org/r)."},
+		{"circleci", "", `{"type":"workflow-completed","project":{"name":"p"},"workflow":{"name":"w",
+			"url":"https://e.org/w",
 			"status":"success"},"pipeline":{"number":1,"vcs":{"tag":"v1"}}}`, "p", ""},
 	} {
 		s := set.Find(c.service)

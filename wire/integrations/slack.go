@@ -2,17 +2,19 @@ package integrations
 
 import (
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Slack's markup, where it differs from Markdown: <address|text>, <address>, *strong*, _emphasis_, ~deleted~.
 var (
 	slackAngle    = regexp.MustCompile(`<([^<>\n|]+)(?:\|([^<>\n]*))?>`)
-	slackStrong   = regexp.MustCompile(`(^|[\s({\[<"'.,:;!?_~*-])([*_~])([^\s*_~](?:[^*_~\n]*[^\s*_~])?)([*_~])`)
+	slackCode     = regexp.MustCompile("(?s)```.*?```|`[^`\n]+`")
 	slackAddress  = regexp.MustCompile(`^(?:https?|mailto|tel):[^\s]+$`)
 	slackEntities = strings.NewReplacer("&lt;", "<", "&gt;", ">", "&amp;", "&")
-	slackMarks    = map[string]string{"*": "**", "_": "*", "~": "~~"}
 )
 
 // slackMarkdown converts Slack's markup to Markdown. Users, channels and groups are shown as they are named in the
@@ -21,22 +23,48 @@ var (
 func slackMarkdown(s string, mention bool) string {
 	s = strings.NewReplacer("\uE001", "", "\uE002", "").Replace(s)
 	var kept []string
+	keep := func(text string) string {
+		kept = append(kept, text)
+		return "\uE001" + strconv.Itoa(len(kept)-1) + "\uE002"
+	}
 	s = slackAngle.ReplaceAllStringFunc(s, func(m string) string {
 		p := slackAngle.FindStringSubmatch(m)
-		kept = append(kept, slackReference(m, p[1], p[2], mention))
-		return "\uE001" + strconv.Itoa(len(kept)-1) + "\uE002"
+		return keep(slackReference(m, p[1], p[2], mention))
 	})
-	s = slackStrong.ReplaceAllStringFunc(s, func(m string) string {
-		p := slackStrong.FindStringSubmatch(m)
-		if p[2] != p[4] {
-			return m
-		}
-		return p[1] + slackMarks[p[2]] + p[3] + slackMarks[p[2]]
-	})
-	for i, k := range kept {
+	s = slackCode.ReplaceAllStringFunc(s, keep)
+	s = slackEmphasis(s, '*', "**")
+	s = slackEmphasis(s, '_', "*")
+	s = slackEmphasis(s, '~', "~~")
+	for i, k := range slices.Backward(kept) { // a code can contain references
 		s = strings.Replace(s, "\uE001"+strconv.Itoa(i)+"\uE002", k, 1)
 	}
 	return s
+}
+
+// slackEmphasis replaces a sign before and after a text of one line with the sign of Markdown. As in Slack, the text
+// begins after a space or a sign and ends before one. The reference leaves _ and ~ at the start of a line alone if
+// there are other signs in the text.
+func slackEmphasis(s string, sign byte, with string) string {
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		size := strings.IndexByte(s[i+1:], sign)
+		if s[i] != sign || size <= 0 || i > 0 && strings.IndexByte(" \t\n({[<\"'.,:;!?_~*-", s[i-1]) < 0 {
+			b.WriteByte(s[i])
+			continue
+		}
+		inner, end := s[i+1:i+1+size], i+1+size
+		next, _ := utf8.DecodeRuneInString(s[end+1:])
+		switch {
+		case i > 0 && s[i-1] == sign, strings.Contains(inner, "\n"), inner != strings.TrimSpace(inner),
+			unicode.IsLetter(next), unicode.IsDigit(next), next == rune(sign),
+			sign != '*' && i > 0 && s[i-1] == '\n' && strings.ContainsAny(inner, "*_~"):
+			b.WriteByte(s[i])
+		default:
+			b.WriteString(with + inner + with)
+			i = end
+		}
+	}
+	return b.String()
 }
 
 // slackReference returns the Markdown of a text in angle brackets: a link, a user, a channel or a command.
@@ -51,6 +79,8 @@ func slackReference(whole, target, label string, mention bool) string {
 			return "@" + mark + "**all**"
 		}
 		return "**" + target[1:] + "**"
+	case strings.HasPrefix(target, "!") && label != "": // a group or a date
+		return label
 	case strings.HasPrefix(target, "@"), strings.HasPrefix(target, "#"):
 		if label == "" {
 			label = target[1:]
@@ -193,7 +223,7 @@ func (e *execution) slackBlock(b map[string]any) (parts []string, err error) {
 			if x, _ := v.(map[string]any); x["type"] == "image" {
 				line = append(line, slackImage(x))
 			} else {
-				line = append(line, slackText(x["text"]))
+				line = append(line, slackTextOf(x))
 			}
 		}
 		parts = append(parts, strings.Join(line, " "))
@@ -211,8 +241,12 @@ func (e *execution) slackBlock(b map[string]any) (parts []string, err error) {
 	return parts, nil
 }
 
+// slackTextOf returns the Markdown of a text object. Its type says whether there is markup in it.
 func slackTextOf(v any) string {
 	m, _ := v.(map[string]any)
+	if text, ok := m["text"].(string); ok && m["type"] == "plain_text" {
+		return strings.TrimSpace(slackEntities.Replace(strings.ReplaceAll(text, mark, "")))
+	}
 	return slackText(m["text"])
 }
 

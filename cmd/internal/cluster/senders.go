@@ -51,7 +51,7 @@ func (s Sender) Includes(x Sender) bool { return s&x != 0 }
 
 // protocolSenders are the nodes that may use a protocol of a core. JoinProtocol needs no certificate, but a token.
 var protocolSenders = map[string]Sender{
-	peer.LinkProtocol:  FromServing, // then linkMessages decides
+	peer.LinkProtocol:  FromServing, // then linkTable decides
 	peer.HTTPProtocol:  FromServing,
 	peer.RaftProtocol:  FromCores,
 	peer.FilesProtocol: FromCore,

@@ -11,7 +11,9 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -337,10 +339,23 @@ func TestLinkTables(t *testing.T) {
 		t.Errorf("the tables have %d and %d entries, this test %d and %d", len(linkTable), len(leaderTable),
 			len(wantLink), len(wantFromLeader))
 	}
+	page, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	described := regexp.MustCompile(`[a-z-]+`).FindAllString(string(page), -1)
+	for name := range wantFromLeader {
+		if !slices.Contains(described, name) {
+			t.Errorf("doc.go does not have the message %s of the leader", name)
+		}
+	}
 	for _, x := range wantLink {
 		e := findEntry(x.kind, x.isCall)
 		if e == nil || e.name != x.name || e.limit <= 0 || e.limit > peer.MaxMessage {
 			t.Errorf("%s: the table has %+v", x.name, e)
+		}
+		if !slices.Contains(described, x.name) {
+			t.Errorf("doc.go does not have %s", x.name)
 		}
 	}
 	for _, x := range leaderTable {

@@ -1,6 +1,6 @@
 // Screenshots of the client: each view in light and dark, some at the width of a phone, some from right to left.
 // node shots.js DIR [PATTERN] writes them as PNG files; a pattern chooses views by their names. With a third argument,
-// "page", it writes the smaller WebP files of .github/docs/screens.md instead.
+// "page", it writes the smaller WebP files of .github/docs/screens.md and the picture of the README instead.
 import fs from 'node:fs';
 import path from 'node:path';
 import { chromium } from 'playwright-core';
@@ -11,6 +11,7 @@ const ANN = 'ann@example.org';
 const TOPIC = '#narrow/channel/1-general/topic/lunch';
 const DESKTOP = { width: 1280, height: 800 };
 const PHONE = { width: 375, height: 740 };
+const README = { width: 1000, height: 640 }; // a PNG file, which must be smaller than 150 kB
 
 const dir = path.resolve(process.argv[2] ?? 'shots');
 const wanted = new RegExp(process.argv[3] ?? '');
@@ -123,6 +124,7 @@ async function takePage(take) {
     await take(colorScheme, onPage, { viewport: DESKTOP, colorScheme });
     await take(`phone-${colorScheme}`, ['topic'], { viewport: PHONE, colorScheme, hasTouch: true, isMobile: true });
   }
+  await take('readme', ['topic'], { viewport: README, colorScheme: 'light' });
   await server.call(ANN, 'PATCH', 'settings', { default_language: 'ar' });
   for (const colorScheme of ['light', 'dark']) await take(`rtl-${colorScheme}`, ['content'], { viewport: DESKTOP, colorScheme });
 }
@@ -193,7 +195,8 @@ async function shoot(suffix, names, states, ids, options) {
       console.log(`${name}-${suffix}: ${error.message.split('\n')[0]}`);
     }
     await page.mouse.move(0, 0);
-    if (forPage) await saveSmall(page, `${name}-${suffix}.webp`);
+    if (suffix === 'readme') await page.screenshot({ path: path.join(dir, '../client.png') });
+    else if (forPage) await saveSmall(page, `${name}-${suffix}.webp`);
     else await page.screenshot({ path: path.join(dir, `${name}-${suffix}.png`) });
     const box = page.locator('.compose-text');
     if (await box.count()) await box.fill(''); // else it becomes a draft, which later views would show
