@@ -115,8 +115,7 @@ func (s *matrixStage) channelQuestions() []matrixQuestion {
 			}
 			return fmt.Sprintf("Not subscribed to channel ID %d", x.id)
 		}},
-		changeQuestion("its name", func(*matrixUser, *matrixChannel) string { return "Channel already has that name." },
-			func(s *matrixStage, x *matrixChannel) pairs { return pairs{"new_name", x.name} }),
+		renaming(),
 		changeQuestion("its description", nil,
 			func(s *matrixStage, x *matrixChannel) pairs { return pairs{"description", ""} }),
 		changeQuestion("its privacy", needsContent, func(s *matrixStage, x *matrixChannel) pairs {
@@ -206,6 +205,21 @@ func (s *matrixStage) channelQuestions() []matrixQuestion {
 		list = slices.Insert(list, len(list)-4, q)
 	}
 	return list
+}
+
+// renaming asks for another name of a channel. The keeper gives the channel its name back.
+func renaming() matrixQuestion {
+	q := changeQuestion("its name", nil,
+		func(_ *matrixStage, x *matrixChannel) pairs { return pairs{"new_name", "renamed " + x.name} })
+	ask := q.ask
+	q.ask = func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
+		refusal := ask(s, p, x)
+		if refusal == "" {
+			s.must(s.keeper, "PATCH", fmt.Sprintf("/streams/%d", x.id), "new_name", x.name)
+		}
+		return refusal
+	}
+	return q
 }
 
 func subscribing(p *matrixUser, x *matrixChannel) string {

@@ -28,8 +28,8 @@ const noLogin = "Not logged in: API authentication or user session required"
 // missing returns x with ids that do not exist.
 func (x *matrixChannel) missing() *matrixChannel {
 	v := *x
-	v.id, v.name, v.message, v.file, v.topic = missingID, "no such channel", missingID, "user_uploads/1/aa/aa/none.txt",
-		"no such topic"
+	v.id, v.name, v.message, v.poll = missingID, "no such channel", missingID, missingID
+	v.file, v.topic = "user_uploads/1/aa/aa/none.txt", "no such topic"
 	v.spare, v.own = []int64{missingID, missingID, missingID}, nil
 	return &v
 }
@@ -54,7 +54,7 @@ func (s *matrixStage) askOne(q matrixQuestion, p *matrixUser, x *matrixChannel) 
 	}
 	msg, isHidden := strings.CutPrefix(want, hiddenPrefix)
 	got := q.ask(s, p, x)
-	if s.check(got, msg, "%s: %s in a %s", p.name, q.name, x) && isHidden {
+	if s.checkAnswer(s.question(q.name), got, msg, "%s: %s in a %s", p.name, q.name, x) && isHidden {
 		if missing := q.ask(s, p, x.missing()); missing != got {
 			s.check(got, missing, "%s: %s in a %s, as where there is nothing", p.name, q.name, x)
 		}
@@ -403,9 +403,10 @@ func writeQuestions() []matrixQuestion {
 		onMessage("react", func(s *matrixStage, p *matrixUser, id int64) reply {
 			return s.call(p, "POST", m(id, "/reactions"), "emoji_name", "wave")
 		}, anyone),
-		onMessage("take back a reaction never made", func(s *matrixStage, p *matrixUser, id int64) reply {
+		onMessage("take back a reaction", func(s *matrixStage, p *matrixUser, id int64) reply {
+			s.send(p, "POST", m(id, "/reactions"), "emoji_name", "wave")
 			return s.call(p, "DELETE", m(id, "/reactions"), "emoji_name", "wave")
-		}, func(*matrixUser) string { return "Reaction doesn't exist." }),
+		}, anyone),
 		{"star", false, func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
 			return s.call(p, "POST", "/messages/flags", "messages", []int64{x.nextSpare()}, "op", "add", "flag",
 				"starred").msg()
@@ -416,9 +417,10 @@ func writeQuestions() []matrixQuestion {
 			}
 			return hiddenError(noMessage)
 		}},
-		onMessage("send a submessage", func(s *matrixStage, p *matrixUser, id int64) reply {
-			return s.call(p, "POST", "/submessage", "message_id", id, "msg_type", "widget", "content", "{}")
-		}, func(*matrixUser) string { return "You cannot attach a submessage to this message." }),
+		{"vote", false, func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
+			return s.call(p, "POST", "/submessage", "message_id", x.poll, "msg_type", "widget", "content",
+				vote).msg()
+		}, readerOnly},
 		onMessage("report", func(s *matrixStage, p *matrixUser, id int64) reply {
 			return s.call(p, "POST", m(id, "/report"), "report_type", "spam")
 		}, anyone),
@@ -428,11 +430,10 @@ func writeQuestions() []matrixQuestion {
 		}, anyone),
 		onMessage("type an edit", func(s *matrixStage, p *matrixUser, id int64) reply {
 			return s.call(p, "POST", m(id, "/typing"), "op", "start")
-		}, func(*matrixUser) string { return "You don't have permission to edit this message" }),
+		}, func(*matrixUser) string { return noEdit }),
 		onMessage("edit", func(s *matrixStage, p *matrixUser, id int64) reply {
 			return s.call(p, "PATCH", m(id, ""), "content", "edited")
-		},
-			func(*matrixUser) string { return "You don't have permission to edit this message" }),
+		}, func(*matrixUser) string { return noEdit }),
 		onMessage("move to a topic", func(s *matrixStage, p *matrixUser, id int64) reply {
 			return s.call(p, "PATCH", m(id, ""), "topic", "elsewhere")
 		}, anyone),
