@@ -92,7 +92,7 @@ func (d *bigDisk) Load(_ realm.ID, r *realm.Realm, _ *presence.Table) ([]realm.P
 // prints the slowest kinds: the least of several tries of each turn and view, and the longest. The goal is 5 ms with a
 // million messages:
 //
-//	go test -run XXX -bench TurnLatency -benchtime 1x -big 1000000 ./actors
+//	go test ./actors -run XXX -bench TurnLatency -benchtime 1x -big 1000000
 func BenchmarkTurnLatency(b *testing.B) {
 	p := newDiskContents()
 	p.rows = bigFacts(*bigMessages)
@@ -138,77 +138,167 @@ type benchRequest struct {
 	longest    string        // kind of the turn that took max
 }
 
+// largeBench sends requests to a large organization and collects their latencies.
+type largeBench struct {
+	b         *testing.B
+	srv       *Server
+	x         *realmtest.LargeRealm
+	all       []benchRequest
+	everyone  []realm.UserID
+	most      []any    // nine of ten channels, as parameters of a subscription
+	mostNames []string // their names
+	group     realm.GroupID
+	out       bool // 5,000 users are out of the group
+}
+
 func measureAll(b *testing.B, srv *Server, x *realmtest.LargeRealm) {
-	var all []benchRequest
-	// try sends one request several times; p makes the parameters of each.
-	tryAs := func(name string, who func(i int) realm.UserID, endpoint string, p func(i int) params) {
-		if !benchSelected(name) {
-			return
-		}
-		a := benchRequest{name: name}
-		var tries []map[string][]time.Duration
-		for i := range *bigTimes {
-			q := params{}
-			if p != nil {
-				q = p(i)
-			}
-			holds := recordLatencies(srv)
-			out := <-call(srv, who(i), endpoint, q)
-			if out.status != 200 {
-				b.Errorf("%s: %d %.300v", name, out.status, out.body)
-				return
-			}
-			waitUntilIdle(srv)
-			tries = append(tries, holds())
-			for kind, list := range tries[i] {
-				if d := slices.Max(list); d > a.max {
-					a.max, a.longest = d, kind
-				}
-			}
-		}
-		a.least, a.which = longestLatency(tries)
-		all = append(all, a)
+	m := &largeBench{b: b, srv: srv, x: x, everyone: make([]realm.UserID, realmtest.LargeUsers)}
+	for i := range m.everyone {
+		m.everyone[i] = x.First + realm.UserID(i)
 	}
-	try := func(name string, u realm.UserID, endpoint string, p func(i int) params) {
-		tryAs(name, func(int) realm.UserID { return u }, endpoint, p)
-	}
-	same := func(p params) func(int) params { return func(int) params { return p } }
-	everything := params{"apply_markdown": true, "client_gravatar": true, "include_subscribers": true,
-		"client_capabilities": map[string]any{"archived_channels": true, "bulk_message_deletion": true,
-			"empty_topic_name":           true,
-			"notification_settings_null": true, "user_avatar_url_field_optional": true, "user_list_incomplete": true}}
-	last := func(c realm.ChannelID, topic string) realm.MessageID {
-		id, err := srv.View(1, realm.Caller{System: true}, func(v realm.View) (any, error) {
-			m, _ := v.LastMessageInTopic(c, topic)
-			return m, nil
-		})
-		if err != nil {
-			b.Fatal(err)
+	for c := realm.ChannelID(4); c <= realmtest.LargeChannels; c++ {
+		if c%10 != 0 {
+			name := fmt.Sprint("channel ", c)
+			m.most, m.mostNames = append(m.most, map[string]any{"name": name}), append(m.mostNames, name)
 		}
-		return id.(realm.MessageID)
 	}
 	waitUntilIdle(srv)
-	try("register, behind", x.ManyUnread, "POST /register", same(everything))
-	try("register, all channels", x.InAllChannels, "POST /register", same(everything))
-	try("register, few channels", x.InFewChannels, "POST /register", same(everything))
-	try("register, guest", x.Guest, "POST /register", same(everything))
-	try("register, many unread", x.InFewChannels, "POST /register", same(everything))
-	try("users", x.InFewChannels, "GET /users", nil)
-	try("users, guest", x.Guest, "GET /users", nil)
-	try("users and profiles", x.InFewChannels, "GET /users", same(params{"include_custom_profile_fields": true}))
-	try("subscriptions", x.InAllChannels, "GET /users/me/subscriptions", same(params{"include_subscribers": true}))
-	try("channels of a user", x.InAllChannels, "GET /users/{user_id}/channels", same(params{"user_id": x.ManyUnread}))
-	try("groups", x.InAllChannels, "GET /user_groups", nil)
-	try("members of a role", x.InAllChannels, "GET /user_groups/{user_group_id}/members",
+	for _, measure := range []func(){m.reads, m.lists, m.flags, m.messages, m.channels, m.subscriptions,
+		m.groups, m.accounts, m.exports, m.followed, m.laterMessages, m.veryLong, m.ends, m.snapshots} {
+		measure()
+	}
+	slowestTable(b, m.all)
+	var mem runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&mem)
+	b.Logf("heap %d MB at the end", mem.HeapAlloc>>20)
+}
+
+// tryAs sends one request several times; p makes the parameters of each.
+func (m *largeBench) tryAs(name string, who func(i int) realm.UserID, endpoint string, p func(i int) params) {
+	if !benchSelected(name) {
+		return
+	}
+	a := benchRequest{name: name}
+	var tries []map[string][]time.Duration
+	for i := range *bigTimes {
+		q := params{}
+		if p != nil {
+			q = p(i)
+		}
+		holds := recordLatencies(m.srv)
+		out := <-call(m.srv, who(i), endpoint, q)
+		if out.status != 200 {
+			m.b.Errorf("%s: %d %.300v", name, out.status, out.body)
+			return
+		}
+		waitUntilIdle(m.srv)
+		tries = append(tries, holds())
+		for kind, list := range tries[i] {
+			if d := slices.Max(list); d > a.max {
+				a.max, a.longest = d, kind
+			}
+		}
+	}
+	a.least, a.which = longestLatency(tries)
+	m.all = append(m.all, a)
+}
+
+func (m *largeBench) try(name string, u realm.UserID, endpoint string, p func(i int) params) {
+	m.tryAs(name, func(int) realm.UserID { return u }, endpoint, p)
+}
+
+func same(p params) func(int) params { return func(int) params { return p } }
+
+// sendTo makes the parameters of messages in a topic.
+func sendTo(topic string, to any) func(int) params {
+	return func(i int) params {
+		return params{"type": "channel", "to": to, "topic": topic, "content": fmt.Sprint("hello ", i)}
+	}
+}
+
+// view returns what a function reads as a user; 0 is the system.
+func (m *largeBench) view(u realm.UserID, read func(v realm.View) (any, error)) any {
+	x, err := m.srv.View(1, realm.Caller{System: u == 0, User: u}, read)
+	if err != nil {
+		m.b.Fatal(err)
+	}
+	return x
+}
+
+// last returns the last message in a topic.
+func (m *largeBench) last(c realm.ChannelID, topic string) realm.MessageID {
+	return m.view(0, func(v realm.View) (any, error) {
+		id, _ := v.LastMessageInTopic(c, topic)
+		return id, nil
+	}).(realm.MessageID)
+}
+
+// ids returns messages spread over the whole history.
+func (m *largeBench) ids(n int) []realm.MessageID {
+	all := m.view(m.x.InAllChannels, func(v realm.View) (any, error) {
+		n, err := v.Narrow(nil, nil)
+		return n.AllIDs(nil), err
+	}).([]realm.MessageID)
+	out := make([]realm.MessageID, 0, n)
+	for k := range n {
+		out = append(out, all[k*len(all)/n])
+	}
+	return slices.Compact(out)
+}
+
+// role returns the group of a role.
+func (m *largeBench) role(name string) realm.GroupID {
+	return m.view(0, func(v realm.View) (any, error) {
+		id := realm.GroupID(0)
+		v.EachGroup(func(g *realm.Group) {
+			if g.Name == name {
+				id = g.ID
+			}
+		})
+		return id, nil
+	}).(realm.GroupID)
+}
+
+// outAndIn takes 5,000 users out of the group, and adds them again the next time.
+func (m *largeBench) outAndIn() params {
+	m.out = !m.out
+	return params{"user_group_id": m.group, map[bool]string{true: "delete", false: "add"}[m.out]: m.everyone[:5000]}
+}
+
+// reads sends the requests that return large parts of the organization.
+func (m *largeBench) reads() {
+	x := m.x
+	everything := params{"apply_markdown": true, "client_gravatar": true, "include_subscribers": true,
+		"client_capabilities": map[string]any{"archived_channels": true, "bulk_message_deletion": true,
+			"empty_topic_name": true, "notification_settings_null": true, "user_avatar_url_field_optional": true,
+			"user_list_incomplete": true}}
+	m.try("register, behind", x.ManyUnread, "POST /register", same(everything))
+	m.try("register, all channels", x.InAllChannels, "POST /register", same(everything))
+	m.try("register, few channels", x.InFewChannels, "POST /register", same(everything))
+	m.try("register, guest", x.Guest, "POST /register", same(everything))
+	m.try("register, many unread", x.InFewChannels, "POST /register", same(everything))
+	m.try("users", x.InFewChannels, "GET /users", nil)
+	m.try("users, guest", x.Guest, "GET /users", nil)
+	m.try("users and profiles", x.InFewChannels, "GET /users", same(params{"include_custom_profile_fields": true}))
+	m.try("subscriptions", x.InAllChannels, "GET /users/me/subscriptions", same(params{"include_subscribers": true}))
+	m.try("channels of a user", x.InAllChannels, "GET /users/{user_id}/channels", same(params{"user_id": x.ManyUnread}))
+	m.try("groups", x.InAllChannels, "GET /user_groups", nil)
+	m.try("members of a role", x.InAllChannels, "GET /user_groups/{user_group_id}/members",
 		same(params{"user_group_id": 4}))
-	try("consents", x.InAllChannels, "GET /export/realm/consents", nil)
-	try("presence", x.InAllChannels, "GET /realm/presence", nil)
-	try("receipts", x.InAllChannels, "GET /messages/{message_id}/read_receipts",
-		func(i int) params { return params{"message_id": last(1, "topic 3")} })
-	try("channels", x.InAllChannels, "GET /streams", same(params{"include_all_active": false}))
-	try("all channels", x.InAllChannels, "GET /streams", same(params{"include_all": true, "include_default": true}))
-	try("topics of a channel", x.InAllChannels, "GET /users/me/{stream_id}/topics", same(params{"stream_id": 1}))
-	try("members of a channel", x.InAllChannels, "GET /streams/{stream_id}/members", same(params{"stream_id": 1}))
+	m.try("consents", x.InAllChannels, "GET /export/realm/consents", nil)
+	m.try("presence", x.InAllChannels, "GET /realm/presence", nil)
+	m.try("receipts", x.InAllChannels, "GET /messages/{message_id}/read_receipts",
+		func(i int) params { return params{"message_id": m.last(1, "topic 3")} })
+	m.try("channels", x.InAllChannels, "GET /streams", same(params{"include_all_active": false}))
+	m.try("all channels", x.InAllChannels, "GET /streams", same(params{"include_all": true, "include_default": true}))
+	m.try("topics of a channel", x.InAllChannels, "GET /users/me/{stream_id}/topics", same(params{"stream_id": 1}))
+	m.try("members of a channel", x.InAllChannels, "GET /streams/{stream_id}/members", same(params{"stream_id": 1}))
+}
+
+// lists asks for messages by every kind of narrow.
+func (m *largeBench) lists() {
+	x := m.x
 	for _, anchor := range []string{"newest", "oldest", "first_unread"} {
 		is := func(what string) []any { return []any{map[string]any{"operator": "is", "operand": what}} }
 		term := func(operator string, operand any) map[string]any {
@@ -223,65 +313,44 @@ func measureAll(b *testing.B, srv *Server, x *realmtest.LargeRealm) {
 			"reaction": {term("has", "reaction")}, "public": {term("channels", "public")},
 			"not": {map[string]any{"operator": "channel", "operand": 1, "negated": true},
 				term("sender", x.InFewChannels)}} {
-			try("messages "+name+" "+anchor, x.InAllChannels, "GET /messages",
+			m.try("messages "+name+" "+anchor, x.InAllChannels, "GET /messages",
 				same(params{"anchor": anchor, "num_before": 50, "num_after": 50, "narrow": narrow}))
 		}
 	}
-	try("5000 messages", x.InAllChannels, "GET /messages",
+	m.try("5000 messages", x.InAllChannels, "GET /messages",
 		same(params{"anchor": "newest", "num_before": 5000, "num_after": 0}))
-	try("flags by narrow", x.InAllChannels, "POST /messages/flags/narrow", func(i int) params {
+	m.try("flags by narrow", x.InAllChannels, "POST /messages/flags/narrow", func(i int) params {
 		return params{"anchor": "oldest", "num_before": 0, "num_after": 5000,
 			"narrow": []any{map[string]any{"operator": "channel", "operand": 1}}, "op": []string{"remove", "add"}[i%2],
 			"flag": "read"}
 	})
-	visible, err := srv.View(1, realm.Caller{User: x.InAllChannels}, func(v realm.View) (any, error) {
-		n, err := v.Narrow(nil, nil)
-		return n.AllIDs(nil), err
+}
+
+// flags changes flags of many messages.
+func (m *largeBench) flags() {
+	x := m.x
+	m.try("flags of 50,000", x.InAllChannels, "POST /messages/flags", func(i int) params {
+		return params{"messages": m.ids(50_000), "op": []string{"add", "remove"}[i%2], "flag": "read"}
 	})
-	if err != nil {
-		b.Fatal(err)
-	}
-	ids := func(n int) []realm.MessageID { // messages spread over the whole history
-		all := visible.([]realm.MessageID)
-		out := make([]realm.MessageID, 0, n)
-		for k := range n {
-			out = append(out, all[k*len(all)/n])
-		}
-		return slices.Compact(out)
-	}
-	role := func(name string) (id realm.GroupID) {
-		srv.View(1, realm.Caller{System: true}, func(v realm.View) (any, error) {
-			v.EachGroup(func(g *realm.Group) {
-				if g.Name == name {
-					id = g.ID
-				}
-			})
-			return nil, nil
-		})
-		return id
-	}
-	try("flags of 50,000", x.InAllChannels, "POST /messages/flags", func(i int) params {
-		return params{"messages": ids(50_000), "op": []string{"add", "remove"}[i%2], "flag": "read"}
+	m.try("stars of 50,000", x.InAllChannels, "POST /messages/flags", func(i int) params {
+		return params{"messages": m.ids(50_000), "op": []string{"add", "remove"}[i%2], "flag": "starred"}
 	})
-	try("stars of 50,000", x.InAllChannels, "POST /messages/flags", func(i int) params {
-		return params{"messages": ids(50_000), "op": []string{"add", "remove"}[i%2], "flag": "starred"}
-	})
-	try("mark topic as read", x.InAllChannels, "POST /mark_topic_as_read",
+	m.try("mark topic as read", x.InAllChannels, "POST /mark_topic_as_read",
 		func(i int) params { return params{"stream_id": 3, "topic_name": fmt.Sprint("topic ", i)} })
-	try("mute a user", x.InAllChannels, "POST /users/me/muted_users/{muted_user_id}",
+	m.try("mute a user", x.InAllChannels, "POST /users/me/muted_users/{muted_user_id}",
 		func(i int) params { return params{"muted_user_id": x.OneMessage + 20 + realm.UserID(i)} })
-	tryAs("mark all as read, most", func(i int) realm.UserID { return x.First + 5000 + realm.UserID(i) },
+	m.tryAs("mark all as read, most", func(i int) realm.UserID { return x.First + 5000 + realm.UserID(i) },
 		"POST /mark_all_as_read", nil)
-	try("mark all as read, behind", x.ManyUnread, "POST /mark_all_as_read", nil)
-	try("mark all as read", x.InFewChannels, "POST /mark_all_as_read", nil)
-	try("mark channel as read", x.InAllChannels, "POST /mark_stream_as_read", same(params{"stream_id": 1}))
-	send := func(topic string, to any) func(int) params {
-		return func(i int) params {
-			return params{"type": "channel", "to": to, "topic": topic, "content": fmt.Sprint("hello ", i)}
-		}
-	}
-	try("send", x.InAllChannels, "POST /messages", send("topic 3", 1))
-	try("send everybody", x.InAllChannels, "POST /messages", func(int) params {
+	m.try("mark all as read, behind", x.ManyUnread, "POST /mark_all_as_read", nil)
+	m.try("mark all as read", x.InFewChannels, "POST /mark_all_as_read", nil)
+	m.try("mark channel as read", x.InAllChannels, "POST /mark_stream_as_read", same(params{"stream_id": 1}))
+}
+
+// messages sends, moves, edits and deletes messages.
+func (m *largeBench) messages() {
+	b, srv, x := m.b, m.srv, m.x
+	m.try("send", x.InAllChannels, "POST /messages", sendTo("topic 3", 1))
+	m.try("send everybody", x.InAllChannels, "POST /messages", func(int) params {
 		return params{"type": "channel", "to": 2, "topic": "topic 5", "content": "@**all** hello"}
 	})
 	count, _ := srv.View(1, realm.Caller{User: x.InAllChannels}, func(v realm.View) (any, error) {
@@ -292,64 +361,65 @@ func measureAll(b *testing.B, srv *Server, x *realmtest.LargeRealm) {
 		return len(n.AllIDs(nil)), err
 	})
 	b.Logf("topic 3 has %v messages", count)
-	try("resolve a topic", x.InAllChannels, "PATCH /messages/{message_id}", func(i int) params {
-		return params{"message_id": last(1, []string{"topic 3", "✔ topic 3"}[i%2]),
+	m.try("resolve a topic", x.InAllChannels, "PATCH /messages/{message_id}", func(i int) params {
+		return params{"message_id": m.last(1, []string{"topic 3", "✔ topic 3"}[i%2]),
 			"topic": []string{"✔ topic 3", "topic 3"}[i%2], "propagate_mode": "change_all"}
 	})
-	try("move a topic to a channel", x.InAllChannels, "PATCH /messages/{message_id}", func(i int) params {
-		return params{"message_id": last(1, fmt.Sprint("topic ", 4+i)), "stream_id": 2, "propagate_mode": "change_all"}
+	m.try("move a topic to a channel", x.InAllChannels, "PATCH /messages/{message_id}", func(i int) params {
+		return params{"message_id": m.last(1, fmt.Sprint("topic ", 4+i)), "stream_id": 2,
+			"propagate_mode": "change_all"}
 	})
-	try("react", x.InAllChannels, "POST /messages/{message_id}/reactions", func(i int) params {
-		return params{"message_id": last(1, fmt.Sprint("topic ", 9+i)), "emoji_name": "wave"}
+	m.try("react", x.InAllChannels, "POST /messages/{message_id}/reactions", func(i int) params {
+		return params{"message_id": m.last(1, fmt.Sprint("topic ", 9+i)), "emoji_name": "wave"}
 	})
-	try("typing", x.InAllChannels, "POST /typing",
+	m.try("typing", x.InAllChannels, "POST /typing",
 		same(params{"type": "stream", "op": "start", "stream_id": 1, "topic": "topic 3"}))
-	try("edit with @all", x.InAllChannels, "PATCH /messages/{message_id}", func(i int) params {
-		sent := mustCall(b, srv, x.InAllChannels, "POST /messages", send("topic 3", 1)(i))
+	m.try("edit with @all", x.InAllChannels, "PATCH /messages/{message_id}", func(i int) params {
+		sent := mustCall(b, srv, x.InAllChannels, "POST /messages", sendTo("topic 3", 1)(i))
 		return params{"message_id": sent["id"], "content": "@**all** of you"}
 	})
-	try("delete one message", x.InAllChannels, "DELETE /messages/{message_id}",
-		func(i int) params { return params{"message_id": last(1, "topic 10")} })
-	try("delete a topic", x.InAllChannels, "POST /streams/{stream_id}/delete_topic",
+	m.try("delete one message", x.InAllChannels, "DELETE /messages/{message_id}",
+		func(i int) params { return params{"message_id": m.last(1, "topic 10")} })
+	m.try("delete a topic", x.InAllChannels, "POST /streams/{stream_id}/delete_topic",
 		func(i int) params { return params{"stream_id": 1, "topic_name": fmt.Sprint("topic ", 12+i)} })
-	try("privacy of a channel", x.InAllChannels, "PATCH /streams/{stream_id}",
+}
+
+// channels changes channels and subscribes all users.
+func (m *largeBench) channels() {
+	x := m.x
+	m.try("privacy of a channel", x.InAllChannels, "PATCH /streams/{stream_id}",
 		func(i int) params { return params{"stream_id": 3, "is_private": i%2 == 0} })
-	try("history of a channel", x.InAllChannels, "PATCH /streams/{stream_id}", func(i int) params {
+	m.try("history of a channel", x.InAllChannels, "PATCH /streams/{stream_id}", func(i int) params {
 		return params{"stream_id": 3, "is_private": true, "history_public_to_subscribers": i%2 == 0}
 	})
-	try("who may send", x.InAllChannels, "PATCH /streams/{stream_id}", func(i int) params {
+	m.try("who may send", x.InAllChannels, "PATCH /streams/{stream_id}", func(i int) params {
 		return params{"stream_id": 3, "can_send_message_group": map[string]any{"new": []int{3, 4}[i%2]}}
 	})
-	try("rename a channel", x.InAllChannels, "PATCH /streams/{stream_id}",
+	m.try("rename a channel", x.InAllChannels, "PATCH /streams/{stream_id}",
 		func(i int) params { return params{"stream_id": 2, "new_name": fmt.Sprint("other ", i)} })
-	everyone := make([]realm.UserID, realmtest.LargeUsers)
-	for i := range everyone {
-		everyone[i] = x.First + realm.UserID(i)
-	}
-	try("subscribe 10,000", x.InAllChannels, "POST /users/me/subscriptions", func(i int) params {
-		return params{"subscriptions": []any{map[string]any{"name": fmt.Sprint("crowd ", i)}}, "principals": everyone}
+	m.try("subscribe 10,000", x.InAllChannels, "POST /users/me/subscriptions", func(i int) params {
+		return params{"subscriptions": []any{map[string]any{"name": fmt.Sprint("crowd ", i)}}, "principals": m.everyone}
 	})
-	try("unsubscribe 1,000", x.InAllChannels, "DELETE /users/me/subscriptions", func(i int) params {
-		return params{"subscriptions": []any{fmt.Sprint("crowd ", i)}, "principals": everyone[100:1100]}
+	m.try("unsubscribe 1,000", x.InAllChannels, "DELETE /users/me/subscriptions", func(i int) params {
+		return params{"subscriptions": []any{fmt.Sprint("crowd ", i)}, "principals": m.everyone[100:1100]}
 	})
-	try("unsubscribe 10,000", x.InAllChannels, "DELETE /users/me/subscriptions", func(i int) params {
-		return params{"subscriptions": []any{fmt.Sprint("crowd ", i)}, "principals": everyone}
+	m.try("unsubscribe 10,000", x.InAllChannels, "DELETE /users/me/subscriptions", func(i int) params {
+		return params{"subscriptions": []any{fmt.Sprint("crowd ", i)}, "principals": m.everyone}
 	})
-	var all1000 []any
+}
+
+// subscriptions changes many subscriptions of one user, and of some users.
+func (m *largeBench) subscriptions() {
+	x := m.x
 	colors := [2][]any{}
-	var left []string
 	for c := realm.ChannelID(4); c <= realmtest.LargeChannels; c++ {
 		for i := range colors {
 			colors[i] = append(colors[i],
 				map[string]any{"stream_id": c, "property": "color", "value": fmt.Sprint("#12345", i)},
 				map[string]any{"stream_id": c, "property": "is_muted", "value": i == 0})
 		}
-		if c%10 != 0 {
-			all1000, left = append(all1000, map[string]any{"name": fmt.Sprint("channel ", c)}),
-				append(left, fmt.Sprint("channel ", c))
-		}
 	}
-	try("2,000 properties", x.InAllChannels, "POST /users/me/subscriptions/properties",
+	m.try("2,000 properties", x.InAllChannels, "POST /users/me/subscriptions/properties",
 		func(i int) params { return params{"subscription_data": colors[i%2]} })
 	many := [2][]any{}
 	for i := range many {
@@ -360,89 +430,99 @@ func measureAll(b *testing.B, srv *Server, x *realmtest.LargeRealm) {
 			many[i] = append(many[i], map[string]any{"stream_id": c, "property": property, "value": i == 0})
 		}
 	}
-	try("most properties", x.InAllChannels, "POST /users/me/subscriptions/properties",
+	m.try("most properties", x.InAllChannels, "POST /users/me/subscriptions/properties",
 		func(i int) params { return params{"subscription_data": many[i%2]} })
-	tryAs("subscribe to 900", func(i int) realm.UserID { return x.First + 7000 + realm.UserID(i) },
-		"POST /users/me/subscriptions", same(params{"subscriptions": all1000}))
-	tryAs("unsubscribe from 900", func(i int) realm.UserID { return x.First + 7000 + realm.UserID(i) },
-		"DELETE /users/me/subscriptions", same(params{"subscriptions": left}))
-	hundred := everyone[8000:8100]
-	try("subscribe 20 to 900", x.InAllChannels, "POST /users/me/subscriptions", func(i int) params {
-		return params{"subscriptions": all1000, "principals": hundred[20*(i%5) : 20*(i%5)+20]}
+	m.tryAs("subscribe to 900", func(i int) realm.UserID { return x.First + 7000 + realm.UserID(i) },
+		"POST /users/me/subscriptions", same(params{"subscriptions": m.most}))
+	m.tryAs("unsubscribe from 900", func(i int) realm.UserID { return x.First + 7000 + realm.UserID(i) },
+		"DELETE /users/me/subscriptions", same(params{"subscriptions": m.mostNames}))
+	hundred := m.everyone[8000:8100]
+	m.try("subscribe 20 to 900", x.InAllChannels, "POST /users/me/subscriptions", func(i int) params {
+		return params{"subscriptions": m.most, "principals": hundred[20*(i%5) : 20*(i%5)+20]}
 	})
-	try("unsubscribe 20 from 900", x.InAllChannels, "DELETE /users/me/subscriptions", func(i int) params {
-		return params{"subscriptions": left, "principals": hundred[20*(i%5) : 20*(i%5)+20]}
+	m.try("unsubscribe 20 from 900", x.InAllChannels, "DELETE /users/me/subscriptions", func(i int) params {
+		return params{"subscriptions": m.mostNames, "principals": hundred[20*(i%5) : 20*(i%5)+20]}
 	})
-	group := realm.GroupID(0)
-	try("create a group of 10,000", x.InAllChannels, "POST /user_groups/create", func(i int) params {
-		return params{"name": fmt.Sprint("group ", i), "description": "", "members": everyone}
+}
+
+// groups makes and changes a group of all users.
+func (m *largeBench) groups() {
+	b, srv, x := m.b, m.srv, m.x
+	m.try("create a group of 10,000", x.InAllChannels, "POST /user_groups/create", func(i int) params {
+		return params{"name": fmt.Sprint("group ", i), "description": "", "members": m.everyone}
 	})
 	srv.View(1, realm.Caller{System: true}, func(v realm.View) (any, error) {
-		v.EachGroup(func(g *realm.Group) { group = max(group, g.ID) })
+		v.EachGroup(func(g *realm.Group) { m.group = max(m.group, g.ID) })
 		return nil, nil
 	})
-	out := false
-	outAndIn := func() params { // unsubscribes 5,000 users, and the next time subscribes them again
-		out = !out
-		return params{"user_group_id": group, map[bool]string{true: "delete", false: "add"}[out]: everyone[:5000]}
-	}
-	try("take 5,000 out of a group", x.InAllChannels, "POST /user_groups/{user_group_id}/members", func(int) params {
-		return outAndIn()
+	group := m.group
+	m.try("take 5,000 out of a group", x.InAllChannels, "POST /user_groups/{user_group_id}/members", func(int) params {
+		return m.outAndIn()
 	})
-	try("who may mention a group", x.InAllChannels, "PATCH /user_groups/{user_group_id}", func(i int) params {
+	m.try("who may mention a group", x.InAllChannels, "PATCH /user_groups/{user_group_id}", func(i int) params {
 		return params{"user_group_id": group, "can_mention_group": map[string]any{"new": []int{3, 4}[i%2]}}
 	})
-	try("send to a group", x.InAllChannels, "POST /messages", func(int) params {
+	m.try("send to a group", x.InAllChannels, "POST /messages", func(int) params {
 		return params{"type": "channel", "to": 2, "topic": "topic 5", "content": "@*group 0* hello"}
 	})
-	try("edit with a group", x.InAllChannels, "PATCH /messages/{message_id}", func(i int) params {
-		sent := mustCall(b, srv, x.InAllChannels, "POST /messages", send("topic 3", 2)(i))
+	m.try("edit with a group", x.InAllChannels, "PATCH /messages/{message_id}", func(i int) params {
+		sent := mustCall(b, srv, x.InAllChannels, "POST /messages", sendTo("topic 3", 2)(i))
 		return params{"message_id": sent["id"], "content": "@*group 0* hello"}
 	})
-	try("a channel for a group", x.InAllChannels, "PATCH /streams/{stream_id}", func(i int) params {
+	m.try("a channel for a group", x.InAllChannels, "PATCH /streams/{stream_id}", func(i int) params {
 		return params{"stream_id": 3, "can_subscribe_group": map[string]any{"new": []any{2, group}[i%2]}}
 	})
-	try("subgroup of a group", x.InAllChannels, "POST /user_groups/{user_group_id}/subgroups", func(i int) params {
+	m.try("subgroup of a group", x.InAllChannels, "POST /user_groups/{user_group_id}/subgroups", func(i int) params {
 		return params{"user_group_id": group - 1, []string{"add", "delete"}[i%2]: []any{group}}
 	})
-	try("end a group", x.InAllChannels, "POST /user_groups/{user_group_id}/deactivate", func(i int) params {
+	m.try("end a group", x.InAllChannels, "POST /user_groups/{user_group_id}/deactivate", func(i int) params {
 		made := mustCall(b, srv, x.InAllChannels, "POST /user_groups/create",
-			params{"name": fmt.Sprint("short-lived ", i), "description": "", "members": everyone})
+			params{"name": fmt.Sprint("short-lived ", i), "description": "", "members": m.everyone})
 		return params{"user_group_id": made["group_id"]}
 	})
+}
+
+// accounts changes accounts and the organization.
+func (m *largeBench) accounts() {
+	x := m.x
 	someone := x.First + 6000
-	try("role of a user", x.InAllChannels, "PATCH /users/{user_id}",
+	m.try("role of a user", x.InAllChannels, "PATCH /users/{user_id}",
 		func(i int) params { return params{"user_id": someone, "role": []int{600, 400, 200, 300, 400}[i%5]} })
-	try("name of a user", x.InAllChannels, "PATCH /users/{user_id}",
+	m.try("name of a user", x.InAllChannels, "PATCH /users/{user_id}",
 		func(i int) params { return params{"user_id": someone, "full_name": fmt.Sprint("Renamed ", i)} })
-	try("name of one in all channels", x.InAllChannels, "PATCH /users/{user_id}",
+	m.try("name of one in all channels", x.InAllChannels, "PATCH /users/{user_id}",
 		func(i int) params { return params{"user_id": x.ManyUnread, "full_name": fmt.Sprint("Behind ", i)} })
-	try("status", x.InAllChannels, "POST /users/me/status",
+	m.try("status", x.InAllChannels, "POST /users/me/status",
 		func(i int) params { return params{"status_text": fmt.Sprint("away ", i)} })
-	try("a new field", x.InAllChannels, "POST /realm/profile_fields",
+	m.try("a new field", x.InAllChannels, "POST /realm/profile_fields",
 		func(i int) params { return params{"name": fmt.Sprint("Field ", i), "field_type": 1} })
-	try("rename a field", x.InAllChannels, "PATCH /realm/profile_fields/{field_id}",
+	m.try("rename a field", x.InAllChannels, "PATCH /realm/profile_fields/{field_id}",
 		func(i int) params { return params{"field_id": 1, "name": fmt.Sprint("Other ", i)} })
-	try("end a field", x.InAllChannels, "DELETE /realm/profile_fields/{field_id}",
+	m.try("end a field", x.InAllChannels, "DELETE /realm/profile_fields/{field_id}",
 		func(i int) params { return params{"field_id": 1 + i} })
-	try("waiting period", x.InAllChannels, "PATCH /realm",
+	m.try("waiting period", x.InAllChannels, "PATCH /realm",
 		func(i int) params { return params{"waiting_period_threshold": 100_000 * (1 - i%2)} })
-	try("whom guests see", x.InAllChannels, "PATCH /realm", func(i int) params {
+	m.try("whom guests see", x.InAllChannels, "PATCH /realm", func(i int) params {
 		return params{"can_access_all_users_group": map[string]any{
-			"new": role([]string{"role:members", "role:everyone"}[i%2])}}
+			"new": m.role([]string{"role:members", "role:m.everyone"}[i%2])}}
 	})
-	try("name of the organization", x.InAllChannels, "PATCH /realm",
+	m.try("name of the organization", x.InAllChannels, "PATCH /realm",
 		func(i int) params { return params{"name": fmt.Sprint("Big ", i)} })
-	try("a default channel", x.InAllChannels, "POST /default_streams",
+	m.try("a default channel", x.InAllChannels, "POST /default_streams",
 		func(i int) params { return params{"stream_id": 4 + i} })
-	try("follow a topic", x.InAllChannels, "POST /user_topics", func(i int) params {
+	m.try("follow a topic", x.InAllChannels, "POST /user_topics", func(i int) params {
 		return params{"stream_id": 2, "topic": fmt.Sprint("topic ", i), "visibility_policy": 3}
 	})
-	try("a view for exports", x.InAllChannels, "GET /export/realm", nil)
+	m.try("a view for exports", x.InAllChannels, "GET /export/realm", nil)
+}
+
+// exports measures the views of an export.
+func (m *largeBench) exports() {
+	b, srv, x := m.b, m.srv, m.x
 	oneOfThree := func(i int) realm.UserID {
 		return []realm.UserID{x.InAllChannels, x.ManyUnread, x.InFewChannels}[i%3]
 	}
-	tryAs("consent", oneOfThree, "PATCH /settings", same(params{"allow_private_data_export": true}))
+	m.tryAs("consent", oneOfThree, "PATCH /settings", same(params{"allow_private_data_export": true}))
 	for _, kind := range []string{realm.PublicExport, realm.CompleteExport, realm.ConsentExport} {
 		if !benchSelected("export " + kind) {
 			continue
@@ -464,11 +544,16 @@ func measureAll(b *testing.B, srv *Server, x *realmtest.LargeRealm) {
 		for _, d := range least {
 			a.least = max(a.least, d)
 		}
-		all = append(all, a)
+		m.all = append(m.all, a)
 	}
+}
+
+// followed sends to a topic that all users follow, and to all users.
+func (m *largeBench) followed() {
+	b, srv, x := m.b, m.srv, m.x
 	srv.Turn(1, realm.Caller{System: true}, func(t *realm.Turn) (any, error) {
 		t.Record(&realm.TopicPoliciesSet{
-			Users:   everyone,
+			Users:   m.everyone,
 			Channel: 2,
 			Topic:   "followed",
 			Policy:  realm.TopicFollowed,
@@ -476,29 +561,34 @@ func measureAll(b *testing.B, srv *Server, x *realmtest.LargeRealm) {
 		})
 		return nil, nil
 	})
-	try("send, 10,000 are told outside", x.InAllChannels, "POST /messages", send("followed", 2))
-	try("resolve what 10,000 follow", x.InAllChannels, "PATCH /messages/{message_id}", func(i int) params {
-		return params{"message_id": last(2, []string{"followed", "✔ followed"}[i%2]),
+	m.try("send, 10,000 are told outside", x.InAllChannels, "POST /messages", sendTo("followed", 2))
+	m.try("resolve what 10,000 follow", x.InAllChannels, "PATCH /messages/{message_id}", func(i int) params {
+		return params{"message_id": m.last(2, []string{"followed", "✔ followed"}[i%2]),
 			"topic": []string{"✔ followed", "followed"}[i%2], "propagate_mode": "change_all"}
 	})
-	try("create a channel for 10,000", x.InAllChannels, "POST /channels/create",
-		func(i int) params { return params{"name": fmt.Sprint("for all ", i), "subscribers": everyone} })
-	try("hide one's address", x.ManyUnread, "PATCH /settings",
+	m.try("create a channel for 10,000", x.InAllChannels, "POST /channels/create",
+		func(i int) params { return params{"name": fmt.Sprint("for all ", i), "subscribers": m.everyone} })
+	m.try("hide one's address", x.ManyUnread, "PATCH /settings",
 		func(i int) params { return params{"email_address_visibility": []int{4, 1}[i%2]} })
-	try("a channel for 5,000 fewer", x.InAllChannels, "POST /user_groups/{user_group_id}/members", func(int) params {
+	m.try("a channel for 5,000 fewer", x.InAllChannels, "POST /user_groups/{user_group_id}/members", func(int) params {
 		mustCall(b, srv, x.InAllChannels, "PATCH /streams/{stream_id}",
-			params{"stream_id": 10, "can_subscribe_group": map[string]any{"new": group}})
-		return outAndIn()
+			params{"stream_id": 10, "can_subscribe_group": map[string]any{"new": m.group}})
+		return m.outAndIn()
 	})
-	try("200 drafts", x.InFewChannels, "POST /drafts", func(int) params {
+}
+
+// laterMessages asks for drafts and scheduled messages.
+func (m *largeBench) laterMessages() {
+	srv, x := m.srv, m.x
+	m.try("200 drafts", x.InFewChannels, "POST /drafts", func(int) params {
 		draft := params{"type": "stream", "to": []int{1}, "topic": "t", "content": "later"}
 		return params{"drafts": slices.Repeat([]any{draft}, 200)}
 	})
-	try("drafts", x.InFewChannels, "GET /drafts", nil)
-	try("matches of 5,000", x.InAllChannels, "GET /messages/matches_narrow", func(int) params {
-		return params{"msg_ids": ids(5000), "narrow": []any{map[string]any{"operator": "channel", "operand": 1}}}
+	m.try("drafts", x.InFewChannels, "GET /drafts", nil)
+	m.try("matches of 5,000", x.InAllChannels, "GET /messages/matches_narrow", func(int) params {
+		return params{"msg_ids": m.ids(5000), "narrow": []any{map[string]any{"operator": "channel", "operand": 1}}}
 	})
-	try("500 scheduled messages", x.InAllChannels, "GET /scheduled_messages", func(i int) params {
+	m.try("500 scheduled messages", x.InAllChannels, "GET /scheduled_messages", func(i int) params {
 		for k := range 500 {
 			srv.Turn(1, realm.Caller{System: true}, func(t *realm.Turn) (any, error) {
 				t.Record(&realm.MessageScheduled{Message: realm.ScheduledMessage{
@@ -514,8 +604,12 @@ func measureAll(b *testing.B, srv *Server, x *realmtest.LargeRealm) {
 		}
 		return params{}
 	})
-	// Requests about one channel that is large in every respect: one topic has 100,000 messages, 20,000 topics have one
-	// message each, and one message has 10,000 reactions.
+}
+
+// veryLong is about one channel that is large in every respect: one topic has 100,000 messages, 20,000 topics have one
+// message each, and one message has 10,000 reactions.
+func (m *largeBench) veryLong() {
+	b, srv, x := m.b, m.srv, m.x
 	long := realm.ChannelID(mustCall(b, srv, x.InAllChannels, "POST /channels/create",
 		params{"name": "long", "subscribers": []realm.UserID{x.InAllChannels}})["id"].(float64))
 	topics := map[string]realm.TopicID{}
@@ -547,7 +641,7 @@ func measureAll(b *testing.B, srv *Server, x *realmtest.LargeRealm) {
 		write(20_000, func(k int) string { return fmt.Sprint("subject ", k) })
 		write(100_000, func(int) string { return "endless" })
 		srv.Turn(1, realm.Caller{System: true}, func(t *realm.Turn) (any, error) {
-			for _, u := range everyone {
+			for _, u := range m.everyone {
 				t.Record(&realm.ReactionAdded{
 					Message:  t.LastMessageID(),
 					Reaction: realm.Reaction{User: u, Name: "wave", Code: "1f44b", Type: "unicode_emoji"},
@@ -556,25 +650,30 @@ func measureAll(b *testing.B, srv *Server, x *realmtest.LargeRealm) {
 			return nil, nil
 		})
 	}
-	try("topics, very long", x.InAllChannels, "GET /users/me/{stream_id}/topics", same(params{"stream_id": long}))
-	try("messages, very long", x.InAllChannels, "GET /messages",
+	m.try("topics, very long", x.InAllChannels, "GET /users/me/{stream_id}/topics", same(params{"stream_id": long}))
+	m.try("messages, very long", x.InAllChannels, "GET /messages",
 		same(params{"anchor": "newest", "num_before": 100, "num_after": 0,
 			"narrow": []any{map[string]any{"operator": "channel", "operand": long}}}))
-	try("react, very long", x.InAllChannels, "POST /messages/{message_id}/reactions", func(i int) params {
+	m.try("react, very long", x.InAllChannels, "POST /messages/{message_id}/reactions", func(i int) params {
 		emoji := []string{"+1", "heart", "tada", "smile", "eyes"}[i%5]
-		return params{"message_id": last(long, "endless"), "emoji_name": emoji}
+		return params{"message_id": m.last(long, "endless"), "emoji_name": emoji}
 	})
-	try("read a topic, very long", x.InAllChannels, "POST /mark_topic_as_read",
+	m.try("read a topic, very long", x.InAllChannels, "POST /mark_topic_as_read",
 		same(params{"stream_id": long, "topic_name": "endless"}))
-	try("move a topic, very long", x.InAllChannels, "PATCH /messages/{message_id}", func(i int) params {
-		return params{"message_id": last(long, []string{"endless", "elsewhere"}[i%2]),
+	m.try("move a topic, very long", x.InAllChannels, "PATCH /messages/{message_id}", func(i int) params {
+		return params{"message_id": m.last(long, []string{"endless", "elsewhere"}[i%2]),
 			"topic": []string{"elsewhere", "endless"}[i%2], "propagate_mode": "change_all"}
 	})
-	try("delete a topic, very long", x.InAllChannels, "POST /streams/{stream_id}/delete_topic", func(i int) params {
+	m.try("delete a topic, very long", x.InAllChannels, "POST /streams/{stream_id}/delete_topic", func(i int) params {
 		write(20_000, func(int) string { return fmt.Sprint("short-lived ", i) })
 		return params{"stream_id": long, "topic_name": fmt.Sprint("short-lived ", i)}
 	})
-	try("retention", x.InAllChannels, "PATCH /streams/{stream_id}",
+}
+
+// ends deactivates accounts and archives channels.
+func (m *largeBench) ends() {
+	b, srv, x := m.b, m.srv, m.x
+	m.try("retention", x.InAllChannels, "PATCH /streams/{stream_id}",
 		func(i int) params { return params{"stream_id": 6 + i, "message_retention_days": 1} })
 	account := func(method, path string) func(int) params { // of two users in all channels, in turns
 		return func(i int) params {
@@ -584,22 +683,29 @@ func measureAll(b *testing.B, srv *Server, x *realmtest.LargeRealm) {
 			return params{"user_id": x.ManyUnread}
 		}
 	}
-	try("deactivate a user", x.InAllChannels, "DELETE /users/{user_id}", account("POST", "/users/{user_id}/reactivate"))
-	try("reactivate a user", x.InAllChannels, "POST /users/{user_id}/reactivate", account("DELETE", "/users/{user_id}"))
-	try("deactivate with messages", x.InAllChannels, "DELETE /users/{user_id}", func(i int) params {
+	m.try("deactivate a user", x.InAllChannels, "DELETE /users/{user_id}",
+		account("POST", "/users/{user_id}/reactivate"))
+	m.try("reactivate a user", x.InAllChannels, "POST /users/{user_id}/reactivate",
+		account("DELETE", "/users/{user_id}"))
+	m.try("deactivate with messages", x.InAllChannels, "DELETE /users/{user_id}", func(i int) params {
 		u := x.ManyUnread + realm.UserID(i)
 		mustCall(b, srv, x.InAllChannels, "POST /users/me/subscriptions",
-			params{"subscriptions": all1000, "principals": []realm.UserID{u}})
+			params{"subscriptions": m.most, "principals": []realm.UserID{u}})
 		return params{"user_id": u, "actions": map[string]any{"delete_profile": true,
 			"delete_public_channel_messages": true, "delete_private_channel_messages": true,
 			"delete_direct_messages": true}}
 	})
-	try("archive a channel", x.InAllChannels, "DELETE /streams/{stream_id}",
+	m.try("archive a channel", x.InAllChannels, "DELETE /streams/{stream_id}",
 		func(i int) params { return params{"stream_id": 1 + i} })
+}
+
+// snapshots writes snapshots of everything.
+func (m *largeBench) snapshots() {
+	b, srv, x := m.b, m.srv, m.x
 	if benchSelected("snapshot") { // of everything, as no row has been written yet
 		resetLatencies(srv)
 		// the first ones are archived by now
-		mustCall(b, srv, x.InAllChannels, "POST /messages", send("topic 3", realmtest.LargeChannels/2)(0))
+		mustCall(b, srv, x.InAllChannels, "POST /messages", sendTo("topic 3", realmtest.LargeChannels/2)(0))
 		done := make(chan error, 1)
 		srv.runtime.Send(srv.find(1).pid, closeRealm{done})
 		if err := <-done; err != nil {
@@ -607,7 +713,8 @@ func measureAll(b *testing.B, srv *Server, x *realmtest.LargeRealm) {
 		}
 		for _, k := range srv.SlowestTurns(1, 100) {
 			if k.Kind == "snapshot" {
-				all = append(all, benchRequest{name: "snapshot", least: k.Total / time.Duration(k.Count), max: k.Max})
+				m.all = append(m.all, benchRequest{name: "snapshot", least: k.Total / time.Duration(k.Count),
+					max: k.Max})
 				b.Logf("a snapshot in %d slices", k.Count)
 			}
 		}
@@ -617,24 +724,20 @@ func measureAll(b *testing.B, srv *Server, x *realmtest.LargeRealm) {
 	busy := realm.ChannelID(*bigTimes + 1)
 	written := make(chan error, 1)
 	written <- nil
-	try("move a topic while a snapshot is written", x.InAllChannels, "PATCH /messages/{message_id}", func(int) params {
+	const moving = "move a topic while a snapshot is written"
+	m.try(moving, x.InAllChannels, "PATCH /messages/{message_id}", func(int) params {
 		if err := <-written; err != nil {
 			b.Fatal(err)
 		}
-		m := last(busy, "topic 3")
+		moved := m.last(busy, "topic 3")
 		move := func(topic string) params {
-			return params{"message_id": m, "topic": topic, "propagate_mode": "change_all"}
+			return params{"message_id": moved, "topic": topic, "propagate_mode": "change_all"}
 		}
 		mustCall(b, srv, x.InAllChannels, "PATCH /messages/{message_id}", move("elsewhere"))
 		resetLatencies(srv)
 		srv.runtime.Send(srv.find(1).pid, closeRealm{written})
 		return move("topic 3")
 	})
-	slowestTable(b, all)
-	var m runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&m)
-	b.Logf("heap %d MB at the end", m.HeapAlloc>>20)
 }
 
 // waitUntilIdle lets the organization run everything that is due.

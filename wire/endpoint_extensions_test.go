@@ -2,6 +2,7 @@ package wire
 
 import (
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -16,6 +17,19 @@ var pinnedExtensions = []string{
 	"GET /users/{user_id}/api_keys", "POST /users/{user_id}/api_keys", "DELETE /users/{user_id}/api_keys/{key_id}",
 	"POST /external/{integration}", "HEAD /external/{integration}",
 	"GET /users/me/web_push", "POST /users/me/web_push", "DELETE /users/me/web_push",
+}
+
+// pinnedOwnParameters are all parameters, of the other endpoints, that the protocol's description does not contain.
+var pinnedOwnParameters = []string{
+	"PATCH /settings keep_api_keys", "PATCH /settings/display keep_api_keys",
+	"PATCH /settings/notifications keep_api_keys",
+	"POST /users/me/api_key/regenerate password",
+	"GET /messages/{message_id}/history offset",
+	"POST /messages/flags/narrow anchor_date",
+	"PATCH /realm/user_settings_defaults allow_private_data_export",
+	"PATCH /realm/user_settings_defaults default_language",
+	"PATCH /realm/user_settings_defaults enable_login_emails",
+	"PATCH /realm/user_settings_defaults enable_marketing_emails",
 }
 
 // minReason is the length of the shortest text in bytes that can be a reason.
@@ -34,6 +48,32 @@ func TestExtensions(t *testing.T) {
 		}
 	}
 	compareExtensions(t, marked, pinnedExtensions)
+}
+
+// TestOwnParameters does the same with the marks of parameters. The parameters of an extension need no mark. The
+// OpenAPI document has the reasons.
+func TestOwnParameters(t *testing.T) {
+	var marked []string
+	document := string(OpenAPI())
+	for _, e := range Endpoints() {
+		for _, p := range e.Params() {
+			if p.Extension == "" {
+				continue
+			}
+			name := e.name + " " + p.Name
+			marked = append(marked, name)
+			if len(p.Extension) < minReason {
+				t.Errorf("%s: the extension has no reason: %q", name, p.Extension)
+			}
+			if !strings.Contains(document, `"`+extensionMark+`": "`+p.Extension+`"`) {
+				t.Errorf("%s: the OpenAPI document does not have the reason", name)
+			}
+			if e.Extension != "" {
+				t.Errorf("%s: the endpoint is an extension, so its parameters need no mark", name)
+			}
+		}
+	}
+	compareExtensions(t, marked, pinnedOwnParameters)
 }
 
 func compareExtensions(t *testing.T, marked, pinned []string) {

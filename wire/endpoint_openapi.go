@@ -331,6 +331,9 @@ func (o *operation) describe(schemas obj) obj {
 		parameters = append(parameters, obj{"name": name, "in": "path", "required": true, "schema": schema})
 	}
 	d := obj{"operationId": operationID(o.method, o.path), "responses": o.responses(schemas)}
+	if reason := o.endpoints[0].Extension; reason != "" {
+		d[extensionMark] = reason
+	}
 	switch {
 	case o.open():
 		d["security"] = []any{}
@@ -354,9 +357,7 @@ func (o *operation) describe(schemas obj) obj {
 			} else {
 				x["schema"] = toSchema31(p.Schema)
 			}
-			if len(p.Aliases) > 0 {
-				x["x-aliases"] = p.Aliases
-			}
+			addMarks(x, p)
 			parameters = append(parameters, x)
 		}
 	} else if len(fields) > 0 || file != nil {
@@ -372,13 +373,26 @@ func (o *operation) describe(schemas obj) obj {
 	return d
 }
 
+// extensionMark is the key with the reason why an endpoint or parameter exists that the protocol does not have.
+const extensionMark = "x-extension"
+
+// addMarks adds to the description of a parameter what OpenAPI has no key for.
+func addMarks(description obj, p form.Param) {
+	if len(p.Aliases) > 0 {
+		description["x-aliases"] = p.Aliases
+	}
+	if p.Extension != "" {
+		description[extensionMark] = p.Extension
+	}
+}
+
 // requestBody describes the parameters of a request other than GET: form fields, some of them JSON, and a file.
 func requestBody(fields []form.Param, file *fileField) obj {
 	properties, encoding, required := obj{}, obj{}, []string{}
 	for _, p := range fields {
 		s := toSchema31(p.Schema)
-		if m, ok := s.(obj); ok && len(p.Aliases) > 0 {
-			m["x-aliases"] = p.Aliases
+		if m, ok := s.(obj); ok {
+			addMarks(m, p)
 		}
 		properties[p.Name] = s
 		if p.JSON {

@@ -12,11 +12,12 @@ import (
 )
 
 // settingsTableEndpoint is an endpoint whose parameters are the rows of a settings table, in addition to a fixed
-// form.
+// form. extensions has the reason for each row that the protocol does not have at this endpoint.
 func settingsTableEndpoint[F any](
-	method, path string, table []realm.Setting, run func(*Call, F, []realm.SettingValue) (Answer, error),
+	method, path string, table []realm.Setting, extensions map[string]string,
+	run func(*Call, F, []realm.SettingValue) (Answer, error),
 ) Endpoint {
-	fixed, rows := form.Of[F](), newSettingsTableForm(table)
+	fixed, rows := form.Of[F](), newSettingsTableForm(table, extensions)
 	return Endpoint{
 		Method:   method,
 		Path:     path,
@@ -50,7 +51,7 @@ type settingsTableForm struct {
 	form       *form.Form
 }
 
-func newSettingsTableForm(table []realm.Setting) *settingsTableForm {
+func newSettingsTableForm(table []realm.Setting, extensions map[string]string) *settingsTableForm {
 	var fields []reflect.StructField
 	r := &settingsTableForm{}
 	for _, s := range table {
@@ -58,7 +59,7 @@ func newSettingsTableForm(table []realm.Setting) *settingsTableForm {
 			continue
 		}
 		fields = append(fields, reflect.StructField{Name: fmt.Sprintf("Row%d", len(fields)), Type: paramType(s),
-			Tag: reflect.StructTag(`form:"` + paramTag(s) + `"`)})
+			Tag: reflect.StructTag(`form:"` + paramTag(s, extensions[s.Name]) + `"`)})
 		r.table = append(r.table, s)
 	}
 	r.structType = reflect.StructOf(fields)
@@ -82,7 +83,7 @@ func paramType(s realm.Setting) reflect.Type {
 	return reflect.TypeFor[form.Opt[string]]()
 }
 
-func paramTag(s realm.Setting) string {
+func paramTag(s realm.Setting, extension string) string {
 	tag := s.Name
 	if s.Allowed != nil {
 		var in []string
@@ -93,6 +94,9 @@ func paramTag(s realm.Setting) string {
 	}
 	if s.MaxLength > 0 {
 		tag += fmt.Sprintf(",maxlen=%d", s.MaxLength)
+	}
+	if extension != "" {
+		tag += ",extension=" + extension
 	}
 	return tag
 }

@@ -211,8 +211,12 @@ func devListUsers(c *Call, _ noParameters) (Answer, error) {
 	})
 }
 
+type regenerateKeyForm struct {
+	Password string `form:"password,extension=a browser session alone must not make a key that outlives it"`
+}
+
 // regenerateKey replaces the key of the caller. With a session it needs the password.
-func regenerateKey(c *Call, f ownKeyForm) (realm.IssueAPIKey, error) {
+func regenerateKey(c *Call, f regenerateKeyForm) (realm.IssueAPIKey, error) {
 	return realm.IssueAPIKey{User: c.Caller.User, Only: true}, c.checkKeyMaker(f.Password)
 }
 

@@ -23,7 +23,7 @@ const (
 type messageHistoryForm struct {
 	Message    realm.MessageID `path:"message_id"`
 	EmptyTopic bool            `form:"allow_empty_topic_name,default=false"`
-	Offset     int64           `form:"offset,min=0,default=0"`
+	Offset     int64           `form:"offset,min=0,default=0,extension=long histories have pages"`
 }
 
 // getMessageHistory answers all versions of a message, the original first. If they do not fit into one answer, the

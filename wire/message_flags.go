@@ -78,7 +78,7 @@ func changeFlagsInParts(c *Call, cmd realm.Flag) ([]realm.ChannelID, error) {
 
 type setFlagsNarrowForm struct {
 	Anchor        form.Anchor      `form:"anchor,required"`
-	Date          form.Opt[string] `form:"anchor_date"`
+	Date          form.Opt[string] `form:"anchor_date,extension=an anchor by date as in GET /messages"`
 	IncludeAnchor bool             `form:"include_anchor,default=true"`
 	Before        int64            `form:"num_before,required,min=0"`
 	After         int64            `form:"num_after,required,min=0"`

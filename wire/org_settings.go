@@ -11,7 +11,7 @@ import (
 )
 
 var realmEndpoints = []Endpoint{
-	settingsTableEndpoint("PATCH", "/realm", realm.OrgSettings, changeOrganization).Returns(changedSettings()),
+	settingsTableEndpoint("PATCH", "/realm", realm.OrgSettings, nil, changeOrganization).Returns(changedSettings()),
 }
 
 // changedSettings declares the answer of a change: any of the settings.

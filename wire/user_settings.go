@@ -14,12 +14,19 @@ var settingEndpoints = []Endpoint{
 	settingsEndpoint("/settings"),
 	settingsEndpoint("/settings/display"),
 	settingsEndpoint("/settings/notifications"),
-	settingsTableEndpoint("PATCH", "/realm/user_settings_defaults", realm.UserSettings,
+	settingsTableEndpoint("PATCH", "/realm/user_settings_defaults", realm.UserSettings, ownDefaults,
 		func(c *Call, _ noParameters, values []realm.SettingValue) (Answer, error) {
 			_, err := Execute(c, realm.ChangeUserDefaults{Values: values})
 			return Answer{}, err
 		}),
 }
+
+// everyDefault is why the parameters in ownDefaults exist.
+const everyDefault = "an organization has a default for each setting of its users"
+
+// ownDefaults are the settings of users for which the protocol has no default that an organization can change.
+var ownDefaults = map[string]string{"allow_private_data_export": everyDefault, "default_language": everyDefault,
+	"enable_login_emails": everyDefault, "enable_marketing_emails": everyDefault}
 
 var settingEvents = []EventKind{
 	Event(func(e *realm.UserSettingChanged, to *Recipient) any {
@@ -50,7 +57,7 @@ type settingsForm struct {
 	Email       form.Opt[string] `form:"email,strip"`
 	OldPassword string           `form:"old_password"`
 	NewPassword string           `form:"new_password"`
-	KeepKeys    bool             `form:"keep_api_keys"` // our own: a new password revokes API keys unless it is true
+	KeepKeys    bool             `form:"keep_api_keys,extension=a new password revokes the API keys otherwise"`
 	Timezone    form.Opt[string] `form:"timezone"`
 	Target      *targetUsersForm `form:"target_users"`
 }
@@ -92,7 +99,7 @@ func changeOthers(c *Call, f settingsForm, values []realm.SettingValue) (Answer,
 }
 
 func settingsEndpoint(path string) Endpoint {
-	return settingsTableEndpoint("PATCH", path, realm.UserSettings, changeSettings)
+	return settingsTableEndpoint("PATCH", path, realm.UserSettings, nil, changeSettings)
 }
 
 func changeSettings(c *Call, f settingsForm, values []realm.SettingValue) (Answer, error) {

@@ -9,7 +9,7 @@ import (
 
 // TestUnlimitedSettingValues checks that limits and retention accept the word "unlimited", but not the stored number.
 func TestUnlimitedSettingValues(t *testing.T) {
-	rows := newSettingsTableForm(realm.OrgSettings)
+	rows := newSettingsTableForm(realm.OrgSettings, nil)
 	for name, want := range map[string]any{"message_content_edit_limit_seconds": nil,
 		"message_retention_days": int64(-1)} {
 		v := &form.Values{}

@@ -93,8 +93,11 @@ const (
 		"`bench/README.md` describes them.\n"
 
 	extensionsIntro = "# Extensions\n" + generatedComment +
-		"The endpoints of this server that the protocol's description does not contain. Paths are below `/api/v1`.\n\n" +
+		"The endpoints and parameters of this server that the protocol's description does not contain. Paths are\n" +
+		"below `/api/v1`.\n\n" +
 		"| endpoint | reason |\n|---|---|\n"
+	parameterExtensionsIntro = "\nParameters of other endpoints:\n\n" +
+		"| endpoint | parameter | reason |\n|---|---|---|\n"
 )
 
 func settingsPage() string {
@@ -161,6 +164,14 @@ func extensionsPage() string {
 	for _, e := range wire.Endpoints() {
 		if e.Extension != "" {
 			fmt.Fprintf(&b, "| `%s %s` | %s |\n", e.Method, e.Path, e.Extension)
+		}
+	}
+	b.WriteString(parameterExtensionsIntro)
+	for _, e := range wire.Endpoints() {
+		for _, p := range e.Params() {
+			if p.Extension != "" {
+				fmt.Fprintf(&b, "| `%s %s` | `%s` | %s |\n", e.Method, e.Path, p.Name, p.Extension)
+			}
 		}
 	}
 	return b.String()

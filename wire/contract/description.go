@@ -15,6 +15,8 @@ import (
 type description struct {
 	schemas    map[string]any
 	responses  map[string]any
+	parameters map[string]any
+	bodies     map[string]any // of requests
 	paths      map[string]any
 	known      map[string]*shape.Shape
 	amend      map[string][]amendment // by the schema that they change
@@ -37,19 +39,23 @@ func readDescription(path string, amendments []amendment) (*description, error) 
 	var file struct {
 		Paths      map[string]any `yaml:"paths"`
 		Components struct {
-			Schemas   map[string]any `yaml:"schemas"`
-			Responses map[string]any `yaml:"responses"`
+			Schemas    map[string]any `yaml:"schemas"`
+			Responses  map[string]any `yaml:"responses"`
+			Parameters map[string]any `yaml:"parameters"`
+			Bodies     map[string]any `yaml:"requestBodies"`
 		} `yaml:"components"`
 	}
 	if err := yaml.Unmarshal(raw, &file); err != nil {
 		return nil, fmt.Errorf("read description: %w", err)
 	}
 	d := &description{
-		schemas:   file.Components.Schemas,
-		responses: file.Components.Responses,
-		paths:     file.Paths,
-		known:     map[string]*shape.Shape{},
-		amend:     map[string][]amendment{},
+		schemas:    file.Components.Schemas,
+		responses:  file.Components.Responses,
+		parameters: file.Components.Parameters,
+		bodies:     file.Components.Bodies,
+		paths:      file.Paths,
+		known:      map[string]*shape.Shape{},
+		amend:      map[string][]amendment{},
 	}
 	for _, a := range amendments {
 		if schema, ok := a.schema(); ok {

@@ -97,6 +97,11 @@ func of(t reflect.Type) *Form {
 		o := parse(t, d.StructField, true)
 		p := param{field: c.field(d, o), path: o.path, header: o.header, hidden: o.has("hidden"), aliases: o.aliases,
 			slot: len(f.slots)}
+		if reason, ok := o.take("extension"); ok {
+			if p.extension = reason; reason == "" || p.path {
+				o.panicf("an extension has a reason, and is no path parameter")
+			}
+		}
 		o.rejectUnused()
 		if p.path {
 			if p.required || p.setDefault != nil || p.aliases != nil || p.isJSON && p.kind == reflect.String {

@@ -77,6 +77,19 @@ func TestOptionDeclarationPanics(t *testing.T) {
 				A *bool `form:"a,default=true"`
 			}]()
 		},
+		"option extension": func() {
+			type nested struct {
+				B int `form:"b,extension=only whole parameters have a mark"`
+			}
+			Of[struct {
+				A nested `form:"a"`
+			}]()
+		},
+		"an extension has a reason": func() {
+			Of[struct {
+				A int `form:"a,extension"`
+			}]()
+		},
 		"given twice": func() {
 			Of[struct {
 				A int `form:"a,min=1,min=2"`
@@ -160,22 +173,22 @@ func TestDescribe(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"message_id": `{"Name":"message_id","Aliases":null,"Where":"path","JSON":false,` +
-			`"Schema":{"type":"integer"},"Required":true,"Hidden":false}`,
+			`"Schema":{"type":"integer"},"Required":true,"Hidden":false,"Extension":""}`,
 		"topic": `{"Name":"topic","Aliases":["subject"],"Where":"form","JSON":false,"Schema":{"maxLength":10,` +
-			`"type":"string"},"Required":false,"Hidden":false}`,
+			`"type":"string"},"Required":false,"Hidden":false,"Extension":""}`,
 		"flag": `{"Name":"flag","Aliases":null,"Where":"form","JSON":true,"Schema":{"default":true,` +
-			`"type":"boolean"},"Required":false,"Hidden":false}`,
+			`"type":"boolean"},"Required":false,"Hidden":false,"Extension":""}`,
 		"null_s": `{"Name":"null_s","Aliases":null,"Where":"form","JSON":true,"Schema":{"nullable":true,` +
-			`"type":"string"},"Required":false,"Hidden":false}`,
+			`"type":"string"},"Required":false,"Hidden":false,"Extension":""}`,
 		"policy": `{"Name":"policy","Aliases":null,"Where":"form","JSON":true,"Schema":{"enum":[1,2,3],` +
-			`"type":"integer"},"Required":false,"Hidden":false}`,
+			`"type":"integer"},"Required":false,"Hidden":false,"Extension":""}`,
 		"num_before": `{"Name":"num_before","Aliases":null,"Where":"form","JSON":true,"Schema":{"maximum":5000,` +
-			`"minimum":0,"type":"integer"},"Required":false,"Hidden":false}`,
+			`"minimum":0,"type":"integer"},"Required":false,"Hidden":false,"Extension":""}`,
 		"lax": `{"Name":"lax","Aliases":null,"Where":"form","JSON":true,` +
 			`"Schema":{"additionalProperties":true,"nullable":true,"properties":{"a":{"type":"integer"}},` +
-			`"required":["a"],"type":"object"},"Required":false,"Hidden":false}`,
+			`"required":["a"],"type":"object"},"Required":false,"Hidden":false,"Extension":""}`,
 		"members": `{"Name":"members","Aliases":null,"Where":"form","JSON":false,"Schema":{"enum":["true",` +
-			`"false","partial"],"type":"string"},"Required":false,"Hidden":false}`,
+			`"false","partial"],"type":"string"},"Required":false,"Hidden":false,"Extension":""}`,
 	} {
 		got, err := json.Marshal(byName[name])
 		if err != nil || string(got) != want {

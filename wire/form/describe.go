@@ -15,6 +15,9 @@ type Param struct {
 	Schema   map[string]any
 	Required bool
 	Hidden   bool
+	// Extension is the reason why this server has a parameter that the protocol's description does not contain. It is
+	// empty for the parameters of the description.
+	Extension string
 }
 
 // Describe lists the parameters in order. The schemas contain types, limits and defaults. The caller must not
@@ -30,7 +33,8 @@ func (f *Form) Describe() []Param {
 			where = "header"
 		}
 		list[i] = Param{Name: p.name, Aliases: slices.Clone(p.aliases), Where: where, JSON: p.isJSON && !p.path,
-			Schema: p.withDefault(), Required: p.required || p.path, Hidden: p.hidden}
+			Schema: p.withDefault(), Required: p.required || p.path, Hidden: p.hidden,
+			Extension: p.extension}
 	}
 	return list
 }

@@ -42,6 +42,7 @@
 //	extra         unknown keys of the struct are skipped instead of refused; the field `_ struct{}` with
 //	              `form:",extra"` inside the struct has the same effect wherever the struct is used
 //	hidden        accepted but not documented: Describe marks it
+//	extension=why the protocol does not have the parameter: Describe has the reason (top level only)
 //
 // Options about texts and numbers on a list or a map apply to its elements.
 //

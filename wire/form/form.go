@@ -19,7 +19,9 @@ type param struct {
 	path    bool
 	header  bool
 	hidden  bool
-	slot    int // of the name; the aliases follow
+	// extension is the reason for a parameter that the protocol does not have
+	extension string
+	slot      int // of the name; the aliases follow
 }
 
 // Checker is implemented by a form with rules about several fields. Decode calls Check after all fields are

@@ -41,27 +41,37 @@ func changeQuestion(name string, further func(p *matrixUser, x *matrixChannel) s
 	}}
 }
 
+// channelQuestions are in the order in which they can be asked: the last ones change the subscriptions.
 func (s *matrixStage) channelQuestions() []matrixQuestion {
-	byID := func(path string) func(*matrixStage, *matrixUser, *matrixChannel) string {
-		return func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
-			return s.call(p, "GET", fmt.Sprintf(path, x.id)).msg()
-		}
+	return slices.Concat(s.knowledgeQuestions(), settingQuestions(), rightQuestions(), s.subscriptionQuestions())
+}
+
+// byID asks at an address with the id of the channel.
+func byID(path string) func(*matrixStage, *matrixUser, *matrixChannel) string {
+	return func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
+		return s.call(p, "GET", fmt.Sprintf(path, x.id)).msg()
 	}
-	memberOnly := func(p *matrixUser, x *matrixChannel) string {
-		if x.canReadSubscribers(p) {
-			return ""
-		}
-		return hiddenError(noChannel)
+}
+
+// memberOnly is the rule of the list of subscribers.
+func memberOnly(p *matrixUser, x *matrixChannel) string {
+	if x.canReadSubscribers(p) {
+		return ""
 	}
-	// needsContent: only readers of the content may give others access to it.
-	needsContent := func(p *matrixUser, x *matrixChannel) string {
-		if x.canReadContent(p) {
-			return ""
-		}
-		return "Channel content access is required."
+	return hiddenError(noChannel)
+}
+
+// needsContent: only readers of the content may give others access to it.
+func needsContent(p *matrixUser, x *matrixChannel) string {
+	if x.canReadContent(p) {
+		return ""
 	}
-	extra := s.by["extra"].id
-	list := []matrixQuestion{
+	return "Channel content access is required."
+}
+
+// knowledgeQuestions ask for the answers that show a channel.
+func (s *matrixStage) knowledgeQuestions() []matrixQuestion {
+	return []matrixQuestion{
 		{"know", false, byID("/streams/%d"), metadataError},
 		{"find", false, func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
 			return s.call(p, "GET", "/get_stream_id", "stream", x.name).msg()
@@ -115,8 +125,13 @@ func (s *matrixStage) channelQuestions() []matrixQuestion {
 			}
 			return fmt.Sprintf("Not subscribed to channel ID %d", x.id)
 		}},
-		changeQuestion("its name", func(*matrixUser, *matrixChannel) string { return "Channel already has that name." },
-			func(s *matrixStage, x *matrixChannel) pairs { return pairs{"new_name", x.name} }),
+	}
+}
+
+// settingQuestions change the settings of a channel.
+func settingQuestions() []matrixQuestion {
+	return []matrixQuestion{
+		renaming(),
 		changeQuestion("its description", nil,
 			func(s *matrixStage, x *matrixChannel) pairs { return pairs{"description", ""} }),
 		changeQuestion("its privacy", needsContent, func(s *matrixStage, x *matrixChannel) pairs {
@@ -141,6 +156,40 @@ func (s *matrixStage) channelQuestions() []matrixQuestion {
 			func(s *matrixStage, x *matrixChannel) pairs { return pairs{"folder_id", nil} }),
 		changeQuestion("its topics policy", nil,
 			func(s *matrixStage, x *matrixChannel) pairs { return pairs{"topics_policy", "inherit"} }),
+	}
+}
+
+// rightQuestions change the permissions of a channel.
+func rightQuestions() (list []matrixQuestion) {
+	for _, setting := range []string{"can_add_subscribers_group", "can_administer_channel_group",
+		"can_create_topic_group", "can_delete_any_message_group", "can_delete_own_message_group",
+		"can_move_messages_out_of_channel_group",
+		"can_move_messages_within_channel_group", "can_remove_subscribers_group", "can_resolve_topics_group",
+		"can_send_message_group", "can_subscribe_group"} {
+		var further func(p *matrixUser, x *matrixChannel) string
+		switch setting {
+		case "can_add_subscribers_group", "can_subscribe_group":
+			further = needsContent
+		case "can_delete_any_message_group", "can_delete_own_message_group":
+			further = func(p *matrixUser, x *matrixChannel) string {
+				if p.isAdmin() || p.name == "moderator" { // can_set_delete_message_policy_group of the organization
+					return ""
+				}
+				return "Insufficient permission"
+			}
+		}
+		q := changeQuestion(setting, further, func(s *matrixStage, x *matrixChannel) pairs {
+			return pairs{setting, map[string]any{"new": s.settings[x.id][setting]}}
+		})
+		list = append(list, q)
+	}
+	return list
+}
+
+// subscriptionQuestions archive a channel and change its subscriptions.
+func (s *matrixStage) subscriptionQuestions() []matrixQuestion {
+	extra := s.by["extra"].id
+	return []matrixQuestion{
 		{"archive", false, func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
 			m := s.call(p, "DELETE", fmt.Sprintf("/streams/%d", x.id)).msg()
 			if m == "" {
@@ -183,29 +232,21 @@ func (s *matrixStage) channelQuestions() []matrixQuestion {
 				[]any{map[string]string{"name": x.name}}).msg()
 		}, subscribing},
 	}
-	for _, setting := range []string{"can_add_subscribers_group", "can_administer_channel_group",
-		"can_create_topic_group", "can_delete_any_message_group", "can_delete_own_message_group",
-		"can_move_messages_out_of_channel_group",
-		"can_move_messages_within_channel_group", "can_remove_subscribers_group", "can_resolve_topics_group",
-		"can_send_message_group", "can_subscribe_group"} {
-		var further func(p *matrixUser, x *matrixChannel) string
-		switch setting {
-		case "can_add_subscribers_group", "can_subscribe_group":
-			further = needsContent
-		case "can_delete_any_message_group", "can_delete_own_message_group":
-			further = func(p *matrixUser, x *matrixChannel) string {
-				if p.isAdmin() || p.name == "moderator" { // can_set_delete_message_policy_group of the organization
-					return ""
-				}
-				return "Insufficient permission"
-			}
+}
+
+// renaming asks for another name of a channel. The keeper gives the channel its name back.
+func renaming() matrixQuestion {
+	q := changeQuestion("its name", nil,
+		func(_ *matrixStage, x *matrixChannel) pairs { return pairs{"new_name", "renamed " + x.name} })
+	ask := q.ask
+	q.ask = func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
+		refusal := ask(s, p, x)
+		if refusal == "" {
+			s.must(s.keeper, "PATCH", fmt.Sprintf("/streams/%d", x.id), "new_name", x.name)
 		}
-		q := changeQuestion(setting, further, func(s *matrixStage, x *matrixChannel) pairs {
-			return pairs{setting, map[string]any{"new": s.settings[x.id][setting]}}
-		})
-		list = slices.Insert(list, len(list)-4, q)
+		return refusal
 	}
-	return list
+	return q
 }
 
 func subscribing(p *matrixUser, x *matrixChannel) string {

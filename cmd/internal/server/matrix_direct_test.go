@@ -28,6 +28,7 @@ func matrixDirectMessages(t *testing.T, l *coverage) {
 				"The "+word+" is in [f.txt]("+file+")").int("id")
 		}
 		first := write()
+		ballot := s.must(s.keeper, "POST", "/messages", "type", "direct", "to", members, "content", poll).int("id")
 		var spare []int64
 		for range all {
 			spare = append(spare, write())
@@ -40,7 +41,7 @@ func matrixDirectMessages(t *testing.T, l *coverage) {
 						"of "+name).int("id"))
 			}
 		}
-		ask = append(ask, func() { s.askDirect(all, names, members, word, file, first, spare, own) })
+		ask = append(ask, func() { s.askDirect(all, names, members, word, file, first, ballot, spare, own) })
 	}
 	s.must(s.keeper, "DELETE", fmt.Sprintf("/users/%d", s.by["gone"].id))
 	for _, f := range ask {
@@ -50,8 +51,8 @@ func matrixDirectMessages(t *testing.T, l *coverage) {
 }
 
 // askDirect asks all questions about the messages of one conversation.
-func (s *matrixStage) askDirect(all []*matrixUser, names []string, members []int64, word, file string, first int64,
-	spare []int64, own map[string][]int64) {
+func (s *matrixStage) askDirect(all []*matrixUser, names []string, members []int64, word, file string,
+	first, ballot int64, spare []int64, own map[string][]int64) {
 	narrow := func(terms ...any) func(p *matrixUser, id int64) string {
 		return func(p *matrixUser, id int64) string {
 			return messageShown(s.call(p, "GET", "/messages", "anchor", first, "num_before", 1, "num_after", 5,
@@ -63,7 +64,6 @@ func (s *matrixStage) askDirect(all []*matrixUser, names []string, members []int
 			return s.call(p, method, fmt.Sprintf("/messages/%d%s", id, rest), params...).msg()
 		}
 	}
-	noEdit := "You don't have permission to edit this message"
 	for _, q := range []struct {
 		name  string
 		ask   func(p *matrixUser, id int64) string
@@ -97,7 +97,10 @@ func (s *matrixStage) askDirect(all []*matrixUser, names []string, members []int
 		{"history of edits", at("GET", "/history"), "", false},
 		{"read receipts", at("GET", "/read_receipts"), "", false},
 		{"react", at("POST", "/reactions", "emoji_name", "wave"), "", false},
-		{"take back a reaction", at("DELETE", "/reactions", "emoji_name", "tada"), "Reaction doesn't exist.", false},
+		{"take back a reaction", func(p *matrixUser, id int64) string {
+			s.send(p, "POST", fmt.Sprintf("/messages/%d/reactions", id), "emoji_name", "tada")
+			return at("DELETE", "/reactions", "emoji_name", "tada")(p, id)
+		}, "", false},
 		{"report", at("POST", "/report", "report_type", "spam"), "", false},
 		{"type an edit", at("POST", "/typing", "op", "start"), noEdit, false},
 		{"edit", at("PATCH", "", "content", "x"), noEdit, false},
@@ -106,9 +109,12 @@ func (s *matrixStage) askDirect(all []*matrixUser, names []string, members []int
 		{"star", func(p *matrixUser, id int64) string {
 			return s.call(p, "POST", "/messages/flags", "messages", []int64{id}, "op", "add", "flag", "starred").msg()
 		}, "", false},
-		{"send a submessage", func(p *matrixUser, id int64) string {
-			return s.call(p, "POST", "/submessage", "message_id", id, "msg_type", "widget", "content", "{}").msg()
-		}, "You cannot attach a submessage to this message.", false},
+		{"vote", func(p *matrixUser, id int64) string {
+			if id != missingID {
+				id = ballot
+			}
+			return s.call(p, "POST", "/submessage", "message_id", id, "msg_type", "widget", "content", vote).msg()
+		}, "", false},
 		{"be reminded", func(p *matrixUser, id int64) string {
 			return s.call(p, "POST", "/reminders", "message_id", id, "scheduled_delivery_timestamp",
 				s.now.Load()+day).msg()
@@ -152,7 +158,8 @@ func (s *matrixStage) askDirect(all []*matrixUser, names []string, members []int
 			}
 			msg, isHidden := strings.CutPrefix(want, hiddenPrefix)
 			got := q.ask(p, first)
-			if s.check(got, msg, "%s: %s of the keeper with %v", p.name, q.name, names) && isHidden {
+			if s.checkAnswer(s.question(q.name), got, msg, "%s: %s of the keeper with %v", p.name, q.name, names) &&
+				isHidden {
 				s.check(q.ask(p, missingID), got, "%s: %s of the keeper with %v, as where there is nothing", p.name,
 					q.name, names)
 			}

@@ -58,14 +58,6 @@ var neverByKey = []string{"POST /users/me/web_push"}
 // keyMakesNoKeys is the answer to a user that logs in with an additional key and asks for another one.
 const keyMakesNoKeys = "An additional API key cannot create API keys of its account."
 
-// keyMakers is the rule of endpoints that make API keys of the caller's account.
-func keyMakers(p *matrixUser) string {
-	if p.firstKey != "" {
-		return keyMakesNoKeys
-	}
-	return ""
-}
-
 // neverByAdditionalKey are the endpoints that answer every user keyMakesNoKeys.
 var neverByAdditionalKey = []string{"POST /users/me/api_keys", "POST /users/me/api_key/regenerate"}
 

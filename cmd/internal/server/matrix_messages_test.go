@@ -28,8 +28,8 @@ const noLogin = "Not logged in: API authentication or user session required"
 // missing returns x with ids that do not exist.
 func (x *matrixChannel) missing() *matrixChannel {
 	v := *x
-	v.id, v.name, v.message, v.file, v.topic = missingID, "no such channel", missingID, "user_uploads/1/aa/aa/none.txt",
-		"no such topic"
+	v.id, v.name, v.message, v.poll = missingID, "no such channel", missingID, missingID
+	v.file, v.topic = "user_uploads/1/aa/aa/none.txt", "no such topic"
 	v.spare, v.own = []int64{missingID, missingID, missingID}, nil
 	return &v
 }
@@ -54,7 +54,7 @@ func (s *matrixStage) askOne(q matrixQuestion, p *matrixUser, x *matrixChannel) 
 	}
 	msg, isHidden := strings.CutPrefix(want, hiddenPrefix)
 	got := q.ask(s, p, x)
-	if s.check(got, msg, "%s: %s in a %s", p.name, q.name, x) && isHidden {
+	if s.checkAnswer(s.question(q.name), got, msg, "%s: %s in a %s", p.name, q.name, x) && isHidden {
 		if missing := q.ask(s, p, x.missing()); missing != got {
 			s.check(got, missing, "%s: %s in a %s, as where there is nothing", p.name, q.name, x)
 		}
@@ -108,7 +108,12 @@ func term(operator string, operand any) map[string]any {
 }
 
 func readQuestions() []matrixQuestion {
-	list := []matrixQuestion{
+	return slices.Concat(messageQuestions(), contentQuestions(), narrowQuestions(), unreadQuestions())
+}
+
+// messageQuestions read the message in different ways.
+func messageQuestions() []matrixQuestion {
+	return []matrixQuestion{
 		{"read", true, func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
 			r := s.call(p, "GET", fmt.Sprintf("/messages/%d", x.message))
 			if r.msg() == "" && !strings.Contains(r.raw, x.word) {
@@ -188,6 +193,12 @@ func readQuestions() []matrixQuestion {
 			}
 			return shownOrAbsent(readsWholeChannel(p, x))
 		}},
+	}
+}
+
+// contentQuestions read the history, files and topic of the message.
+func contentQuestions() []matrixQuestion {
+	return []matrixQuestion{
 		{"history of edits", false, func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
 			return s.call(p, "GET", fmt.Sprintf("/messages/%d/history", x.message)).msg()
 		}, readerOnly},
@@ -240,8 +251,13 @@ func readQuestions() []matrixQuestion {
 			return s.call(p, "POST", "/mark_stream_as_read", "stream_id", x.id).msg()
 		}, contentOnly},
 	}
-	one := func(x *matrixChannel) []any { return []any{term("channel", x.id)} }
-	list = append(list,
+}
+
+func inChannel(x *matrixChannel) []any { return []any{term("channel", x.id)} }
+
+// narrowQuestions list the message by a narrow.
+func narrowQuestions() []matrixQuestion {
+	list := []matrixQuestion{
 		narrow("id", hasRecordToRead, func(x *matrixChannel) []any { return []any{term("id", x.message)} }),
 		narrow("near", hasRecordToRead,
 			func(x *matrixChannel) []any { return []any{term("near", fmt.Sprint(x.message))} }),
@@ -259,7 +275,7 @@ func readQuestions() []matrixQuestion {
 			func(x *matrixChannel) []any {
 				return []any{map[string]any{"operator": "topic", "operand": "some other topic", "negated": true}}
 			}),
-	)
+	}
 	for _, more := range []struct {
 		name string
 		term map[string]any
@@ -267,21 +283,26 @@ func readQuestions() []matrixQuestion {
 		{"channel, near", term("near", "1")}} {
 		list = append(list,
 			unknownIfHidden(narrow(more.name, readsWholeChannel,
-				func(x *matrixChannel) []any { return append(one(x), more.term) })))
+				func(x *matrixChannel) []any { return append(inChannel(x), more.term) })))
 	}
+	return list
+}
+
+// unreadQuestions list the message by its flags.
+func unreadQuestions() (list []matrixQuestion) {
 	for _, is := range []string{"read", "unread", "unstarred"} {
 		t := map[string]any{"operator": "is", "operand": "unread", "negated": is == "read"}
 		if is == "unstarred" {
 			t = map[string]any{"operator": "is", "operand": "starred", "negated": true}
 		}
-		q := narrow("channel, is "+is, nil, func(x *matrixChannel) []any { return append(one(x), t) })
+		q := narrow("channel, is "+is, nil, func(x *matrixChannel) []any { return append(inChannel(x), t) })
 		ask := q.ask
 		if is != "unstarred" { // either read or unread
 			other := map[string]any{"operator": "is", "operand": "unread", "negated": is != "read"}
 			q.ask = func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
 				a := ask(s, p, x)
 				b := messageShown(s.call(p, "GET", "/messages", "anchor", x.message, "num_before", 1, "num_after", 1,
-					"narrow", append(one(x), other)), x.message)
+					"narrow", append(inChannel(x), other)), x.message)
 				if a != b && (a == "shown" || b == "shown") {
 					return "shown"
 				}
@@ -344,18 +365,66 @@ func canSend(p *matrixUser, x *matrixChannel) bool {
 	return x.relation == maySubscribe && x.hasSharedHistory()
 }
 
-func writeQuestions() []matrixQuestion {
-	onMessage := func(name string, ask func(s *matrixStage, p *matrixUser, m int64) reply,
-		allowed func(p *matrixUser) string) matrixQuestion {
-		return matrixQuestion{name, false,
-			func(s *matrixStage, p *matrixUser, x *matrixChannel) string { return ask(s, p, x.nextSpare()).msg() },
-			func(p *matrixUser, x *matrixChannel) string {
-				if !x.canReadMessage(p) {
-					return hiddenError(noMessage)
-				}
-				return allowed(p)
-			}}
+// onMessage asks about a message of the keeper. allowed has the refusal of readers.
+func onMessage(name string, ask func(s *matrixStage, p *matrixUser, m int64) reply,
+	allowed func(p *matrixUser) string) matrixQuestion {
+	return matrixQuestion{name, false,
+		func(s *matrixStage, p *matrixUser, x *matrixChannel) string { return ask(s, p, x.nextSpare()).msg() },
+		func(p *matrixUser, x *matrixChannel) string {
+			if !x.canReadMessage(p) {
+				return hiddenError(noMessage)
+			}
+			return allowed(p)
+		}}
+}
+
+// onOwn asks about a message of the caller.
+func onOwn(name string, ask func(s *matrixStage, p *matrixUser, m int64) reply) matrixQuestion {
+	return matrixQuestion{name, false, func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
+		m := int64(missingID)
+		if list := x.own[p.name]; len(list) > 0 {
+			m, x.own[p.name] = list[0], list[1:]
+		}
+		return ask(s, p, m).msg()
+	}, func(p *matrixUser, x *matrixChannel) string {
+		if x.hasRecord() && x.canReadContent(p) {
+			return ""
+		}
+		return hiddenError(noMessage)
+	}}
+}
+
+// send asks to send a message to a channel.
+func sending(how func(x *matrixChannel) any) func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
+	return func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
+		return s.call(p, "POST", "/messages", "type", "channel", "to", how(x), "topic", "said", "content",
+			"x").msg()
 	}
+}
+
+// writes is the rule of sending to a channel by its id.
+func writes(p *matrixUser, x *matrixChannel) string {
+	if canSend(p, x) {
+		return ""
+	}
+	if x.canReadMetadata(p) {
+		return "Not authorized to send to channel '" + x.name + "'"
+	}
+	return fmt.Sprintf("Channel with ID '%d' does not exist", x.id)
+}
+
+// writesByName is the rule of sending to a channel by its name.
+func writesByName(p *matrixUser, x *matrixChannel) string {
+	if msg := writes(p, x); !strings.HasPrefix(msg, "Channel with ID") {
+		return msg
+	}
+	return "Channel '" + x.name + "' does not exist"
+}
+
+func writeQuestions() []matrixQuestion { return append(changeQuestions(), sendQuestions()...) }
+
+// changeQuestions change messages and their reactions, flags and reminders.
+func changeQuestions() []matrixQuestion {
 	anyone := func(*matrixUser) string { return "" }
 	deleting := func(p *matrixUser) string {
 		if p.isAdmin() {
@@ -363,49 +432,15 @@ func writeQuestions() []matrixQuestion {
 		}
 		return "You don't have permission to delete this message"
 	}
-	onOwn := func(name string, ask func(s *matrixStage, p *matrixUser, m int64) reply) matrixQuestion {
-		return matrixQuestion{name, false, func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
-			m := int64(missingID)
-			if list := x.own[p.name]; len(list) > 0 {
-				m, x.own[p.name] = list[0], list[1:]
-			}
-			return ask(s, p, m).msg()
-		}, func(p *matrixUser, x *matrixChannel) string {
-			if x.hasRecord() && x.canReadContent(p) {
-				return ""
-			}
-			return hiddenError(noMessage)
-		}}
-	}
 	m := func(m int64, rest string) string { return fmt.Sprintf("/messages/%d%s", m, rest) }
-	send := func(how func(x *matrixChannel) any) func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
-		return func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
-			return s.call(p, "POST", "/messages", "type", "channel", "to", how(x), "topic", "said", "content",
-				"x").msg()
-		}
-	}
-	writes := func(p *matrixUser, x *matrixChannel) string {
-		if canSend(p, x) {
-			return ""
-		}
-		if x.canReadMetadata(p) {
-			return "Not authorized to send to channel '" + x.name + "'"
-		}
-		return fmt.Sprintf("Channel with ID '%d' does not exist", x.id)
-	}
-	writesByName := func(p *matrixUser, x *matrixChannel) string {
-		if msg := writes(p, x); !strings.HasPrefix(msg, "Channel with ID") {
-			return msg
-		}
-		return "Channel '" + x.name + "' does not exist"
-	}
 	return []matrixQuestion{
 		onMessage("react", func(s *matrixStage, p *matrixUser, id int64) reply {
 			return s.call(p, "POST", m(id, "/reactions"), "emoji_name", "wave")
 		}, anyone),
-		onMessage("take back a reaction never made", func(s *matrixStage, p *matrixUser, id int64) reply {
+		onMessage("take back a reaction", func(s *matrixStage, p *matrixUser, id int64) reply {
+			s.send(p, "POST", m(id, "/reactions"), "emoji_name", "wave")
 			return s.call(p, "DELETE", m(id, "/reactions"), "emoji_name", "wave")
-		}, func(*matrixUser) string { return "Reaction doesn't exist." }),
+		}, anyone),
 		{"star", false, func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
 			return s.call(p, "POST", "/messages/flags", "messages", []int64{x.nextSpare()}, "op", "add", "flag",
 				"starred").msg()
@@ -416,9 +451,10 @@ func writeQuestions() []matrixQuestion {
 			}
 			return hiddenError(noMessage)
 		}},
-		onMessage("send a submessage", func(s *matrixStage, p *matrixUser, id int64) reply {
-			return s.call(p, "POST", "/submessage", "message_id", id, "msg_type", "widget", "content", "{}")
-		}, func(*matrixUser) string { return "You cannot attach a submessage to this message." }),
+		{"vote", false, func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
+			return s.call(p, "POST", "/submessage", "message_id", x.poll, "msg_type", "widget", "content",
+				vote).msg()
+		}, readerOnly},
 		onMessage("report", func(s *matrixStage, p *matrixUser, id int64) reply {
 			return s.call(p, "POST", m(id, "/report"), "report_type", "spam")
 		}, anyone),
@@ -428,11 +464,10 @@ func writeQuestions() []matrixQuestion {
 		}, anyone),
 		onMessage("type an edit", func(s *matrixStage, p *matrixUser, id int64) reply {
 			return s.call(p, "POST", m(id, "/typing"), "op", "start")
-		}, func(*matrixUser) string { return "You don't have permission to edit this message" }),
+		}, func(*matrixUser) string { return noEdit }),
 		onMessage("edit", func(s *matrixStage, p *matrixUser, id int64) reply {
 			return s.call(p, "PATCH", m(id, ""), "content", "edited")
-		},
-			func(*matrixUser) string { return "You don't have permission to edit this message" }),
+		}, func(*matrixUser) string { return noEdit }),
 		onMessage("move to a topic", func(s *matrixStage, p *matrixUser, id int64) reply {
 			return s.call(p, "PATCH", m(id, ""), "topic", "elsewhere")
 		}, anyone),
@@ -454,8 +489,14 @@ func writeQuestions() []matrixQuestion {
 		}),
 		onOwn("delete an own message",
 			func(s *matrixStage, p *matrixUser, id int64) reply { return s.call(p, "DELETE", m(id, "")) }),
-		{"send", false, send(func(x *matrixChannel) any { return x.id }), writes},
-		{"send by name", false, send(func(x *matrixChannel) any { return x.name }), writesByName},
+	}
+}
+
+// sendQuestions write to a channel.
+func sendQuestions() []matrixQuestion {
+	return []matrixQuestion{
+		{"send", false, sending(func(x *matrixChannel) any { return x.id }), writes},
+		{"send by name", false, sending(func(x *matrixChannel) any { return x.name }), writesByName},
 		{"schedule", false, func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
 			return s.call(p, "POST", "/scheduled_messages", "type", "channel", "to", x.id, "topic", "later", "content",
 				"x", "scheduled_delivery_timestamp", s.now.Load()+10*day).msg()

@@ -192,7 +192,8 @@ func (s *rightsStage) checkSetting(where string, q permissionSetting) {
 		}
 		s.check(m, "", "%s: sets %s to %s", "keeper", q.setting, v.name)
 		for _, p := range s.people {
-			s.check(q.ask(p).msg(), q.want(p, v), "%s: %s is %s", p.name, q.setting, v.name)
+			s.checkAnswer(s.question(q.setting), q.ask(p).msg(), q.want(p, v), "%s: %s is %s", p.name, q.setting,
+				v.name)
 		}
 	}
 }

@@ -114,7 +114,8 @@ func matrixBotRanks(t *testing.T, l *coverage) {
 					want = botRefusal(p, rank[p.name], b, q.adminsOnly)
 				}
 				r := s.call(p, q.method, fmt.Sprintf(q.path, bot.id), with(q.params...)(s, n)...)
-				s.check(r.msg(), want, "%s: %s %s of the %s", p.name, q.method, q.path, b.name)
+				call := q.method + " " + q.path
+				s.checkAnswer(s.question(call), r.msg(), want, "%s: %s of the %s", p.name, call, b.name)
 			}
 		}
 	}

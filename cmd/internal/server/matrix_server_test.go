@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"text/tabwriter"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -38,19 +39,21 @@ import (
 // matrixServer is a server in this process with two organizations and a clock that the test moves.
 type matrixServer struct {
 	*testing.T
-	orgs     *actors.Server
-	front    *actors.Server // of the node that the requests are sent to, if that is not orgs
-	disk     snapshot.Disk
-	options  httpd.Options
-	server   *httpd.Server
-	tools    *wire.Tools
-	login    matrixLogin
-	sentWith matrixLogin  // the login of the last request
-	now      atomic.Int64 // Unix seconds
-	cells    int
-	wrong    map[string]int // wrong cells by kind
-	coverage *coverage
-	asked    []matrixRequest // since the last cell
+	orgs       *actors.Server
+	front      *actors.Server // of the node that the requests are sent to, if that is not orgs
+	disk       snapshot.Disk
+	options    httpd.Options
+	server     *httpd.Server
+	tools      *wire.Tools
+	login      matrixLogin
+	sentWith   matrixLogin  // the login of the last request
+	now        atomic.Int64 // Unix seconds
+	cells      int
+	wrong      map[string]int // wrong cells by kind
+	wrongCells []wrongCell    // the first ones of each kind
+	coverage   *coverage
+	asked      []matrixRequest           // since the last cell
+	questions  map[string]*askedQuestion // of this table
 }
 
 // maxReported is the number of wrong cells of a kind that are reported; the rest are only counted.
@@ -133,6 +136,7 @@ func newMatrixServer(t *testing.T, l *coverage) *matrixServer {
 		Now:   c.clock}
 	c.server = httpd.New(c.options)
 	t.Cleanup(func() {
+		c.showWrong()
 		thumbnailWorker.Close()
 		withShutdownTimeout(c.orgs.Close)
 		library.Close()
@@ -375,33 +379,44 @@ func (c *matrixServer) check(got, want string, name string, args ...any) bool {
 	refused := c.coverage.noteRequests(c.asked)
 	c.asked = c.asked[:0]
 	for _, a := range refused {
-		c.report("form of "+endpointOf(a.method, a.path), fmt.Sprintf("%s: the form of %s %s is refused: %q",
-			fmt.Sprintf(name, args...), a.method, a.path, a.refusal))
+		c.report("form of "+endpointOf(a.method, a.path), fmt.Sprintf(name, args...), "a form that is accepted",
+			fmt.Sprintf("the form of %s %s is refused: %s", a.method, a.path, a.refusal))
 	}
 	if got == want {
 		return len(refused) == 0
 	}
-	c.report(fmt.Sprint(name, args[min(1, len(args)):min(2, len(args))]),
-		fmt.Sprintf("%s: %s, want %s", fmt.Sprintf(name, args...), shown(got), shown(want)))
+	c.report(fmt.Sprint(name, args[min(1, len(args)):min(2, len(args))]), fmt.Sprintf(name, args...),
+		cmp.Or(want, "done"), cmp.Or(got, "done"))
 	return false
 }
 
-// report counts a wrong cell of a kind, and reports the first ones.
-func (c *matrixServer) report(kind, text string) {
-	c.Helper()
+// wrongCell is a cell with another outcome than the wanted one.
+type wrongCell struct{ who, question, wanted, seen string }
+
+// report counts a wrong cell of a kind, and notes the first ones. The text begins with the caller.
+func (c *matrixServer) report(kind, text, wanted, seen string) {
 	if c.wrong == nil {
 		c.wrong = map[string]int{}
 	}
 	if c.wrong[kind]++; c.wrong[kind] <= maxReported {
-		c.Error(text)
+		who, question, _ := strings.Cut(text, ": ")
+		c.wrongCells = append(c.wrongCells, wrongCell{who, question, wanted, seen})
 	}
 }
 
-func shown(outcome string) string {
-	if outcome == "" {
-		return "done"
+// showWrong fails with a table of the wrong cells.
+func (c *matrixServer) showWrong() {
+	if len(c.wrongCells) == 0 {
+		return
 	}
-	return fmt.Sprintf("%q", outcome)
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "caller\tquestion\twanted\tseen")
+	for _, x := range c.wrongCells {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", x.who, x.question, x.wanted, x.seen)
+	}
+	w.Flush()
+	c.Errorf("cells with another outcome:\n%s", b.String())
 }
 
 // summary reports the number of cells of the table.
@@ -415,6 +430,7 @@ func (c *matrixServer) summary() {
 		}
 	}
 	c.coverage.finish(c.Name(), c.cells, wrong)
+	c.checkQuestions()
 	if len(c.asked) > 0 {
 		c.Errorf("%d answers were not compared, the first of %s %s", len(c.asked), c.asked[0].method, c.asked[0].path)
 	}

@@ -60,6 +60,7 @@ type matrixChannel struct {
 	spare          []int64 // more messages of the keeper, for cells that change or delete them
 	own            map[string][]int64
 	followed       int64 // a message in a topic that its readers follow
+	poll           int64 // a poll of the keeper
 }
 
 func (s *matrixChannel) String() string { return s.kind + " channel, " + s.relation }
@@ -78,6 +79,12 @@ const missingID = 2_000_000
 const spareMessages = 140
 
 const day = 86400
+
+// poll is the text of a message with a poll, and vote the submessage of a vote in it.
+const (
+	poll = "/poll Tea?\nYes"
+	vote = `{"type":"vote","key":"canned,0","vote":1}`
+)
 
 func newMatrixStage(t *testing.T, l *coverage) *matrixStage {
 	s := &matrixStage{matrixServer: newMatrixServer(t, l), by: map[string]*matrixUser{}, groups: map[string]int64{},
@@ -196,6 +203,7 @@ func (s *matrixStage) createChannel(x *matrixChannel, everyone []int64) {
 	x.followed = s.must(s.keeper, "POST", "/messages", "type", "stream", "to", x.id, "topic", "followed", "content",
 		"x").int("id")
 	x.message = s.say(s.keeper, x, "The "+x.word+" is in [f.txt](/"+x.file+")")
+	x.poll = s.say(s.keeper, x, poll)
 	for range spareMessages {
 		x.spare = append(x.spare, s.say(s.keeper, x, "another one"))
 	}

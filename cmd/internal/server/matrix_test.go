@@ -49,7 +49,8 @@ func permissionMatrix(t *testing.T, l *coverage, only ...string) {
 		{"Authentication", matrixAuthentication},
 		{"Webhooks", matrixWebhooks},
 		{"Roles", matrixRoles},
-		{"OwnedObjects", matrixOwned},
+		{"OwnedObjects", matrixOwned("owner", "member", "guest")},
+		{"MoreOwnedObjects", matrixOwned("moderator", "admin", "newcomer", "bot")},
 		{"Channels", matrixChannels},
 		{"Messages", matrixMessages},
 		{"DirectMessages", matrixDirectMessages},
@@ -107,15 +108,17 @@ type coverage struct {
 	// throughCore sends them to a core that does not lead.
 	throughCore bool
 	asked       map[string]map[string]int // requests by endpoint and kind of caller, without refused forms
-	done        map[string]bool           // endpoints that at least one caller was allowed to use
+	outcomes    map[string]*askedQuestion // by endpoint
+	neverUsed   map[int]bool              // rows of neverAllowed
 	events      map[string]int            // how often an event of each form was compared
 	counts      map[string][2]int         // by table: cells, and wrong cells
 	forms       map[int]bool              // used rows of formRefusals
 }
 
 func newCoverage(login matrixLogin) *coverage {
-	return &coverage{login: login, asked: map[string]map[string]int{}, done: map[string]bool{},
-		events: map[string]int{}, counts: map[string][2]int{}, forms: map[int]bool{}}
+	return &coverage{login: login, asked: map[string]map[string]int{},
+		outcomes: map[string]*askedQuestion{}, neverUsed: map[int]bool{}, events: map[string]int{},
+		counts: map[string][2]int{}, forms: map[int]bool{}}
 }
 
 // noteRequests counts requests. It returns those that are not counted because their form was refused.
@@ -133,10 +136,10 @@ func (l *coverage) noteRequests(asked []matrixRequest) (refused []matrixRequest)
 		}
 		e := endpointOf(a.method, a.path)
 		if l.asked[e] == nil {
-			l.asked[e] = map[string]int{}
+			l.asked[e], l.outcomes[e] = map[string]int{}, &askedQuestion{}
 		}
 		l.asked[e][a.who]++
-		l.done[e] = l.done[e] || a.refusal == ""
+		l.outcomes[e].note(a.refusal)
 	}
 	return refused
 }
@@ -147,10 +150,13 @@ func (l *coverage) noteEvent(form string) {
 	l.events[form]++
 }
 
+// tableOf returns the name of the table in the name of a test.
+func tableOf(test string) string { return test[strings.LastIndex(test, "/")+1:] }
+
 func (l *coverage) finish(name string, cells, wrong int) {
 	l.Lock()
 	defer l.Unlock()
-	name = name[strings.LastIndex(name, "/")+1:]
+	name = tableOf(name)
 	n := l.counts[name]
 	l.counts[name] = [2]int{n[0] + cells, n[1] + wrong}
 }
@@ -206,25 +212,6 @@ var skippedEndpoints = []struct{ endpoint, callers, why string }{
 	{"HEAD /external/{integration}", "*", "checks the key like POST; TestWebhookAddressCheck asks it"},
 }
 
-// neverAllowed are endpoints that are refused to every caller of the matrix, with the reason. An unnecessary row fails
-// the test.
-var neverAllowed = []struct{ endpoint, why string }{
-	{"GET /calls/bigbluebutton/create", "needs an external service"},
-	{"POST /calls/constructorgroups/create", "needs an external service"},
-	{"POST /calls/nextcloud_talk/create", "needs an external service"},
-	{"POST /calls/webex/create", "needs an external service"},
-	{"POST /calls/zoom/create", "needs an external service"},
-	{"DELETE /users/me/web_push", "needs a push service; TestWebPush ends a subscription"},
-	{"DELETE /export/realm/{export_id}", "needs an export that is done, which takes a disk"},
-	{"POST /jwt/fetch_api_key", "needs a key in the configuration"},
-	{"GET /messages/summary", "needs an external service"},
-	{"POST /mobile_push/test_notification", "needs a push service"},
-	{"POST /mobile_push/register", "needs a push service"},
-	{"POST /mobile_push/e2ee/test_notification", "needs a push service"},
-	{"POST /remotes/push/e2ee/register", "is for push services"},
-	{"GET /zulip-services/verify/{access_token}", "is for push services"},
-}
-
 // checkEndpoints fails for every endpoint that a kind of caller has not asked, and for every endpoint that no caller
 // was allowed to use.
 func (l *coverage) checkEndpoints(t *testing.T) {
@@ -256,25 +243,11 @@ func (l *coverage) checkEndpoints(t *testing.T) {
 			continue
 		}
 		asked++
-		at := slices.IndexFunc(neverAllowed, func(b struct{ endpoint, why string }) bool { return b.endpoint == e })
-		switch {
-		case l.done[e] && at >= 0:
-			t.Errorf("%s was not refused: remove its row from neverAllowed", e)
-		case l.done[e], len(l.asked[e]) == 0:
-		case l.login != bySession && slices.Contains(neverByKey, e):
-		case l.login == byAdditionalKey && slices.Contains(neverByAdditionalKey, e):
-		case at < 0:
-			t.Errorf("%s: refused to every caller. Add a cell with an allowed caller, or a row with the reason to "+
-				"neverAllowed", e)
-		default:
-			t.Logf("refused to every caller: %s: %s", e, neverAllowed[at].why)
+		if q := l.outcomes[e]; q != nil {
+			l.checkNever(t, e, q)
 		}
 	}
-	for _, b := range neverAllowed {
-		if len(l.asked[b.endpoint]) == 0 {
-			t.Errorf("%s is in neverAllowed, but no cell asks it", b.endpoint)
-		}
-	}
+	l.checkUnusedNever(t)
 	for i, x := range skippedEndpoints {
 		if !used[i] {
 			t.Errorf("%s is asked by %s: remove its row from skippedEndpoints", x.endpoint, x.callers)

@@ -88,8 +88,8 @@ func matrixTimeLimits(t *testing.T, l *coverage) {
 						want = q.late
 					}
 					got := q.ask(p, ids[p.name], n)
-					s.check(got.msg(), want, "%s: %s %d seconds after it was sent, limited: %v", p.name, q.name, age,
-						limited)
+					s.checkAnswer(s.question(q.name), got.msg(), want,
+						"%s: %s %d seconds after it was sent, limited: %v", p.name, q.name, age, limited)
 				}
 				for n := range s.people { // delete the topics of this round
 					for _, topic := range []string{fmt.Sprint("before ", n), fmt.Sprint("topic ", n),
