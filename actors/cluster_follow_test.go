@@ -322,7 +322,7 @@ func TestPlannedMoveKeepsState(t *testing.T) {
 	if state() != before {
 		t.Error("the old owner has loaded its state again")
 	}
-	for range 2 { // the owner journals what is acknowledged
+	for range 2 { // the owner journals the acknowledgements
 		for _, c := range s.list {
 			c.srv.sweepQueues()
 			c.srv.tickRealms()

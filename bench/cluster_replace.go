@@ -41,7 +41,7 @@ func (c *clusterKillRun) replaceCores() error {
 		l.gap = 0
 		var s *server
 		err := c.serve(func() error {
-			return startElsewhere(func() (err error) { // until it has a vote, nobody waits for it
+			return startElsewhere(func() (err error) { // until it has a vote, no request waits for it
 				s, err = c.joinNode(fmt.Sprint("new", i), "core", next)
 				return err
 			})

@@ -10,7 +10,7 @@ import (
 )
 
 // In a real deployment clients and nodes have machines of their own. A scenario that runs all of them on one machine
-// gives the threads that would be elsewhere what the others leave of the processors, if the process may do that. Such a
+// gives the threads that would be elsewhere the rest of the processors, if the process may do that. Such a
 // scenario needs a quiet machine: any other process takes these threads' time.
 
 // setLoopPriority sets the priority of the thread of a client loop. Clients that measure must not wait for a processor
@@ -25,7 +25,7 @@ func setLoopPriority(measures bool) (reset func()) {
 	return func() { setPolicy(0, unix.SCHED_NORMAL) }
 }
 
-// startElsewhere calls start, which starts a process, and lets that process have what others leave of the processors.
+// startElsewhere calls start, which starts a process, and lets that process have the rest of the processors.
 // Threads and processes inherit this.
 func startElsewhere(start func() error) error {
 	runtime.LockOSThread()
@@ -35,7 +35,7 @@ func startElsewhere(start func() error) error {
 	return start()
 }
 
-// moveElsewhere lets a process have what others leave of the processors, or ends that.
+// moveElsewhere lets a process have the rest of the processors, or ends that.
 func moveElsewhere(pid int, on bool) {
 	policy := uint32(unix.SCHED_NORMAL)
 	if on {

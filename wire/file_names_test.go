@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// chapters are the first words of file names in actors/realm and wire: what the file is about.
+// chapters are the first words of file names in actors/realm and wire: the subject of the file.
 var chapters = []string{"answer", "bot", "channel", "emoji", "endpoint", "file", "group", "invite", "login", "mail",
 	"message", "org", "outbox", "push", "queue", "realm", "search", "topic", "upload", "user", "webhook"}
 

@@ -52,7 +52,7 @@ func playgroundFault(text string) error {
 }
 
 // opensWebPage reports whether every URL of a template is one of http or https, at a host that the template begins
-// with. Clients open the URL at a click, so javascript: and data: would run what a member has written.
+// with. Clients open the URL at a click, so javascript: and data: would run code of a member.
 func opensWebPage(template string) bool {
 	lower := strings.ToLower(template)
 	for _, scheme := range []string{"https://", "http://"} {

@@ -7,7 +7,7 @@ import (
 	"parley/actors/realm"
 )
 
-// bodies is a TextReader that counts what is read.
+// bodies is a TextReader that counts the texts it reads.
 type bodies struct {
 	of   map[realm.BodyRef]realm.Body
 	read int

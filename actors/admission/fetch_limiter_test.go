@@ -72,8 +72,8 @@ func TestFetchLimiterOfAbandonedQueues(t *testing.T) {
 	}
 }
 
-// Clients that begin to fetch many events do not count as slow. The rate becomes what they fetch: at the start, after a
-// pause, and after a time with few events.
+// Clients that begin to fetch many events do not count as slow. The rate becomes that of their fetches: at the start,
+// after a pause, and after a time with few events.
 func TestFetchLimiterOfStartingClients(t *testing.T) {
 	p := NewFetchLimiter(250 * ms)
 	now := second

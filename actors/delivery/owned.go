@@ -146,7 +146,8 @@ func (o *Owned) ackEmpty() {
 	}
 }
 
-// CaughtUp takes the acknowledgements from the journal, on a node that follows, and drops the events that nobody needs.
+// CaughtUp takes the acknowledgements from the journal, on a node that follows, and drops the events that no
+// queue needs.
 func (o *Owned) CaughtUp(facts []realm.Fact) {
 	found := false
 	for _, f := range facts {

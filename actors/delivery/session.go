@@ -31,7 +31,7 @@ type (
 	Drop        struct{}
 	sweepQueues struct {
 		now  int64         // Env.elapsed
-		done chan struct{} // gets a value afterwards; nil: nobody waits
+		done chan struct{} // gets a value afterwards; nil: no caller waits
 	}
 	checkState struct {
 		user  realm.UserID

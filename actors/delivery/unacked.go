@@ -21,9 +21,9 @@ const (
 	// every session actor has users with queues.
 	unackedShare = 2
 	// EvictionGrace is for how many seconds after a start no queue is evicted, unless twice the limit is used. The
-	// server does not know what the client of a restored queue has acknowledged until the client polls. The replay adds
-	// at most the events of snapshotDelayBytes of journal to the stored ones. A server that is killed within the grace
-	// period each time would add them each time, hence the second limit.
+	// server does not know the acknowledgements of the client of a restored queue until the client polls. The replay
+	// adds at most the events of snapshotDelayBytes of journal to the stored ones. A server that is killed within the
+	// grace period each time would add them each time, hence the second limit.
 	EvictionGrace = 60
 )
 

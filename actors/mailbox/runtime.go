@@ -24,7 +24,7 @@ import (
 // own.
 type Actor interface{ Receive(message any) }
 
-// Address is where messages to one actor are sent. Addresses can be compared; the zero value is nobody's.
+// Address is where messages to one actor are sent. Addresses can be compared; the zero value belongs to no actor.
 type Address struct{ pid *actor.PID }
 
 // NewAddress returns an address with a name that no other one of the process has, for runtimes of tests.

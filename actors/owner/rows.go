@@ -276,7 +276,7 @@ func (r *Rows) frozenTooLong() bool {
 	return r.state == frozen && r.journalBytes >= r.env.MaxFrozenBytes.Load()
 }
 
-// IsClosing reports whether somebody waits for the end of the realm.
+// IsClosing reports whether a caller waits for the end of the realm.
 func (r *Rows) IsClosing() bool { return len(r.closeWaiters) > 0 }
 
 // Cancel cancels a snapshot that is not being written to disk yet, because the realm is loaded again. Its waiters get

@@ -220,7 +220,7 @@ var typeByNumber = map[uint16]any{
 	621: (*ErasureStepped)(nil),
 }
 
-// formatNumbers are the numbers of changes of what is stored that are no new types. They are never used for types. A
+// formatNumbers are the numbers of changes of the stored form that are no new types. They are never used for types. A
 // program from before such a change would report damage, so the version of the data rises with it; see NewestNumber.
 var formatNumbers = []uint16{
 	590, // the journal keeps facts that the rows contain

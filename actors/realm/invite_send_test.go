@@ -198,7 +198,7 @@ func TestNewAccountsCannotInvite(t *testing.T) {
 	Do(s, ann, c)
 }
 
-// TestInvitesGrantNoRoleAboveTheCallers holds that nobody gets a role through an invitation that they could not grant:
+// TestInvitesGrantNoRoleAboveTheCallers holds that no user gets a role through an invitation that they could not grant:
 // administrators do not see links of owners, and links of users that lost their role end.
 func TestInvitesGrantNoRoleAboveTheCallers(t *testing.T) {
 	s := New(t)

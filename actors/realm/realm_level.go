@@ -13,7 +13,7 @@ import (
 //
 //  1. raises Level by one,
 //  2. adds the numbers of new kinds of facts to factLevels,
-//  3. in a changed apply, does what the older program did if Realm.Level is lower.
+//  3. in a changed apply, behaves like the older program if Realm.Level is lower.
 
 // Level is the newest rule level of this program. A program applies batches of its own level and of lower ones. Tests
 // of two versions change it before anything else runs.

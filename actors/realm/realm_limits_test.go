@@ -50,7 +50,7 @@ func TestChannelsPerDay(t *testing.T) {
 		ExpectRefusal(s, who, realm.Resubscribe{Add: newChannels("x").Channels}, why)
 	}
 	Do(s, ann, newChannels("a 0"))  // exists
-	Do(s, bo, newChannels("of Bo")) // has a limit of his own
+	Do(s, bo, newChannels("of Bo")) // has a limit of their own
 	Do(s, adam, newChannels(numbered("admin", 20)...))
 	s.Advance(86400 - 10)
 	ExpectRefusal(s, ann, newChannels("x"), why)

@@ -133,7 +133,7 @@ func TestAdditionalKeysEndWithTheAccountsKeys(t *testing.T) {
 }
 
 // Keys of other accounts are managed by rank, and only keys of bots can be added by others. An additional key makes no
-// keys. What a key may be is limited.
+// keys. The length of keys is limited.
 func TestAdditionalKeysByRank(t *testing.T) {
 	s := New(t)
 	olive, ada, ann, bo := s.Join("Olive", realm.Owner), s.Join("Ada", realm.Administrator), s.Join("Ann"), s.Join("Bo")

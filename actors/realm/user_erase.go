@@ -44,7 +44,7 @@ func withCounts(list, more []Counted) []Counted {
 	return out
 }
 
-// ErasurePhase is what an erasure removes at present. The numbers are stored.
+// ErasurePhase is the kind of data that an erasure removes at present. The numbers are stored.
 type ErasurePhase uint8
 
 const (

@@ -50,7 +50,7 @@ func (s *secureConn) seal(b []byte) []byte {
 	return b
 }
 
-// read decrypts what has arrived. It returns EAGAIN if nothing has arrived.
+// read decrypts the bytes that have arrived. It returns EAGAIN if nothing has arrived.
 func (s *secureConn) read(b []byte) (int, unix.Errno) {
 	s.drained = false
 	n, err := s.tls.Read(b)

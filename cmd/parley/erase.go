@@ -57,7 +57,7 @@ func newUserEraseCommand() *cobra.Command {
 	return c
 }
 
-// writeCertificate writes a certificate to a file and prints what it counts.
+// writeCertificate writes a certificate to a file and prints its counts.
 func writeCertificate(file *os.File, certificate any, out io.Writer) error {
 	text, err := json.MarshalIndent(certificate, "", "  ")
 	if err == nil {

@@ -122,7 +122,7 @@ type killRecord struct {
 	clients []*killClient
 	polling sync.WaitGroup
 	sending sync.WaitGroup
-	stop    chan struct{} // closed: nobody sends any more
+	stop    chan struct{} // closed: no sender is left
 	gaps    longestGap
 
 	mu       sync.Mutex

@@ -89,7 +89,7 @@ func newExportPersonCommand() *cobra.Command {
 	return c
 }
 
-// exported is what an export has written.
+// exported is the output of an export.
 type exported struct {
 	summary string
 	missing []string // files that are not in it, because the server does not have them

@@ -70,7 +70,7 @@ func TestImport(t *testing.T) {
 	}
 	stage(0, 3)
 	for name, x := range c.nodes {
-		if x != n { // it loses what is not synced, and applies it again
+		if x != n { // it loses the bytes that are not synced, and applies them again
 			c.kill(name)
 			c.start(name)
 			c.caughtUp(name)

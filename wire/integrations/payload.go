@@ -18,7 +18,7 @@ type Request struct {
 	ContentType string
 	Header      func(name string) string    // "" if absent
 	Params      url.Values                  // the parameters of the address
-	Person      func(address string) string // the name of the user with this address, or ""; nil if nobody is known
+	Person      func(address string) string // the name of the user with this address, or ""; nil if no users are known
 }
 
 // maxDepth bounds the nesting of a payload. The deepest payload of a known service has 12 levels.

@@ -18,7 +18,7 @@ var (
 )
 
 // slackMarkdown converts Slack's markup to Markdown. Users, channels and groups are shown as they are named in the
-// text, because their names are known only to Slack; only the mentions of everybody in a channel become mentions if
+// text, because their names are known only to Slack; only the mentions of all users of a channel become mentions if
 // mention is set.
 func slackMarkdown(s string, mention bool) string {
 	s = strings.NewReplacer("\uE001", "", "\uE002", "").Replace(s)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// times replaces <time:…>. What is no time remains plain text (protocol, since level 451).
+// times replaces <time:…>. Other text remains plain text (protocol, since level 451).
 func (r *renderer) times(text string) string {
 	e := rewriter{src: text}
 	for i := 0; ; {

@@ -39,7 +39,7 @@ var defaultRetryPauses = []time.Duration{
 // Service sends notifications and registrations. Pusher implements it; tests have another.
 type Service interface {
 	// notify sends one notification. left is the notification for the devices where that failed for now, to be tried
-	// again. answer is what the service says besides. err is one of the failures.
+	// again. answer has the rest of the service's answer. err is one of the failures.
 	notify(n notification) (left notification, answer wire.PushAnswer, err error)
 	// Register is as in wire.Pusher.
 	Register(wire.PushRegistration) error

@@ -31,7 +31,7 @@ func webPusher(t *testing.T, status func(host string) int) *Pusher {
 }
 
 // A subscription that fails again and again is removed, whatever the failure is; one that works in between is not. Many
-// failures at once count as one, so a push service that is away for some minutes loses nobody.
+// failures at once count as one, so a push service that is away for some minutes loses no subscription.
 func TestFailingBrowserIsRemoved(t *testing.T) {
 	for _, failure := range []int{0, 403, 413, 429, 500, 503} {
 		synctest.Test(t, func(t *testing.T) {
@@ -103,7 +103,7 @@ func TestPushHostIsLimited(t *testing.T) {
 	})
 }
 
-// What is counted is bounded.
+// The counts are bounded.
 func TestWebHostsAreBounded(t *testing.T) {
 	var r recent[int]
 	for i := range 1000 {

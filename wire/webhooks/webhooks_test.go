@@ -460,7 +460,7 @@ func TestInterruptedCallIsRepeated(t *testing.T) {
 }
 
 // The owner of a bot whose service was refused reads which setting allows it. A name without an address reads the same,
-// so that nobody finds out which internal names exist.
+// so that users do not find out which internal names exist.
 func TestRefusedAddressNamesSetting(t *testing.T) {
 	inside := publicReason(&internalAddressError{})
 	if !strings.Contains(inside, "--webhooks-allow") {

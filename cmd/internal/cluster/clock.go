@@ -18,7 +18,7 @@ var errClockSet = errors.New("the clock of the machine was set")
 // clockWatch notices when the wall clock is set. One goroutine may use it.
 type clockWatch struct {
 	now  func() time.Time // the wall clock
-	wall time.Time        // what it showed at the time began, without a monotonic reading
+	wall time.Time        // its time at began, without a monotonic reading
 	// began is a time with a monotonic reading.
 	began time.Time
 }

@@ -19,7 +19,7 @@ type questions[K comparable, A any] struct {
 // questionRounds are the questions about one K. A caller cannot share the question that is on its way: the owner may
 // have answered it before the caller's own write.
 type questionRounds[A any] struct {
-	next *question[A] // nil: nobody waits for the next question
+	next *question[A] // nil: no request waits for the next question
 }
 
 // question is one question, which all its callers share.

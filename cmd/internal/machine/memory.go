@@ -20,7 +20,7 @@ type MemoryLimit struct {
 }
 
 // memoryShare is the part of the machine's or container's memory that the limit is, if no setting says otherwise. The
-// rest is for the kernel's buffers of sockets and files, and for what the runtime does not count.
+// rest is for the kernel's buffers of sockets and files, and for memory that the runtime does not count.
 const memoryShare = 0.9
 
 // ChooseMemoryLimit returns the limit of the setting memory-limit in MiB, if it is not 0, else of GOMEMLIMIT, else

@@ -54,7 +54,7 @@ type Options struct {
 	Files        string // folder of downloaded files; "": none
 	Memory       int64  // bytes; 0: DefaultMemory
 	DryRun       bool
-	Restart      bool // discard what an interrupted import has stored
+	Restart      bool // discard the data of an interrupted import
 
 	Dir    string // data directory
 	Secret []byte

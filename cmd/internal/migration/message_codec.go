@@ -35,7 +35,7 @@ func encodeList[T any](e *encoder, list []T, one func(*T)) {
 	}
 }
 
-// decoder reads what an encoder wrote. After an error it returns zero values.
+// decoder reads the output of an encoder. After an error it returns zero values.
 type decoder struct {
 	b   []byte
 	err error

@@ -67,7 +67,7 @@ func (p *place) digest(t testing.TB) snapshot.Digest {
 	return snapshot.StateDigest(x.Realm)
 }
 
-// count is a number of a report and what it must be.
+// count is a number of a report and its right value.
 type count struct {
 	what      string
 	got, want int

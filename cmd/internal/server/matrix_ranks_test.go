@@ -60,7 +60,7 @@ type rankedBot struct {
 	grants realm.Grant
 }
 
-// matrixBotRanks asks everybody to manage bots of every rank. Each of the bots belongs to the member.
+// matrixBotRanks asks all users to manage bots of every rank. Each of the bots belongs to the member.
 func matrixBotRanks(t *testing.T, l *coverage) {
 	s := newMatrixStage(t, l)
 	s.must(s.keeper, "DELETE", fmt.Sprintf("/users/%d", s.by["gone"].id))

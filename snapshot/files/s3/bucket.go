@@ -91,7 +91,7 @@ type Bucket struct {
 	refused            [2]atomic.Int64 // uploads and downloads that found no slot
 
 	mu    sync.Mutex
-	down  time.Time // since when the server cannot be reached; zero: it can, or nobody has tried
+	down  time.Time // since when the server cannot be reached; zero: it can, or no request has tried
 	cause error
 	stop  context.Context
 	close context.CancelFunc
@@ -350,7 +350,7 @@ func (r *body) Read(p []byte) (int, error) {
 
 func (r *body) Close() (err error) {
 	r.once.Do(func() {
-		r.cancel() // a part that nobody reads is not received
+		r.cancel() // a part that is not read is not received
 		err = r.ReadCloser.Close()
 		<-r.b.downloads
 	})

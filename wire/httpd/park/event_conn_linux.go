@@ -278,8 +278,8 @@ func (c *eventConn) restForInput() {
 	c.rest()
 }
 
-// read returns what has arrived, without waiting: 0 and nil at the end of the input, EAGAIN if there is nothing. If it
-// returns less than p holds, there is no more until the next event, except the end.
+// read returns the bytes that have arrived, without waiting: 0 and nil at the end of the input, EAGAIN if there is
+// nothing. If it returns less than p holds, there is no more until the next event, except the end.
 func (c *eventConn) read(p []byte) (int, error) {
 	if c.secure == nil {
 		return read(c.fd, p)

@@ -8,7 +8,7 @@ import (
 )
 
 // Each of several organizations has half of the requests, the bytes of bodies and the uploads. A request beyond that is
-// refused, and one of another organization is served. What has ended counts no more.
+// refused, and one of another organization is served. Requests that have ended count no more.
 func TestOrganizationHasHalf(t *testing.T) {
 	const (
 		plain  = "GET / HTTP/1.1\r\nHost: %s\r\n\r\n"

@@ -10,7 +10,7 @@ import (
 )
 
 // secureConn is the TLS layer of a connection in an epoll. crypto/tls reads from it and writes to it, as from a
-// net.Conn. Reads return what the socket has, or an error that crypto/tls does not store. Writes
+// net.Conn. Reads return the bytes of the socket, or an error that crypto/tls does not store. Writes
 // collect the records for the caller. Only the handshake waits, in a goroutine.
 //
 // It is used by the running goroutine of the connection, or by the holder of its mu while the connection rests.
@@ -187,7 +187,7 @@ func (t *secureConn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// read decrypts what has arrived into p: all of it, or as much as p holds. Like read of a socket, it returns 0 and nil
+// read decrypts arrived bytes into p: all of it, or as much as p holds. Like read of a socket, it returns 0 and nil
 // at the end of the input, and EAGAIN if there is nothing.
 func (t *secureConn) read(p []byte) (n int, err error) {
 	if t.ended {
@@ -203,7 +203,7 @@ func (t *secureConn) read(p []byte) (n int, err error) {
 			break
 		}
 	}
-	if t.flush() != nil { // answers of crypto/tls to what it has read
+	if t.flush() != nil { // answers of crypto/tls to the bytes it has read
 		t.ended = true
 	}
 	if n == 0 && !t.ended {

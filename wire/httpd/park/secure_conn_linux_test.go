@@ -23,7 +23,7 @@ type rawClient struct {
 	r        *bufio.Reader
 }
 
-// heldConn keeps what is written while hold is set.
+// heldConn keeps the written bytes while hold is set.
 type heldConn struct {
 	net.Conn
 	hold bool

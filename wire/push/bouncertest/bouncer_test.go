@@ -20,7 +20,7 @@ func TestBouncerAnswersAsRecorded(t *testing.T) {
 	}
 	defer f.Close()
 	b := New()
-	b.StrictTokens = false // the recorded bouncer accepted what is not hexadecimal
+	b.StrictTokens = false // the recorded bouncer accepted other characters than hexadecimal ones
 	b.NoServices = true
 	b.Now = func() time.Time { return time.Unix(1795437368, 0) }
 	b.LookupMail = func(domain string) (exists, mx bool) {
