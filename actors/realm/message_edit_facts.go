@@ -181,8 +181,6 @@ func (t *Turn) otherSpellings(move *MessageMove) (out []Spelling) {
 	return out
 }
 
-func (*MessageUpdated) keepsMarkdownConfig() {}
-
 // Bodies returns the text that is written with the fact.
 func (f *MessageUpdated) Bodies() iter.Seq2[BodyRef, *Body] {
 	return func(yield func(BodyRef, *Body) bool) {
