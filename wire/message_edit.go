@@ -48,10 +48,10 @@ func editMessage(c *Call, f editForm) (Answer, error) {
 			return nil, realm.BadRequest("Invalid channel ID")
 		}
 	}
-	for range maxEditAttempts {
+	for attempt := range maxEditAttempts {
 		var err error
 		if f.Content.Set {
-			if cmd.Content, err = prepareContent(c, &f); err != nil {
+			if cmd.Content, err = prepareContent(c, &f, attempt > 0); err != nil {
 				return nil, err
 			}
 		}
@@ -72,40 +72,52 @@ func editMessage(c *Call, f editForm) (Answer, error) {
 	return nil, realm.Refuse(realm.Busy, "BAD_REQUEST", "The message is being edited; try again.")
 }
 
-// prepareContent renders the new text and also the old one, whose mentions the realm compares. It refuses callers
-// that are not allowed to read the message.
-func prepareContent(c *Call, f *editForm) (*realm.NewContent, error) {
-	info, err := Read(c, func(v realm.View) (realm.MessageInfo, error) { return v.WritableMessage(f.Message) })
+// prepareContent renders the new text. The present one is read if the client expects a sum of it, and read and rendered
+// if renderOld is set: the first attempt of an edit compares with the mentions in the message's row. It refuses callers
+// that are not allowed to read the message, if it reads the text.
+func prepareContent(c *Call, f *editForm, renderOld bool) (content *realm.NewContent, err error) {
+	content = &realm.NewContent{WantSum: strings.TrimSpace(f.Sum)}
+	if content.WantSum != "" || renderOld {
+		if content.Old, err = readOldContent(c, f.Message, renderOld); err != nil {
+			return nil, err
+		}
+	}
+	text := f.Content.Value
+	if strings.TrimSpace(text) == "" {
+		text = "(deleted)"
+	}
+	if text, content.Invalid = realm.NormalizeContent(text); content.Invalid != nil {
+		return content, nil
+	}
+	if content.Body, content.Content, err = render(c, text); err != nil {
+		content.Unrenderable = true
+	}
+	return content, nil
+}
+
+// readOldContent reads the present text of a message that the caller can read.
+func readOldContent(c *Call, id realm.MessageID, withMentions bool) (*realm.OldContent, error) {
+	info, err := Read(c, func(v realm.View) (realm.MessageInfo, error) { return v.WritableMessage(id) })
 	if err != nil {
 		return nil, err
 	}
-	old, ok, err := c.Server.Text(c.Realm, info.Ref)
+	body, ok, err := c.Server.Text(c.Realm, info.Ref)
 	if err != nil {
 		return nil, err
 	}
 	if !ok {
 		return nil, realm.BadRequest("Invalid message(s)")
 	}
-	text := f.Content.Value
-	if strings.TrimSpace(text) == "" {
-		text = "(deleted)"
+	sum := sha256.Sum256([]byte(body.Text))
+	old := &realm.OldContent{Version: info.Ref.Version, Sum: hex.EncodeToString(sum[:])}
+	if withMentions {
+		if _, mentions, err := render(c, body.Text); err == nil {
+			old.Mentions = &mentions
+		} else {
+			old.Mentions = &realm.ContentInfo{}
+		}
 	}
-	if text, err = realm.NormalizeContent(text); err != nil {
-		return nil, err
-	}
-	sum := sha256.Sum256([]byte(old.Text))
-	content := &realm.NewContent{OldVersion: info.Ref.Version, OldSum: hex.EncodeToString(sum[:]),
-		WantSum: strings.TrimSpace(f.Sum)}
-	if info.Sender.ID != c.Caller.User {
-		return content, nil // the command refuses it, so rendering is not needed
-	}
-	if content.Body, content.Content, err = render(c, text); err != nil {
-		content.Unrenderable = true
-	}
-	if _, content.Old, err = render(c, old.Text); err != nil {
-		content.Old = realm.ContentInfo{}
-	}
-	return content, nil
+	return old, nil
 }
 
 type messageIDForm struct {

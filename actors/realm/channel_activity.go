@@ -38,8 +38,6 @@ const maxInactivePerTurn = 10
 // ChannelsQuieted marks channels as no longer recently active.
 type ChannelsQuieted struct{ Channels []ChannelID }
 
-func (*ChannelsQuieted) keepsMarkdownConfig() {}
-
 func (f *ChannelsQuieted) apply(r *Realm) {
 	for _, c := range f.Channels {
 		r.channels.change(c).Quiet = true

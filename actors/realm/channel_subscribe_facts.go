@@ -83,8 +83,6 @@ func (t *Turn) recordUnsubscribed(facts []Unsubscribed) {
 // JoinedChannels says that users joined several channels.
 type JoinedChannels struct{ Each []Subscribed }
 
-func (*JoinedChannels) keepsMarkdownConfig() {}
-
 func (f *JoinedChannels) apply(r *Realm) {
 	if u := f.singleUser(); u != 0 {
 		r.subscriptions.ensure(u).ensureAll(f.Each)
@@ -170,8 +168,6 @@ func (r *Realm) peerGroupNotices(list peerGroups, joined bool) (out []Notice) {
 
 // LeftChannels says that users left several channels.
 type LeftChannels struct{ Each []Unsubscribed }
-
-func (*LeftChannels) keepsMarkdownConfig() {}
 
 func (f *LeftChannels) apply(r *Realm) {
 	for i := range f.Each {

@@ -95,8 +95,7 @@ type ChannelVisibilityChanged struct {
 	Before  ids.Set // connected users that could see the channel before
 }
 
-func (*ChannelVisibilityChanged) keepsMarkdownConfig() {}
-func (*ChannelVisibilityChanged) apply(*Realm)         {}
+func (*ChannelVisibilityChanged) apply(*Realm) {}
 func (f *ChannelVisibilityChanged) notices(r *Realm) []Notice {
 	return r.channelVisibilityNotices(r.channels.must(f.Channel), f.Before, nil)
 }
@@ -107,8 +106,7 @@ type ChannelsShown struct {
 	Channels []ChannelID
 }
 
-func (*ChannelsShown) keepsMarkdownConfig() {}
-func (*ChannelsShown) apply(*Realm)         {}
+func (*ChannelsShown) apply(*Realm) {}
 func (f *ChannelsShown) notices(r *Realm) []Notice {
 	if to := r.usersAudience(f.Viewer); len(to) > 0 {
 		return r.channelsAppearedNotices(to, f.Channels)

@@ -92,8 +92,6 @@ type FullMembersGrew struct {
 	Users []UserID // users that the group of full members lists from now on, ascending
 }
 
-func (*FullMembersGrew) keepsMarkdownConfig() {}
-
 func (f *FullMembersGrew) apply(r *Realm) {
 	o := r.org.change(0)
 	o.FullAt = max(o.FullAt, f.At)

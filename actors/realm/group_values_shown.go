@@ -19,8 +19,7 @@ type ValuesShown struct {
 // have about two hundred.
 const maxValuesPerFact = 15
 
-func (*ValuesShown) keepsMarkdownConfig() {}
-func (*ValuesShown) apply(*Realm)         {}
+func (*ValuesShown) apply(*Realm) {}
 
 // recordValuesShown records which settings and groups are shown differently now.
 func (t *Turn) recordValuesShown(u UserID) {

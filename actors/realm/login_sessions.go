@@ -184,7 +184,6 @@ func (f *BrowserSessionOpened) apply(r *Realm) {
 }
 
 func (*BrowserSessionOpened) notices(*Realm) []Notice { return nil }
-func (*BrowserSessionOpened) keepsMarkdownConfig()    {}
 
 // RenewBrowserSession records that the caller's session is in use. It does nothing if the last use was recorded less
 // than a day ago.
@@ -218,7 +217,6 @@ func (f *BrowserSessionRenewed) apply(r *Realm) {
 }
 
 func (*BrowserSessionRenewed) notices(*Realm) []Notice { return nil }
-func (*BrowserSessionRenewed) keepsMarkdownConfig()    {}
 
 // EndBrowserSessions asks to end sessions of a user: one by its ID, or all of them. Users end their own; the server and
 // its operator end any.
@@ -256,7 +254,6 @@ type BrowserSessionsEnded struct {
 
 func (f *BrowserSessionsEnded) apply(r *Realm)        { r.removeBrowserSessions(f.User, f.IDs) }
 func (*BrowserSessionsEnded) notices(*Realm) []Notice { return nil }
-func (*BrowserSessionsEnded) keepsMarkdownConfig()    {}
 
 func (r *Realm) removeBrowserSessions(u UserID, ended []int64) {
 	if len(ended) == 0 {
@@ -301,7 +298,6 @@ func (r *Realm) removeWebPush(u UserID, ends func(session int64) bool) {
 }
 
 func (*AllBrowserSessionsEnded) notices(*Realm) []Notice { return nil }
-func (*AllBrowserSessionsEnded) keepsMarkdownConfig()    {}
 
 // renewOwnBrowserSession ends all other sessions of the caller and gives the own one a new secret, which it returns. It
 // returns "" if the request was not sent with a session.

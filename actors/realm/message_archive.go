@@ -233,8 +233,6 @@ type removedUploadRef struct {
 	owner UserID
 }
 
-func (*MessagesArchived) keepsMarkdownConfig() {}
-
 // messages returns the messages of all groups.
 func (f *MessagesArchived) messages() (all ids.Set) {
 	for _, g := range f.Groups {

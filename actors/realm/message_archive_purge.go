@@ -135,7 +135,6 @@ type MessagesPurged struct {
 	Uploads  []int64     // archived files that are deleted, too
 }
 
-func (*MessagesPurged) keepsMarkdownConfig()    {}
 func (*MessagesPurged) notices(*Realm) []Notice { return nil }
 
 // Erased returns every version of the texts.
@@ -234,5 +233,4 @@ func (c RecordTextsCompacted) Decide(t *Turn) (Done, error) {
 type TextsCompacted struct{ Row int }
 
 func (f *TextsCompacted) apply(r *Realm)        { r.small.purgedTexts.remove(f.Row) }
-func (*TextsCompacted) keepsMarkdownConfig()    {}
 func (*TextsCompacted) notices(*Realm) []Notice { return nil }

@@ -87,7 +87,6 @@ func (f *RestoreBegan) apply(r *Realm) {
 	r.small.archiveIndex.restoring[f.Archive] = struct{}{}
 }
 
-func (*RestoreBegan) keepsMarkdownConfig()    {}
 func (*RestoreBegan) notices(*Realm) []Notice { return nil }
 
 // restoringArchive returns the name of the first archive that is being restored, or "".
@@ -148,8 +147,6 @@ type MessagesRestored struct {
 	IDs     ids.Set
 	Uploads []int64 // files that were restored with them
 }
-
-func (*MessagesRestored) keepsMarkdownConfig() {}
 
 func (f *MessagesRestored) apply(r *Realm) {
 	row, prior := r.small.archived.must(f.Row), r.savePriorState()

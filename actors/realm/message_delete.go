@@ -139,8 +139,6 @@ type MessagesDeleted struct {
 	By       UserID
 }
 
-func (*MessagesDeleted) keepsMarkdownConfig() {}
-
 // Erased returns every version of the texts.
 func (f *MessagesDeleted) Erased() []BodyRef { return allVersions(f.IDs, f.Versions) }
 

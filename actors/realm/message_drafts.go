@@ -147,8 +147,7 @@ type DraftsAdded struct {
 	Drafts []Draft
 }
 
-func (*DraftsAdded) keepsMarkdownConfig() {}
-func (*DraftsAdded) EventType() string    { return "drafts" }
+func (*DraftsAdded) EventType() string { return "drafts" }
 
 func (f *DraftsAdded) apply(r *Realm) {
 	for _, d := range f.Drafts {
@@ -193,8 +192,7 @@ func (c ChangeDraft) Decide(t *Turn) (Done, error) {
 // DraftChanged replaces a draft.
 type DraftChanged struct{ Draft Draft }
 
-func (*DraftChanged) keepsMarkdownConfig() {}
-func (*DraftChanged) EventType() string    { return "drafts" }
+func (*DraftChanged) EventType() string { return "drafts" }
 
 func (f *DraftChanged) apply(r *Realm) { d := f.Draft; r.small.drafts.put(d.ID, &d) }
 
@@ -223,8 +221,7 @@ type DraftRemoved struct {
 	ID   int64
 }
 
-func (*DraftRemoved) keepsMarkdownConfig() {}
-func (*DraftRemoved) EventType() string    { return "drafts" }
+func (*DraftRemoved) EventType() string { return "drafts" }
 
 func (f *DraftRemoved) apply(r *Realm) { r.small.drafts.remove(f.ID) }
 

@@ -31,22 +31,28 @@ type EditMessage struct {
 	NotifyNew bool
 }
 
-// NewContent is the new text of a message. It was rendered before the turn; OldVersion is the version that the message
-// had then.
+// NewContent is the new text of a message. It was rendered before the turn.
 type NewContent struct {
 	Body         Body
 	Content      ContentInfo
+	Invalid      error // the refusal of a text that cannot be stored
 	Unrenderable bool
-	Old          ContentInfo // mentions and files of the old text
-	OldVersion   uint16
-	OldSum       string // hex SHA-256 of the old text
-	WantSum      string // the sum the client expects; "" if it sends none
+	WantSum      string      // the sum the client expects of the present text; "" if it sends none
+	Old          *OldContent // the present text; nil: it was not read
+}
+
+// OldContent is what was found out about the present text of a message before the turn.
+type OldContent struct {
+	Version  uint16
+	Sum      string       // hex SHA-256
+	Mentions *ContentInfo // nil: the text was not rendered, so its mentions are those in the message's row
 }
 
 // Edited answers EditMessage.
 type Edited struct{ Detached []DetachedUpload }
 
-// ErrStale means that the text was changed after it was read and before this turn. The caller must read it again.
+// ErrStale means that the text was changed after it was read and before this turn, or that the turn needs what was not
+// read. The caller must read and render the text, and try again.
 var ErrStale = errors.New("the message's text has changed in the meantime")
 
 // isResolveToggle reports whether two topics differ only by the mark of resolved topics.
@@ -61,13 +67,16 @@ func (c EditMessage) Decide(t *Turn) (Edited, error) {
 	if err != nil {
 		return Edited{}, err
 	}
+	if c.Content != nil && c.Content.Invalid != nil {
+		return Edited{}, c.Content.Invalid
+	}
 	p := &messageEdit{EditMessage: c, me: me, info: info}
 	if err := p.check(t); err != nil || p.unchanged {
 		return Edited{}, err
 	}
 	answer := p.record(t)
 	if c.Content != nil {
-		t.addOutboxJobs(t.previewJobs(c.Message, c.Content.OldVersion+1, me, c.Content.Content))
+		t.addOutboxJobs(t.previewJobs(c.Message, info.Ref.Version+1, me, c.Content.Content))
 	}
 	return answer, nil
 }
@@ -82,6 +91,7 @@ type messageEdit struct {
 	resolveToggle bool     // the edit only marks the topic as resolved or unresolved
 	unchanged     bool     // the messages are in the channel already, and nothing else was asked for
 	ids           ids.Set  // the messages that move
+	oldMentions   ContentInfo
 }
 
 // topicAfter returns the topic that the message has after the edit.
@@ -97,8 +107,8 @@ func (p *messageEdit) topicAfter() string {
 //
 //  1. The permission to edit the text, and its time limit. They come before all checks of the request itself, so a user
 //     without permission gets the same refusal for every request with a text.
-//  2. The version of the text. All later checks of the text use the rendering of the request and the mentions of the
-//     old text. Both are wrong if the text has changed since: the caller renders it again and retries.
+//  2. The present text: findOldMentions. All later checks of the text use its mentions and its sum. They are wrong if
+//     the text has changed since it was read: the caller reads it again and retries.
 //  3. The combination of changes: checkCombination. It also drops the parts whose new value is the present one, so the
 //     permissions below are needed only for parts that really change.
 //  4. The permissions for each part: topic, then text, then channel. A move to another channel needs the permission to
@@ -110,8 +120,8 @@ func (p *messageEdit) check(t *Turn) error {
 		if err := t.mayEditContent(p.me, p.info, editGraceSeconds); err != nil {
 			return err
 		}
-		if p.Content.OldVersion != p.info.Ref.Version {
-			return ErrStale
+		if err := p.findOldMentions(t); err != nil {
+			return err
 		}
 	}
 	if err := p.checkCombination(t); err != nil {
@@ -139,6 +149,24 @@ func (p *messageEdit) check(t *Turn) error {
 		return nil
 	}
 	return p.selectMessages(t)
+}
+
+// findOldMentions sets the mentions of the present text. It returns ErrStale if the caller has not read the text but the
+// turn needs it, or if the text has changed since.
+func (p *messageEdit) findOldMentions(t *Turn) error {
+	old := p.Content.Old
+	switch {
+	case old != nil && old.Version != p.info.Ref.Version, old == nil && p.Content.WantSum != "":
+		return ErrStale
+	case old != nil && old.Mentions != nil:
+		p.oldMentions = *old.Mentions
+		return nil
+	}
+	var known bool
+	if p.oldMentions, known = t.storedMentions(p.Message); !known {
+		return ErrStale
+	}
+	return nil
 }
 
 // checkCombination finds out which parts change and refuses changes that do not fit together. It sets newTopic,
@@ -264,13 +292,13 @@ func (p *messageEdit) tooLate(t *Turn, sent int64, limit string) bool {
 // be rendered, or if it adds mentions that the user is not allowed to make. Only new mentions are checked: a user may
 // keep a mention although the permission for it was withdrawn.
 func (p *messageEdit) mayChangeContent(t *Turn) error {
-	if p.Content.WantSum != "" && !strings.EqualFold(p.Content.WantSum, p.Content.OldSum) {
+	if p.Content.WantSum != "" && !strings.EqualFold(p.Content.WantSum, p.Content.Old.Sum) {
 		return Refuse(Invalid, "EXPECTATION_MISMATCH", "'prev_content_sha256' value does not match the expected value.")
 	}
 	if p.Content.Unrenderable {
 		return BadRequest("Unable to render message")
 	}
-	added := p.Content.Content.addedMentions(p.Content.Old)
+	added := p.Content.Content.addedMentions(p.oldMentions)
 	if p.info.Channel == 0 {
 		return t.checkGroupMentions(p.me, added)
 	}

@@ -181,8 +181,6 @@ func (t *Turn) otherSpellings(move *MessageMove) (out []Spelling) {
 	return out
 }
 
-func (*MessageUpdated) keepsMarkdownConfig() {}
-
 // Bodies returns the text that is written with the fact.
 func (f *MessageUpdated) Bodies() iter.Seq2[BodyRef, *Body] {
 	return func(yield func(BodyRef, *Body) bool) {
@@ -236,8 +234,8 @@ func (c *ContentEdit) apply(r *Realm, f *MessageUpdated) {
 	extra.Version, extra.Edited = c.Version, f.At
 	extra.Mentioned, extra.GroupMentioned = c.Mentioned, c.GroupMentioned
 	extra.TopicMentioned, extra.Alerted = c.TopicMentioned, c.Alerted
-	extra.Attachments = c.Content.Attachments
-	m.bits = m.bits&(bitExists|bitExtra|bitSentElsewhere) | c.Content.bits()
+	extra.Attachments, extra.MentionedGroups = c.Content.Attachments, r.groupsToStore(&c.Content)
+	m.bits = m.bits&(bitExists|bitExtra|bitSentElsewhere) | r.textBits(&c.Content)
 	r.indexContent(id, m)
 }
 

@@ -11,7 +11,7 @@ import (
 
 func (s *testScene) editText(id MessageID, text string) EditMessage {
 	return EditMessage{Message: id, Mode: MoveOne, Content: &NewContent{
-		Body: Body{Text: text, HTML: "<p>" + text + "</p>"}, OldVersion: s.info(id).Ref.Version}}
+		Body: Body{Text: text, HTML: "<p>" + text + "</p>"}}}
 }
 
 func (s *testScene) info(id MessageID) MessageInfo {
@@ -52,7 +52,7 @@ func TestEditText(t *testing.T) {
 	moved.Channel = s.private
 	refused(s, s.ann, moved, "Cannot change message content while changing channel")
 	sum := s.editText(id, "ho")
-	sum.Content.WantSum, sum.Content.OldSum = "aa", "bb"
+	sum.Content.WantSum, sum.Content.Old = "aa", &OldContent{Sum: "bb"}
 	refused(s, s.ann, sum, "EXPECTATION_MISMATCH")
 	dm := do(s, s.ann, directMessage("psst", s.bo)).ID
 	refused(s, s.ann, moveToTopic(dm, MoveOne, "x"), "Direct messages cannot have topics.")
@@ -80,7 +80,7 @@ func TestEditText(t *testing.T) {
 		t.Errorf("history %+v", h)
 	}
 	stale := s.editText(id, "x")
-	stale.Content.OldVersion = 0
+	stale.Content.Old = &OldContent{Version: 0}
 	if _, err := realmtest.Try(s.Scene, s.ann, stale); err != ErrStale {
 		t.Errorf("an edit of an older text: %v", err)
 	}
@@ -101,8 +101,67 @@ func TestEditChecksNewMentionsOnly(t *testing.T) {
 	all := s.editText(id, "@all")
 	all.Content.Content.ChannelWildcard = true
 	refused(s, s.ann, all, "STREAM_WILDCARD_MENTION_NOT_ALLOWED")
-	all.Content.Old.ChannelWildcard = true
+	all.Content.Old = &OldContent{Mentions: &ContentInfo{ChannelWildcard: true}}
 	do(s, s.ann, all)
+	do(s, s.ann, s.editText(id, "hi")) // without the mention, which the row has now
+	refused(s, s.ann, withWildcard(s.editText(id, "@all")), "STREAM_WILDCARD_MENTION_NOT_ALLOWED")
+	s.setOrgGroup("can_mention_many_users_group", "role:everyone")
+	do(s, s.ann, withWildcard(s.editText(id, "@all")))
+	s.setOrgGroup("can_mention_many_users_group", "role:nobody")
+	do(s, s.ann, withWildcard(s.editText(id, "still @all")))
+}
+
+// A row has the groups that its text mentions. Rows of a lower rule level do not, so an edit asks for the old text, also
+// after a program of that level has edited a text that had them.
+func TestEditKnowsMentionedGroups(t *testing.T) {
+	s := newTestScene(t)
+	crew := do(s, s.owner, CreateGroup{Name: "crew", Members: []UserID{s.bo}})
+	atLevel := func(level uint16, do func()) {
+		now := Level
+		Level = level
+		do()
+		Level = now
+	}
+	mention := func(id MessageID, groups ...GroupID) EditMessage {
+		e := s.editText(id, "@*crew*")
+		e.Content.Content.Groups = groups
+		return e
+	}
+	allow := func(group string) {
+		do(s, s.owner, EditGroup{Group: crew, Settings: []GroupChange{{Name: "can_mention_group",
+			New: GroupValue{Group: s.Realm.SystemGroup(group)}}}})
+	}
+	needsText := func(when string, e EditMessage) {
+		t.Helper()
+		if _, err := realmtest.Try(s.Scene, s.ann, e); err != ErrStale {
+			t.Errorf("%s the edit was answered with %v", when, err)
+		}
+	}
+	plain := s.post(s.ann, s.public, "a", "hi")
+	do(s, s.ann, mention(plain, crew))
+	allow("role:nobody")
+	do(s, s.ann, mention(plain, crew)) // it mentions the group already
+	do(s, s.ann, mention(plain))
+	refused(s, s.ann, mention(plain, crew), "You are not allowed to mention user group 'crew'.")
+
+	var old MessageID
+	atLevel(ImportLevel, func() { old = s.post(s.ann, s.public, "a", "hi") })
+	needsText("for a row of a lower level", mention(old))
+	read := mention(old)
+	read.Content.Old = &OldContent{Mentions: &ContentInfo{}}
+	do(s, s.ann, read)
+	do(s, s.ann, mention(old))
+	allow("role:everyone")
+	do(s, s.ann, mention(old, crew))
+	atLevel(ImportLevel, func() {
+		do(s, s.ann, mention(old, crew))
+		needsText("after an edit at a lower level", mention(old, crew))
+	})
+}
+
+func withWildcard(e EditMessage) EditMessage {
+	e.Content.Content.ChannelWildcard = true
+	return e
 }
 
 func TestMoveTopics(t *testing.T) {
@@ -642,7 +701,6 @@ func TestLinkPreviewJobs(t *testing.T) {
 	if list := waiting(); len(list) != 1 || list[0].ID != first.ID {
 		t.Errorf("waiting after the preview was added: %+v", list)
 	}
-	edit.Content.OldVersion = 3
 	do(s, s.ann, edit)
 	do(s, s.admin, DeleteMessage{id})
 	if list := waiting(); current(list[len(list)-1]) {

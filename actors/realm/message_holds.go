@@ -90,7 +90,6 @@ func (f *HoldAdded) apply(r *Realm) {
 	r.small.holds.put(f.ID, &h)
 }
 
-func (*HoldAdded) keepsMarkdownConfig()    {}
 func (*HoldAdded) notices(*Realm) []Notice { return nil }
 
 // RemoveHold asks, for the operator, to end a legal hold. Archived messages whose time is over are purged soon after.
@@ -115,7 +114,6 @@ func (f *HoldRemoved) apply(r *Realm) {
 	r.purgeProgress = purgeProgress{} // the messages may be due now
 }
 
-func (*HoldRemoved) keepsMarkdownConfig()    {}
 func (*HoldRemoved) notices(*Realm) []Notice { return nil }
 
 // HoldInfo is a legal hold with its id.

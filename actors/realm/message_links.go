@@ -35,8 +35,6 @@ type LinksMarked struct {
 	UpTo     MessageID // see Organization.LinksChecked
 }
 
-func (*LinksMarked) keepsMarkdownConfig() {}
-
 func (f *LinksMarked) apply(r *Realm) {
 	f.Messages.Each(func(id int64) bool {
 		r.changeMessage(MessageID(id)).bits |= bitLink

@@ -53,8 +53,6 @@ type MessagesHidden struct {
 	Topic   string
 }
 
-func (*MessagesHidden) keepsMarkdownConfig() {}
-
 func (f *MessagesHidden) apply(r *Realm) {
 	before := r.savePriorState()
 	before.audiences = [][]UserID{r.hiddenMessagesAudience(f)}
@@ -122,8 +120,7 @@ type HistoryBegins struct {
 	First   MessageID
 }
 
-func (*HistoryBegins) keepsMarkdownConfig() {}
-func (*HistoryBegins) apply(*Realm)         {}
+func (*HistoryBegins) apply(*Realm) {}
 func (f *HistoryBegins) notices(r *Realm) []Notice {
 	c := r.channels.must(f.Channel)
 	e := &ChannelActivityChanged{Channel: c.ID, Name: c.Name, First: f.First, FirstChanged: true}

@@ -122,8 +122,7 @@ type ReactionAdded struct {
 	UserName string // of the user that reacted; notices fills it in for users that can see them
 }
 
-func (*ReactionAdded) keepsMarkdownConfig() {}
-func (*ReactionAdded) EventType() string    { return "reaction" }
+func (*ReactionAdded) EventType() string { return "reaction" }
 
 func (f *ReactionAdded) apply(r *Realm) {
 	m := r.message(f.Message)
@@ -216,8 +215,7 @@ type ReactionRemoved struct {
 	UserName string // as in ReactionAdded
 }
 
-func (*ReactionRemoved) keepsMarkdownConfig() {}
-func (*ReactionRemoved) EventType() string    { return "reaction" }
+func (*ReactionRemoved) EventType() string { return "reaction" }
 
 func (f *ReactionRemoved) apply(r *Realm) {
 	m := r.message(f.Message)

@@ -171,8 +171,7 @@ func (r *Realm) messageFragment(me *User, i MessageInfo) string {
 // ReminderAdded says that a user will be reminded of a message.
 type ReminderAdded struct{ Reminder Reminder }
 
-func (*ReminderAdded) keepsMarkdownConfig() {}
-func (*ReminderAdded) EventType() string    { return "reminders" }
+func (*ReminderAdded) EventType() string { return "reminders" }
 
 func (f *ReminderAdded) apply(r *Realm) {
 	x := f.Reminder
@@ -202,8 +201,7 @@ type ReminderGone struct {
 	ID   int64
 }
 
-func (*ReminderGone) keepsMarkdownConfig() {}
-func (*ReminderGone) EventType() string    { return "reminders" }
+func (*ReminderGone) EventType() string { return "reminders" }
 
 func (f *ReminderGone) apply(r *Realm) { r.removeReminder(f.ID) }
 func (f *ReminderGone) notices(r *Realm) []Notice {

@@ -155,8 +155,7 @@ func errTimeInPast() *Refusal { return BadRequest("Scheduled delivery time must 
 // MessageScheduled says that a message was scheduled.
 type MessageScheduled struct{ Message ScheduledMessage }
 
-func (*MessageScheduled) keepsMarkdownConfig() {}
-func (*MessageScheduled) EventType() string    { return "scheduled_messages" }
+func (*MessageScheduled) EventType() string { return "scheduled_messages" }
 
 func (f *MessageScheduled) apply(r *Realm) {
 	s := f.Message
@@ -238,8 +237,7 @@ func (c ChangeScheduled) Decide(t *Turn) (Done, error) {
 // ScheduledChanged says that a scheduled message was edited, or that sending it failed.
 type ScheduledChanged struct{ Message ScheduledMessage }
 
-func (*ScheduledChanged) keepsMarkdownConfig() {}
-func (*ScheduledChanged) EventType() string    { return "scheduled_messages" }
+func (*ScheduledChanged) EventType() string { return "scheduled_messages" }
 
 func (f *ScheduledChanged) apply(r *Realm) { s := f.Message; r.small.scheduled.put(s.ID, &s) }
 
@@ -265,8 +263,7 @@ type ScheduledGone struct {
 	Sent bool
 }
 
-func (*ScheduledGone) keepsMarkdownConfig() {}
-func (*ScheduledGone) EventType() string    { return "scheduled_messages" }
+func (*ScheduledGone) EventType() string { return "scheduled_messages" }
 
 func (f *ScheduledGone) apply(r *Realm) {
 	r.small.scheduled.remove(f.ID)

@@ -45,7 +45,7 @@ func (f *MessageSent) apply(r *Realm) {
 	o := r.org.change(0)
 	o.NextMessage = max(o.NextMessage, f.ID+1)
 	m := message{sender: uint32(f.Sender), channel: uint32(f.Channel), conversation: f.Talk, topic: f.Topic,
-		time: uint32(f.At), client: f.ClientID, bits: bitExists | f.Content.bits()}
+		time: uint32(f.At), client: f.ClientID, bits: bitExists | r.textBits(&f.Content)}
 	if _, known := r.index.clientIDs[f.Client]; !known {
 		o.NextClient = max(o.NextClient, f.ClientID+1)
 		r.clients.put(f.ClientID, &ClientName{f.Client})
@@ -69,9 +69,9 @@ func (f *MessageSent) apply(r *Realm) {
 	b := r.blocks.ensure(int64(f.ID) / blockSize)
 	r.saveForSnapshot(b, f.ID)
 	b.m[f.ID%blockSize] = m
-	if f.hasExtra() {
+	if groups := r.groupsToStore(&f.Content); len(groups) > 0 || f.hasExtra() {
 		e := r.changeExtra(f.ID)
-		e.Mentioned, e.GroupMentioned = f.Mentioned, f.GroupMentioned
+		e.Mentioned, e.GroupMentioned, e.MentionedGroups = f.Mentioned, f.GroupMentioned, groups
 		e.TopicMentioned, e.Alerted = f.TopicMentioned, f.Alerted
 		e.Attachments, e.Widget, e.Notice = f.Content.Attachments, f.Widget, f.Notice
 		if f.WidgetData != "" {
@@ -112,6 +112,37 @@ func (x ContentInfo) bits() uint16 {
 		}
 	}
 	return b
+}
+
+// textBits returns the bits of a message with this text, which was rendered from source.
+func (r *Realm) textBits(x *ContentInfo) uint16 {
+	b := x.bits()
+	if r.Level() >= mentionsLevel && len(x.Groups) == 0 {
+		b |= bitNoGroups
+	}
+	return b
+}
+
+// groupsToStore returns the mentioned groups for the row of a message.
+func (r *Realm) groupsToStore(x *ContentInfo) []GroupID {
+	if r.Level() < mentionsLevel {
+		return nil
+	}
+	return x.Groups
+}
+
+// storedMentions returns the mentions of a message's text that need a permission, as they are in its row. It returns
+// false if the row does not say which groups the text mentions.
+func (r *Realm) storedMentions(id MessageID) (ContentInfo, bool) {
+	m := r.message(id)
+	x := ContentInfo{ChannelWildcard: m.bits&bitChannelWildcard != 0, TopicWildcard: m.bits&bitTopicWildcard != 0}
+	if m.bits&bitNoGroups != 0 {
+		return x, true
+	}
+	if e := r.extra(id, m); e != nil {
+		x.Groups = e.MentionedGroups
+	}
+	return x, len(x.Groups) > 0
 }
 
 // addTopic adds a new spelling of a topic.

@@ -55,8 +55,7 @@ func (c AddSnippet) Decide(t *Turn) (int64, error) {
 // SnippetAdded says that a user saved a text.
 type SnippetAdded struct{ Snippet Snippet }
 
-func (*SnippetAdded) keepsMarkdownConfig() {}
-func (*SnippetAdded) EventType() string    { return "saved_snippets" }
+func (*SnippetAdded) EventType() string { return "saved_snippets" }
 
 func (f *SnippetAdded) apply(r *Realm) {
 	s := f.Snippet
@@ -99,8 +98,7 @@ func (c ChangeSnippet) Decide(t *Turn) (Done, error) {
 // SnippetChanged says that a saved text was changed.
 type SnippetChanged struct{ Snippet Snippet }
 
-func (*SnippetChanged) keepsMarkdownConfig() {}
-func (*SnippetChanged) EventType() string    { return "saved_snippets" }
+func (*SnippetChanged) EventType() string { return "saved_snippets" }
 
 func (f *SnippetChanged) apply(r *Realm) { s := f.Snippet; r.small.snippets.put(s.ID, &s) }
 
@@ -125,8 +123,7 @@ type SnippetRemoved struct {
 	ID   int64
 }
 
-func (*SnippetRemoved) keepsMarkdownConfig() {}
-func (*SnippetRemoved) EventType() string    { return "saved_snippets" }
+func (*SnippetRemoved) EventType() string { return "saved_snippets" }
 
 func (f *SnippetRemoved) apply(r *Realm) { r.small.snippets.remove(f.ID) }
 

@@ -161,8 +161,7 @@ type SubmessageAdded struct {
 	Submessage Submessage
 }
 
-func (*SubmessageAdded) keepsMarkdownConfig() {}
-func (*SubmessageAdded) EventType() string    { return "submessage" }
+func (*SubmessageAdded) EventType() string { return "submessage" }
 
 func (f *SubmessageAdded) apply(r *Realm) {
 	r.reserveID("submessage", f.Submessage.ID)

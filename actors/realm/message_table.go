@@ -32,6 +32,8 @@ const (
 	// bitSentElsewhere: the message was sent to another channel than it is in, or has been moved there and back. Its
 	// MessageExtra has SentTo. Rows written before this bit existed lack it: rebuildIndexes sets it.
 	bitSentElsewhere
+	// bitNoGroups: the text is known to mention no group. Rows written before mentionsLevel lack it.
+	bitNoGroups
 )
 
 // blockSize is how many messages with consecutive ids share one row on disk.
@@ -116,6 +118,9 @@ type MessageExtra struct {
 	Attachments    []string
 	Widget         string // poll, todo or zform
 	Notice         string // kind of a message by the server itself, or ""
+	// MentionedGroups are the groups that the text mentions. Rows written before mentionsLevel have none; see
+	// storedMentions.
+	MentionedGroups []GroupID
 
 	// Shared: several messages have this row in memory, with nothing but their moves. A shared row never changes.
 	Shared bool `msgpack:"-"`
@@ -153,7 +158,8 @@ func (e *MessageExtra) shareWith(before *MessageExtra) *MessageExtra {
 func (e *MessageExtra) hasOnlyMoves() bool {
 	return e.Version == 0 && e.Edited == 0 &&
 		len(e.Mentioned)+len(e.GroupMentioned)+len(e.TopicMentioned)+len(e.Alerted)+
-			len(e.Reactions)+len(e.Submessages)+len(e.Attachments)+len(e.Widget)+len(e.Notice) == 0
+			len(e.Reactions)+len(e.Submessages)+len(e.Attachments)+len(e.Widget)+len(e.Notice)+
+			len(e.MentionedGroups) == 0
 }
 
 // Reaction is one emoji of one user on a message.

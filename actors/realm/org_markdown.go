@@ -1,5 +1,7 @@
 package realm
 
+import "reflect"
+
 // MarkdownConfig has the settings of the organization that change how Markdown is rendered. It changes rarely, so
 // renderers cache their tables under its Version.
 type MarkdownConfig struct {
@@ -26,27 +28,41 @@ type OrgEmoji struct {
 // TopicLink is a link in the name of a topic.
 type TopicLink struct{ Text, URL string }
 
-// markdownNeutral is a fact that cannot change the Markdown configuration. Every other fact is assumed to change it. So
-// only facts that are frequent need this marker: without it they would make renderers rebuild their caches too often.
-type markdownNeutral interface{ keepsMarkdownConfig() }
+// markdownNeutral has the facts that cannot change the Markdown configuration, in the order of facts.go. Every other fact
+// is assumed to change it. So only frequent facts need a place here: without it they would make renderers rebuild their
+// caches too often.
+var markdownNeutral = typeSet(
+	(*Ticked)(nil), (*Subscribed)(nil), (*Unsubscribed)(nil), (*MessageSent)(nil), (*QueueOpened)(nil),
+	(*QueueClosed)(nil), (*TopicPolicySet)(nil), (*QueuesCaughtUp)(nil), (*PeopleSeen)(nil), (*PurgeBegan)(nil),
+	(*PurgeStepped)(nil), (*TopicPoliciesSet)(nil), (*LeftBehind)(nil), (*SubscriptionSet)(nil), (*HistoryGiven)(nil),
+	(*ChannelVisibilityChanged)(nil), (*ChannelsQuieted)(nil), (*JoinedChannels)(nil), (*LeftChannels)(nil),
+	(*ValuesShown)(nil), (*JobStarted)(nil), (*JobAdvanced)(nil), (*ChannelsShown)(nil), (*ReactionAdded)(nil),
+	(*ReactionRemoved)(nil), (*SubmessageAdded)(nil), (*MessageUpdated)(nil), (*MessagesHidden)(nil),
+	(*HistoryBegins)(nil), (*MessagesDeleted)(nil), (*LinksMarked)(nil), (*DraftsAdded)(nil), (*DraftChanged)(nil),
+	(*DraftRemoved)(nil), (*MessageScheduled)(nil), (*ScheduledChanged)(nil), (*ScheduledGone)(nil),
+	(*ReminderAdded)(nil), (*ReminderGone)(nil), (*SnippetAdded)(nil), (*SnippetChanged)(nil), (*SnippetRemoved)(nil),
+	(*NavigationViewAdded)(nil), (*NavigationViewChanged)(nil), (*NavigationViewRemoved)(nil),
+	(*FullMembersGrew)(nil), (*SubscriptionsSet)(nil), (*PushTokensChanged)(nil), (*DeviceAdded)(nil),
+	(*DeviceRemoved)(nil), (*DeviceChanged)(nil), (*OutboxJobsAdded)(nil), (*OutboxJobsFinished)(nil),
+	(*ShownCleared)(nil), (*PushSecretMade)(nil), (*PushRightsChanged)(nil), (*MessagesArchived)(nil),
+	(*MessagesRestored)(nil), (*MessagesPurged)(nil), (*RestoreBegan)(nil), (*HoldAdded)(nil), (*HoldRemoved)(nil),
+	(*TextsCompacted)(nil), (*UploadSaved)(nil), (*UploadDeleted)(nil), (*ThumbnailStateChanged)(nil),
+	(*JobStopped)(nil), (*BrowserSessionOpened)(nil), (*BrowserSessionRenewed)(nil), (*BrowserSessionsEnded)(nil),
+	(*AllBrowserSessionsEnded)(nil), (*ErasureStepped)(nil),
+)
 
-func (*Ticked) keepsMarkdownConfig()           {}
-func (*QueuesCaughtUp) keepsMarkdownConfig()   {}
-func (*QueueOpened) keepsMarkdownConfig()      {}
-func (*QueueClosed) keepsMarkdownConfig()      {}
-func (*MessageSent) keepsMarkdownConfig()      {}
-func (*TopicPolicySet) keepsMarkdownConfig()   {}
-func (*Subscribed) keepsMarkdownConfig()       {}
-func (*Unsubscribed) keepsMarkdownConfig()     {}
-func (*TopicPoliciesSet) keepsMarkdownConfig() {}
-func (*LeftBehind) keepsMarkdownConfig()       {}
-func (*SubscriptionSet) keepsMarkdownConfig()  {}
-func (*SubscriptionsSet) keepsMarkdownConfig() {}
-func (*HistoryGiven) keepsMarkdownConfig()     {}
+// typeSet returns the types of facts.
+func typeSet(facts ...Fact) map[reflect.Type]struct{} {
+	set := make(map[reflect.Type]struct{}, len(facts))
+	for _, f := range facts {
+		set[reflect.TypeOf(f)] = struct{}{}
+	}
+	return set
+}
 
 // recordApplied records that the last fact may have changed the Markdown configuration.
 func (r *Realm) recordApplied(f Fact) {
-	if _, ok := f.(markdownNeutral); !ok {
+	if _, ok := markdownNeutral[reflect.TypeOf(f)]; !ok {
 		r.index.markdownConfigSeq = r.seq
 	}
 }

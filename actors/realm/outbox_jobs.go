@@ -215,7 +215,6 @@ func (f *OutboxJobsAdded) apply(r *Realm) {
 }
 
 func (*OutboxJobsAdded) notices(*Realm) []Notice { return nil }
-func (*OutboxJobsAdded) keepsMarkdownConfig()    {}
 
 // FinishOutboxJobs is a command of the server: the jobs are done or given up. Shown are the push jobs among them whose
 // messages are on devices now.
@@ -268,7 +267,6 @@ func (f *OutboxJobsFinished) apply(r *Realm) {
 }
 
 func (*OutboxJobsFinished) notices(*Realm) []Notice { return nil }
-func (*OutboxJobsFinished) keepsMarkdownConfig()    {}
 
 // maxNotifiedPerTurn is the number of users that one turn checks for notifications of a message: 250 take about 1 ms.
 const maxNotifiedPerTurn = 250

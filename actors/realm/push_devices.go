@@ -72,7 +72,6 @@ func (f *DeviceAdded) apply(r *Realm) {
 
 func (f *DeviceAdded) notices(r *Realm) []Notice { return r.userNotices(f.User, f) }
 func (*DeviceAdded) EventType() string           { return "device" }
-func (*DeviceAdded) keepsMarkdownConfig()        {}
 
 // userNotices returns the notice of an event for one user, or nil if the user is not connected.
 func (r *Realm) userNotices(u UserID, e Event) []Notice {
@@ -113,7 +112,6 @@ func (f *DeviceRemoved) apply(r *Realm) {
 
 func (f *DeviceRemoved) notices(r *Realm) []Notice { return r.userNotices(f.User, f) }
 func (*DeviceRemoved) EventType() string           { return "device" }
-func (*DeviceRemoved) keepsMarkdownConfig()        {}
 
 // removeAllDevices ends every registration of an account for notifications, encrypted or not.
 func (t *Turn) removeAllDevices(u UserID) { t.removeDevices(u, nil) }
@@ -281,4 +279,3 @@ func (f *DeviceChanged) apply(r *Realm) {
 
 func (f *DeviceChanged) notices(r *Realm) []Notice { return r.userNotices(f.User, f) }
 func (*DeviceChanged) EventType() string           { return "device" }
-func (*DeviceChanged) keepsMarkdownConfig()        {}

@@ -235,4 +235,3 @@ func (f *ShownCleared) apply(r *Realm) {
 }
 
 func (*ShownCleared) notices(*Realm) []Notice { return nil }
-func (*ShownCleared) keepsMarkdownConfig()    {}

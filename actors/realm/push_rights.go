@@ -69,7 +69,6 @@ func (f *PushSecretMade) apply(r *Realm) {
 }
 
 func (*PushSecretMade) notices(*Realm) []Notice { return nil }
-func (*PushSecretMade) keepsMarkdownConfig()    {}
 
 // SetPushRights is a command of the server: the push bouncer has said whether it forwards notifications of the
 // organization. Owners get a message when it stops to, and when it forwards them again.
@@ -160,5 +159,3 @@ func (f *PushRightsChanged) notices(r *Realm) []Notice {
 		{To: to, Event: &OrganizationChanged{Setting: "push_notifications_enabled_end_timestamp", Value: end}},
 	}
 }
-
-func (*PushRightsChanged) keepsMarkdownConfig() {}

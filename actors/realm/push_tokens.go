@@ -215,4 +215,3 @@ func (f *PushTokensChanged) apply(r *Realm) {
 }
 
 func (*PushTokensChanged) notices(*Realm) []Notice { return nil }
-func (*PushTokensChanged) keepsMarkdownConfig()    {}

@@ -355,7 +355,6 @@ func (f *JobStarted) apply(r *Realm) {
 }
 
 func (*JobStarted) notices(*Realm) []Notice { return nil }
-func (*JobStarted) keepsMarkdownConfig()    {}
 
 // JobAdvanced says for which users or messages a job is done.
 type JobAdvanced struct {
@@ -382,10 +381,8 @@ func (f *JobStopped) apply(r *Realm) {
 }
 
 func (*JobStopped) notices(*Realm) []Notice { return nil }
-func (*JobStopped) keepsMarkdownConfig()    {}
 
 func (*JobAdvanced) notices(*Realm) []Notice { return nil }
-func (*JobAdvanced) keepsMarkdownConfig()    {}
 
 // ChannelJoiners is the users who join one channel, as sets. Naming each in the answer would take too long inside a
 // turn.

@@ -17,7 +17,7 @@ import (
 
 // Level is the newest rule level of this program. A program applies batches of its own level and of lower ones. Tests
 // of two versions change it before anything else runs.
-var Level uint16 = 2
+var Level uint16 = 3
 
 // FirstLevel is the level of clusters, and of journals, that have no other one.
 const FirstLevel uint16 = 1
@@ -25,6 +25,10 @@ const FirstLevel uint16 = 1
 // ImportLevel is the level from which on organizations are imported through the replicated log, because older programs
 // do not know the steps of an import.
 const ImportLevel uint16 = 2
+
+// mentionsLevel is the level from which on the rows of messages have the groups that their texts mention. Programs of
+// lower levels read such rows, and write them without the groups: storedMentions finds none then.
+const mentionsLevel uint16 = 3
 
 // factLevels has the level from which on a fact may be recorded, by its number; numbers of formats, too. Facts that are
 // not listed may be recorded at FirstLevel.

@@ -318,7 +318,6 @@ type ThumbnailStateChanged struct {
 
 func (f *ThumbnailStateChanged) apply(r *Realm)            { r.small.uploads.change(f.Upload).Thumbnail = f.State }
 func (f *ThumbnailStateChanged) notices(r *Realm) []Notice { return nil }
-func (*ThumbnailStateChanged) keepsMarkdownConfig()        {}
 
 // UploadsOf returns at most max of a user's files, the newest ones, oldest first, and the total size of the
 // organization's files in bytes.
@@ -401,6 +400,3 @@ type AttachmentGone struct {
 }
 
 func (*AttachmentGone) EventType() string { return "attachment" }
-
-func (*UploadSaved) keepsMarkdownConfig()   {}
-func (*UploadDeleted) keepsMarkdownConfig() {}

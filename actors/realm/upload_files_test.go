@@ -113,12 +113,10 @@ func TestEditUpdatesAttachmentUses(t *testing.T) {
 	id := Do(s, ann, realm.SendMessage{
 		People: []realm.Principal{{ID: bo}}, Body: realm.Body{Text: "look"}, Content: with(a.Path),
 	}).ID
-	version := uint16(0)
 	edit := func(c realm.ContentInfo) (uses map[string][]realm.MessageID) {
 		Do(s, ann, realm.EditMessage{Message: id, Mode: realm.MoveOne, Content: &realm.NewContent{
-			OldVersion: version, Body: realm.Body{Text: "look again"}, Content: c,
+			Body: realm.Body{Text: "look again"}, Content: c,
 		}})
-		version++
 		uses = map[string][]realm.MessageID{}
 		for _, e := range s.ListEvents(ann) {
 			if x, ok := e.(*realm.AttachmentChanged); ok {

@@ -423,7 +423,6 @@ func (f *ErasureStepped) apply(r *Realm) {
 }
 
 func (*ErasureStepped) notices(*Realm) []Notice { return nil }
-func (*ErasureStepped) keepsMarkdownConfig()    {}
 
 // RemainingData counts the data of a person that an erasure does not remove, by reason.
 type RemainingData struct {

@@ -83,8 +83,7 @@ type NavigationViewAdded struct {
 	View NavigationView
 }
 
-func (*NavigationViewAdded) keepsMarkdownConfig() {}
-func (*NavigationViewAdded) EventType() string    { return "navigation_view" }
+func (*NavigationViewAdded) EventType() string { return "navigation_view" }
 
 func (f *NavigationViewAdded) apply(r *Realm) {
 	l := r.small.navigationViews.ensure(f.User)
@@ -143,8 +142,7 @@ type NavigationViewChanged struct {
 	Pinned, Named bool // which values changed
 }
 
-func (*NavigationViewChanged) keepsMarkdownConfig() {}
-func (*NavigationViewChanged) EventType() string    { return "navigation_view" }
+func (*NavigationViewChanged) EventType() string { return "navigation_view" }
 
 func (f *NavigationViewChanged) apply(r *Realm) {
 	l := r.small.navigationViews.change(f.User)
@@ -177,8 +175,7 @@ type NavigationViewRemoved struct {
 	Fragment string
 }
 
-func (*NavigationViewRemoved) keepsMarkdownConfig() {}
-func (*NavigationViewRemoved) EventType() string    { return "navigation_view" }
+func (*NavigationViewRemoved) EventType() string { return "navigation_view" }
 
 func (f *NavigationViewRemoved) apply(r *Realm) {
 	l := r.small.navigationViews.change(f.User)

@@ -78,7 +78,6 @@ func (f *PurgeBegan) apply(r *Realm) {
 }
 
 func (*PurgeBegan) notices(*Realm) []Notice { return nil }
-func (*PurgeBegan) keepsMarkdownConfig()    {}
 
 // purgeDue returns a turn that runs one step of the oldest purge, or nil without one.
 func purgeDue(r *Realm, _ int64) func(*Turn) (any, error) {
@@ -167,4 +166,3 @@ func (f *PurgeStepped) apply(r *Realm) {
 }
 
 func (*PurgeStepped) notices(*Realm) []Notice { return nil }
-func (*PurgeStepped) keepsMarkdownConfig()    {}

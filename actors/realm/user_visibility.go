@@ -260,8 +260,7 @@ type PeopleSeen struct {
 	Appeared, Vanished []UserID
 }
 
-func (*PeopleSeen) apply(*Realm)         {}
-func (*PeopleSeen) keepsMarkdownConfig() {}
+func (*PeopleSeen) apply(*Realm) {}
 
 func (f *PeopleSeen) notices(r *Realm) (out []Notice) {
 	to := r.usersAudience(f.Viewer)
