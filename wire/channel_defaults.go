@@ -26,10 +26,10 @@ var defaultChannelEndpoints = []Endpoint{
 }
 
 var defaultChannelEvents = []EventKind{
-	Event(func(e *realm.DefaultChannelsSet, _ *Recipient) any {
+	EventOneOf(func(e *realm.DefaultChannelsSet, _ *Recipient) any {
 		return obj{"type": "default_streams", "default_streams": nonNil(e.Channels)}
 	}),
-	Event(func(e *realm.DefaultGroupsEvent, _ *Recipient) any {
+	EventOneOf(func(e *realm.DefaultGroupsEvent, _ *Recipient) any {
 		return obj{"type": "default_stream_groups", "default_stream_groups": defaultGroupObjects(e.Groups)}
 	}),
 }

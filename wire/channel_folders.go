@@ -17,11 +17,11 @@ var folderEndpoints = []Endpoint{
 }
 
 var folderEvents = []EventKind{
-	Event(func(e *realm.FolderCreated, _ *Recipient) any {
+	EventOneOf(func(e *realm.FolderCreated, _ *Recipient) any {
 		return obj{"type": "channel_folder", "op": "add", "channel_folder": folderObject(e.Folder)}
 	}),
-	Event(folderChanged),
-	Event(func(e *realm.FoldersOrdered, _ *Recipient) any {
+	EventOneOf(folderChanged),
+	EventOneOf(func(e *realm.FoldersOrdered, _ *Recipient) any {
 		return obj{"type": "channel_folder", "op": "reorder", "order": e.Order}
 	}),
 }

@@ -13,16 +13,17 @@ import (
 
 // settingsTableEndpoint is an endpoint whose parameters are the rows of a settings table, in addition to a fixed
 // form.
-func settingsTableEndpoint[F any](
-	method, path string, table []realm.Setting, run func(*Call, F, []realm.SettingValue) (Answer, error),
+func settingsTableEndpoint[F, A any](
+	method, path string, table []realm.Setting, run func(*Call, F, []realm.SettingValue) (A, error),
 ) Endpoint {
 	fixed, rows := form.Of[F](), newSettingsTableForm(table)
 	return Endpoint{
-		Method:   method,
-		Path:     path,
-		Form:     fixed,
-		Settings: rows.form,
-		name:     method + " " + path,
+		Method:     method,
+		Path:       path,
+		Form:       fixed,
+		Settings:   rows.form,
+		name:       method + " " + path,
+		answerType: reflect.TypeFor[A](),
 		run: func(c *Call) (any, error) {
 			var in F
 			if err := fixed.Decode(c.Params, &in); err != nil {

@@ -17,13 +17,13 @@ var draftEndpoints = []Endpoint{
 }
 
 var draftEvents = []EventKind{
-	Event(func(e *realm.DraftsAdded, to *Recipient) any {
+	EventOneOf(func(e *realm.DraftsAdded, to *Recipient) any {
 		return obj{"type": "drafts", "op": "add", "drafts": draftObjects(e.Drafts, to.Client)}
 	}),
-	Event(func(e *realm.DraftChanged, to *Recipient) any {
+	EventOneOf(func(e *realm.DraftChanged, to *Recipient) any {
 		return obj{"type": "drafts", "op": "update", "draft": draftObject(e.Draft, to.Client)}
 	}),
-	Event(func(e *realm.DraftRemoved, to *Recipient) any {
+	EventOneOf(func(e *realm.DraftRemoved, to *Recipient) any {
 		return obj{"type": "drafts", "op": "remove", "draft_id": e.ID}
 	}),
 }

@@ -17,10 +17,10 @@ var reminderEndpoints = []Endpoint{
 }
 
 var reminderEvents = []EventKind{
-	Event(func(e *realm.ReminderAdded, _ *Recipient) any {
+	EventOneOf(func(e *realm.ReminderAdded, _ *Recipient) any {
 		return obj{"type": "reminders", "op": "add", "reminders": []any{reminderObject(e.Reminder)}}
 	}),
-	Event(func(e *realm.ReminderGone, _ *Recipient) any {
+	EventOneOf(func(e *realm.ReminderGone, _ *Recipient) any {
 		return obj{"type": "reminders", "op": "remove", "reminder_id": e.ID}
 	}),
 }

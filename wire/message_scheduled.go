@@ -19,15 +19,15 @@ var scheduledEndpoints = []Endpoint{
 }
 
 var scheduledEvents = []EventKind{
-	Event(func(e *realm.MessageScheduled, to *Recipient) any {
+	EventOneOf(func(e *realm.MessageScheduled, to *Recipient) any {
 		return obj{"type": "scheduled_messages", "op": "add",
 			"scheduled_messages": []any{scheduledObject(e.Message, to.Client)}}
 	}),
-	Event(func(e *realm.ScheduledChanged, to *Recipient) any {
+	EventOneOf(func(e *realm.ScheduledChanged, to *Recipient) any {
 		return obj{"type": "scheduled_messages", "op": "update",
 			"scheduled_message": scheduledObject(e.Message, to.Client)}
 	}),
-	Event(func(e *realm.ScheduledGone, _ *Recipient) any {
+	EventOneOf(func(e *realm.ScheduledGone, _ *Recipient) any {
 		return obj{"type": "scheduled_messages", "op": "remove", "scheduled_message_id": e.ID}
 	}),
 }

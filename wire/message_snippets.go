@@ -19,13 +19,13 @@ var snippetEndpoints = []Endpoint{
 }
 
 var snippetEvents = []EventKind{
-	Event(func(e *realm.SnippetAdded, _ *Recipient) any {
+	EventOneOf(func(e *realm.SnippetAdded, _ *Recipient) any {
 		return obj{"type": "saved_snippets", "op": "add", "saved_snippet": snippetObject(e.Snippet)}
 	}),
-	Event(func(e *realm.SnippetChanged, _ *Recipient) any {
+	EventOneOf(func(e *realm.SnippetChanged, _ *Recipient) any {
 		return obj{"type": "saved_snippets", "op": "update", "saved_snippet": snippetObject(e.Snippet)}
 	}),
-	Event(func(e *realm.SnippetRemoved, _ *Recipient) any {
+	EventOneOf(func(e *realm.SnippetRemoved, _ *Recipient) any {
 		return obj{"type": "saved_snippets", "op": "remove", "saved_snippet_id": e.ID}
 	}),
 }

@@ -19,13 +19,13 @@ var domainEndpoints = []Endpoint{
 }
 
 var domainEvents = []EventKind{
-	Event(func(e *realm.DomainAdded, to *Recipient) any {
+	EventOneOf(func(e *realm.DomainAdded, to *Recipient) any {
 		return obj{"type": "realm_domains", "op": "add", "realm_domain": domainObject(e.Domain)}
 	}),
-	Event(func(e *realm.DomainChanged, to *Recipient) any {
+	EventOneOf(func(e *realm.DomainChanged, to *Recipient) any {
 		return obj{"type": "realm_domains", "op": "change", "realm_domain": domainObject(e.Domain)}
 	}),
-	Event(func(e *realm.DomainRemoved, to *Recipient) any {
+	EventOneOf(func(e *realm.DomainRemoved, to *Recipient) any {
 		return obj{"type": "realm_domains", "op": "remove", "domain": e.Name}
 	}),
 }

@@ -29,10 +29,10 @@ var exportEndpoints = []Endpoint{
 }
 
 var exportEvents = []EventKind{
-	Event(func(e *realm.ExportListEvent, to *Recipient) any {
+	EventOneOf(func(e *realm.ExportListEvent, to *Recipient) any {
 		return obj{"type": "realm_export", "exports": exportObjects(e.Exports, to.Site)}
 	}),
-	Event(func(e *realm.ExportConsentEvent, _ *Recipient) any {
+	EventOneOf(func(e *realm.ExportConsentEvent, _ *Recipient) any {
 		return obj{"type": "realm_export_consent", "user_id": e.User, "consented": e.Consented}
 	}),
 }
@@ -175,10 +175,11 @@ func exportParts(v realm.View, s Site, kind string) []func(realm.View) []obj {
 	v.EachUser(func(u *realm.User) { people = append(people, u.ID) })
 	parts = append(parts, exportInChunks(people, exportUsersPerView, func(v realm.View, id realm.UserID) obj {
 		u := v.Find(id)
-		x := userObject(v, u, s, false, true)
-		delete(x, "delivery_email")
+		seen := newUserJSON(v, u, s, false, true)
+		x := exportedUser{accountFields: seen.accountFields, botDetails: seen.botDetails, Avatar: seen.Avatar,
+			Deleted: seen.Deleted, Timezone: seen.Timezone, Active: seen.Active}
 		if kind == realm.CompleteExport || kind == realm.ConsentExport && u.Consented() {
-			x["delivery_email"] = u.Email
+			x.DeliveryEmail = &u.Email
 		}
 		return obj{"kind": "user", "user": x}
 	})...)
@@ -202,6 +203,17 @@ func exportParts(v realm.View, s Site, kind string) []func(realm.View) []obj {
 			"subscribers": nonNil(v.Subscribers(id))}
 	})...)
 	return append(parts, exportSmallTables)
+}
+
+// exportedUser is an account in an export, without the address of users that have not consented.
+type exportedUser struct {
+	accountFields
+	botDetails
+	DeliveryEmail *string `json:"delivery_email,omitzero"`
+	Avatar        *string `json:"avatar_url"`
+	Deleted       bool    `json:"is_deleted,omitzero"`
+	Timezone      string  `json:"timezone"`
+	Active        bool    `json:"is_active"`
 }
 
 // exportInChunks returns functions that make the rows of at most atOnce items each. A nil row is left out.
@@ -237,7 +249,7 @@ func exportOrganization(v realm.View, kind string) []obj {
 func exportSmallTables(v realm.View) (rows []obj) {
 	for _, e := range v.ProfileFields() {
 		rows = append(rows, obj{"kind": "profile_field",
-			"profile_field": profileFieldObjects([]realm.ProfileField{e})[0]})
+			"profile_field": newProfileFields([]realm.ProfileField{e})[0]})
 	}
 	for _, d := range domainObjects(v.Domains()) {
 		rows = append(rows, obj{"kind": "domain", "domain": d})

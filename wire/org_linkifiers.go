@@ -30,7 +30,7 @@ var linkifierEndpoints = []Endpoint{
 }
 
 var linkifierEvents = []EventKind{
-	Event(func(e *realm.LinkifiersChanged, to *Recipient) any {
+	EventOneOf(func(e *realm.LinkifiersChanged, to *Recipient) any {
 		if !to.Has(realm.CapLinkifierURLTemplate) {
 			return nil // this client does not know URL templates
 		}

@@ -20,7 +20,7 @@ var playgroundEndpoints = []Endpoint{
 }
 
 var playgroundEvents = []EventKind{
-	Event(func(e *realm.PlaygroundsChanged, to *Recipient) any {
+	EventOneOf(func(e *realm.PlaygroundsChanged, to *Recipient) any {
 		return obj{"type": "realm_playgrounds", "realm_playgrounds": playgroundObjects(e.List)}
 	}),
 }

@@ -16,11 +16,11 @@ var userTopicEndpoints = []Endpoint{
 }
 
 var userTopicEvents = []EventKind{
-	Event(func(e *realm.TopicPolicySet, to *Recipient) any {
+	EventOneOf(func(e *realm.TopicPolicySet, to *Recipient) any {
 		return obj{"type": "user_topic", "stream_id": e.Channel, "topic_name": to.Topic(e.Topic), "last_updated": e.At,
 			"visibility_policy": e.Policy}
 	}),
-	Event(func(e *realm.MutedTopicsEvent, to *Recipient) any {
+	EventOneOf(func(e *realm.MutedTopicsEvent, to *Recipient) any {
 		return obj{"type": "muted_topics", "muted_topics": mutedTopicList(e.List, to.Client)}
 	}),
 }
