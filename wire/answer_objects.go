@@ -12,6 +12,16 @@ import (
 
 // objectTypes is the JSON objects that are structs and that notations name.
 var objectTypes = []reflect.Type{
+	reflect.TypeFor[linkifierJSON](),
+	reflect.TypeFor[playgroundJSON](),
+	reflect.TypeFor[defaultChannelGroupJSON](),
+	reflect.TypeFor[domainJSON](),
+	reflect.TypeFor[folderJSON](),
+	reflect.TypeFor[userTopicJSON](),
+	reflect.TypeFor[scheduledMessageJSON](),
+	reflect.TypeFor[reminderJSON](),
+	reflect.TypeFor[snippetJSON](),
+	reflect.TypeFor[draftJSON](),
 	reflect.TypeFor[viewJSON](),
 	reflect.TypeFor[userJSON](),
 	reflect.TypeFor[systemBotJSON](),
@@ -29,24 +39,19 @@ var objectTypes = []reflect.Type{
 // objectNotations is the JSON objects in answers, by their name in the OpenAPI document, in the notation of package
 // shape. Parts that follow from a table of the realm are made from that table.
 var objectNotations = map[string]string{
-	"ArrivedMessage":      "{" + strings.Replace(messageFields, ", flags: [str]", "", 1) + "}",
-	"Attachment":          "{id: int, name: str, path_id: str, size: int, create_time: int, message_ids: [int]}",
-	"BotService":          "{base_url: str, interface: int, token: str} | {service_name: str, config_data: {*: str}}",
-	"Bot":                 "{" + botFields + "}",
-	"Channel":             "{" + channelFields + "}",
-	"DevUser":             "{email: str, realm_url: str, realm_uri: str}",
-	"Conversation":        "{max_message_id: int, user_ids: [int]}",
-	"DefaultChannelGroup": "{id: int, name: str, description: str, streams: [int]}",
+	"ArrivedMessage": "{" + strings.Replace(messageFields, ", flags: [str]", "", 1) + "}",
+	"Attachment":     "{id: int, name: str, path_id: str, size: int, create_time: int, message_ids: [int]}",
+	"BotService":     "{base_url: str, interface: int, token: str} | {service_name: str, config_data: {*: str}}",
+	"Bot":            "{" + botFields + "}",
+	"Channel":        "{" + channelFields + "}",
+	"DevUser":        "{email: str, realm_url: str, realm_uri: str}",
+	"Conversation":   "{max_message_id: int, user_ids: [int]}",
 	"Device": "{push_key_id: int?, push_token_id: str?, pending_push_token_id: str?, " +
 		"push_token_last_updated_timestamp: int?, push_registration_error_code: str?}",
-	"Domain": "{domain: str, allow_subdomains: bool}",
-	"Draft":  "{id: int, type: '' | 'stream' | 'private', to: [int], topic: str, content: str, timestamp: int}",
-	"Emoji":  "{id: str, name: str, source_url: str, still_url: str?, deactivated: bool, author_id: int?}",
+	"Emoji": "{id: str, name: str, source_url: str, still_url: str?, deactivated: bool, author_id: int?}",
 	"Export": "{id: int, acting_user_id: int, export_time: int, " +
 		"export_type: 'public' | 'full_with_consent' | 'full_without_consent', pending: bool, " +
 		"deleted_timestamp: int?, failed_timestamp: int?, export_url: str?}",
-	"Folder": "{id: int, name: str, description: str, rendered_description: str, date_created: int, " +
-		"creator_id: int?, is_archived: bool, order: int}",
 	"FoundMessage": "{" + messageFields + ", match_content?: str, match_subject?: str}",
 	"Group": "{id: int, name: str, description: str, date_created: int?, creator_id: int?, members: [int], " +
 		"direct_subgroup_ids: [int], is_system_group: bool, deactivated: bool, " +
@@ -57,8 +62,6 @@ var objectNotations = map[string]string{
 	"Invite": "{id: int, invited_by_user_id: int, invited: int, expiry_date: int?, invited_as: int, " +
 		"is_multiuse: bool, notify_referrer_on_join: bool, " +
 		"email?: str, link_url?: str}",
-	"Linkifier": "{id: int, pattern: str, url_template: str, example_input: str?, reverse_template: str?, " +
-		"alternative_url_templates: [str]}",
 	"ListedChannel": "{" + channelFields + ", is_default?: bool}",
 	"Message":       "{" + messageFields + "}",
 	"OwnBot":        "{" + botFields + ", username: str, full_name: str, avatar_url: str, api_key: str}",
@@ -70,16 +73,9 @@ var objectNotations = map[string]string{
 	"PermissionRule": "{require_system_group: bool, allow_internet_group: bool, allow_nobody_group: bool, " +
 		"allow_everyone_group: bool, default_group_name: str, " +
 		"default_for_system_groups: str?, allowed_system_groups: [str]}",
-	"Playground": "{id: int, name: str, highlighter_language: str, pygments_language: str, url_template: str}",
-	"Reaction":   "{emoji_name: str, emoji_code: str, reaction_type: ReactionType, user_id: int}",
-	"Reminder": "{reminder_id: int, type: 'private', to: [int], content: str, rendered_content: str, " +
-		"scheduled_delivery_timestamp: int, failed: bool, reminder_target_message_id: int}",
+	"Reaction": "{emoji_name: str, emoji_code: str, reaction_type: ReactionType, user_id: int}",
 	"Revision": "{user_id: int?, timestamp: int, prev_content?: str, prev_rendered_content?: str, " +
 		"prev_topic?: str, topic?: str, prev_stream?: int, stream?: int}",
-	"ScheduledMessage": "{scheduled_message_id: int, type: 'stream' | 'private', to: int | [int], topic?: str, " +
-		"content: str, rendered_content: str, " +
-		"scheduled_delivery_timestamp: int, failed: bool}",
-	"Snippet":      "{id: int, title: str, content: str, date_created: int}",
 	"Submessage":   "{id: int, message_id: int, sender_id: int, msg_type: str, content: str}",
 	"Subscription": "{" + channelFields + ", " + personalFields + ", " + subscriberListFields + "}",
 	"TopicLink":    "{text: str, url: str}",
@@ -88,7 +84,6 @@ var objectNotations = map[string]string{
 		"huddles: [{user_ids_string: str, unread_message_ids: [int]}], mentions: [int], " +
 		"old_unreads_missing: bool}",
 	"UserSettings": "{" + preferenceFields + ", timezone: str}",
-	"UserTopic":    "{stream_id: int, topic_name: str, last_updated: int, visibility_policy: int}",
 }
 
 const (

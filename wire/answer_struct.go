@@ -293,3 +293,12 @@ type reactionTypeJSON string
 func (reactionTypeJSON) Values() []string {
 	return []string{"unicode_emoji", "realm_emoji", "zulip_extra_emoji"}
 }
+
+// each returns the results of one for the elements of a list. The result is never nil.
+func each[A, B any](list []A, one func(A) B) []B {
+	out := make([]B, len(list))
+	for i, x := range list {
+		out[i] = one(x)
+	}
+	return out
+}

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -97,8 +96,6 @@ const (
 // step checks that the user of the export still has the right to it, because an export can take hours.
 func WriteExport(server Server, id realm.ID, s Site, x realm.Export, to io.Writer) error {
 	c, kind := &Call{Server: server, Realm: id, Site: s, Caller: realm.Caller{System: true, Client: "Internal"}}, x.Kind
-	lines := json.NewEncoder(to)
-	lines.SetEscapeHTML(false)
 	var places []func(realm.View) ids.Set
 	newest := realm.MessageID(0)
 	parts, err := readExport(c, x, func(v realm.View) ([]func(realm.View) []obj, error) {
@@ -114,7 +111,7 @@ func WriteExport(server Server, id realm.ID, s Site, x realm.Export, to io.Write
 			return fmt.Errorf("export: %w", err)
 		}
 		for _, row := range rows {
-			if err := lines.Encode(row); err != nil {
+			if _, err := to.Write(encodeLine(row)); err != nil {
 				return fmt.Errorf("export: %w", err)
 			}
 		}
@@ -148,7 +145,7 @@ func WriteExport(server Server, id realm.ID, s Site, x realm.Export, to io.Write
 			}
 			o := messageObject(&part[i], body, Client{Caps: realm.CapEmptyTopicName}, s, false)
 			o["rendered_content"] = body.HTML
-			if err := lines.Encode(obj{"kind": "message", "message": o}); err != nil {
+			if _, err := to.Write(encodeLine(obj{"kind": "message", "message": o})); err != nil {
 				return fmt.Errorf("export: %w", err)
 			}
 		}
@@ -251,13 +248,13 @@ func exportSmallTables(v realm.View) (rows []obj) {
 		rows = append(rows, obj{"kind": "profile_field",
 			"profile_field": newProfileFields([]realm.ProfileField{e})[0]})
 	}
-	for _, d := range domainObjects(v.Domains()) {
+	for _, d := range each(v.Domains(), newDomain) {
 		rows = append(rows, obj{"kind": "domain", "domain": d})
 	}
-	for _, l := range linkifierObjects(v.Linkifiers()) {
+	for _, l := range each(v.Linkifiers(), newLinkifier) {
 		rows = append(rows, obj{"kind": "linkifier", "linkifier": l})
 	}
-	for _, p := range playgroundObjects(v.Playgrounds()) {
+	for _, p := range each(v.Playgrounds(), newPlayground) {
 		rows = append(rows, obj{"kind": "playground", "playground": p})
 	}
 	return rows

@@ -360,27 +360,27 @@ var sections = []section{
 	fieldSection("realm_bot", "realm_bots: [Bot]", func(s *initialState) any { return botObjects(s.View) }),
 	sectionFor("drafts", draftsSection).returns("drafts: [Draft]"),
 	fieldSection("scheduled_messages", "scheduled_messages: [ScheduledMessage]", func(s *initialState) any {
-		return scheduledObjects(s.ScheduledOf(s.User), s.Client)
+		return newScheduledList(s.ScheduledOf(s.User), s.Client)
 	}),
 	fieldSection("reminders", "reminders: [Reminder]", func(s *initialState) any {
-		return reminderObjects(s.RemindersOf(s.User))
+		return each(s.RemindersOf(s.User), newReminder)
 	}),
 	fieldSection("saved_snippets", "saved_snippets: [Snippet]", func(s *initialState) any {
-		return snippetObjects(s.SnippetsOf(s.User))
+		return each(s.SnippetsOf(s.User), newSnippet)
 	}),
 	fieldSection("navigation_views", "navigation_views: [View]", func(s *initialState) any {
 		return newViews(s.NavigationViewsOf(s.User))
 	}),
 	fieldSection("realm_domains", "realm_domains: [Domain]", func(s *initialState) any {
-		return domainObjects(s.Domains())
+		return each(s.Domains(), newDomain)
 	}),
 	fieldSection("realm_playgrounds", "realm_playgrounds: [Playground]", func(s *initialState) any {
-		return playgroundObjects(s.Playgrounds())
+		return each(s.Playgrounds(), newPlayground)
 	}),
 	sectionFor("realm_linkifiers", func(s *initialState) {
 		s.answer["realm_linkifiers"] = []any{}
 		if s.Has(realm.CapLinkifierURLTemplate) {
-			s.answer["realm_linkifiers"] = linkifierObjects(s.Linkifiers())
+			s.answer["realm_linkifiers"] = each(s.Linkifiers(), newLinkifier)
 		}
 	}).returns("realm_linkifiers: [Linkifier]"),
 	fieldSection("realm_emoji", "realm_emoji: {*: Emoji}", func(s *initialState) any {
