@@ -94,7 +94,7 @@ func call(srv *Server, u realm.UserID, name string, p params) responseChan {
 			out.Answer(status, body)
 			return
 		}
-		out.Answer(200, wire.Success(x.(wire.Answer), nil))
+		out.Answer(200, wire.Success(x, nil))
 	}()
 	return out
 }

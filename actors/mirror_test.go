@@ -440,11 +440,10 @@ func (run *mirrorRun) request(user int64, name string, p params, file string) (i
 		}
 		return wire.Failure(err)
 	}
-	a := x.(wire.Answer)
-	if pieces := wire.SuccessFragments(a, nil); pieces != nil {
+	if pieces := wire.SuccessFragments(x, nil); pieces != nil {
 		return 200, pieces.Bytes()
 	}
-	return 200, wire.Success(a, nil)
+	return 200, wire.Success(x, nil)
 }
 
 func (run *mirrorRun) register(c *mirrorClient) {

@@ -28,6 +28,11 @@ func encodeLine(v any) []byte { return encodeWithSuffix(v, "\n") }
 func encodeWithSuffix(v any, end string) []byte {
 	b := bufferPool.Get().(*[]byte)
 	*b = append(appendJSON((*b)[:0], v), end...)
+	return takeBuffer(b)
+}
+
+// takeBuffer returns the content of a buffer and puts the buffer back.
+func takeBuffer(b *[]byte) []byte {
 	if cap(*b) > 1<<20 { // a rare large buffer must not stay in the pool
 		return *b
 	}
@@ -37,7 +42,11 @@ func encodeWithSuffix(v any, end string) []byte {
 }
 
 // Success returns the body of a success. ignored names the parameters that the endpoint does not know.
-func Success(a Answer, ignored []string) []byte {
+func Success(answer any, ignored []string) []byte {
+	a, ok := answer.(Answer)
+	if !ok {
+		return successOfStruct(answer, ignored, nil)
+	}
 	out := make(Answer, len(a)+3)
 	maps.Copy(out, a)
 	return encodeLine(addSuccessFields(out, ignored))

@@ -58,6 +58,10 @@ func appendJSON(b []byte, v any) []byte {
 		x.Each(func(piece []byte) { b = append(b, piece...) })
 		return b
 	}
+	t := reflect.TypeOf(v)
+	if declaresJSON(t) {
+		return appenderOf(t)(b, reflect.ValueOf(v))
+	}
 	return appendWithLibrary(b, v)
 }
 
@@ -163,7 +167,17 @@ func appendString(b []byte, s string) []byte {
 	return append(append(b, s[from:]...), '"')
 }
 
-// appendWithLibrary handles structs, other maps and types with a MarshalJSON method.
+// declaresJSON reports whether a type is, points to or is a list of structs of this package.
+func declaresJSON(t reflect.Type) bool {
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Map {
+		t = t.Elem()
+	}
+	return t.PkgPath() == thisPackage || t.Kind() == reflect.Struct && t.Name() == ""
+}
+
+var thisPackage = reflect.TypeFor[noFields]().PkgPath()
+
+// appendWithLibrary handles structs of other packages, other maps and types with a MarshalJSON method.
 func appendWithLibrary(b []byte, v any) []byte {
 	w := appendWriter{b}
 	e := json.NewEncoder(&w)

@@ -3,7 +3,9 @@ package wire
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"parley/actors/realm"
@@ -47,8 +49,8 @@ func TestValuesMatchEncodingJSON(t *testing.T) {
 		[]string(nil), []string{}, []string{"a", "ü"}, []int64(nil), []int64{}, []int64{1, -2}, []realm.UserID{1, 2},
 		[]realm.MessageID{}, (*int64)(nil), &n, (*string)(nil), &s,
 		struct {
-			A int `json:"a"`
-			B string
+			A int    `json:"a"`
+			B string `json:"b"`
 		}{1, "<>"}, map[string]int{"b": 1, "a": 2},
 		Fragments{ownFragment([]byte(`[1,`)), sharedFragment([]byte(`2]`))},
 		map[string]any(nil), Answer(nil), []any(nil), uint8(3), json.RawMessage(`{"a":[]}`),
@@ -115,6 +117,87 @@ func BenchmarkEncode(b *testing.B) {
 		b.ReportAllocs()
 		for range b.N {
 			encodeWithLibrary(b, o)
+		}
+	})
+}
+
+// TestStructsMatchMaps checks that a struct has the same bytes as a map with its fields, and that its shape accepts them.
+func TestStructsMatchMaps(t *testing.T) {
+	type inner struct {
+		B string  `json:"b"`
+		A *string `json:"a"`
+	}
+	type embedded struct {
+		List []inner `json:"list"`
+		Zero int     `json:"zero" zero:"null"`
+	}
+	type outer struct {
+		_ struct{} `const:"type=x op=y"`
+		embedded
+		Absent  *int                    `json:"absent,omitzero"`
+		Present *int                    `json:"present,omitzero"`
+		Map     map[string]int          `json:"map"`
+		Of      either[int, string]     `json:"of"`
+		Null    orNull[int]             `json:"null"`
+		Done    encoded[map[string]int] `json:"done"`
+		Choice  string                  `json:"choice" enum:"a|b"`
+		Hidden  int
+	}
+	x := outer{embedded: embedded{List: []inner{{B: "<b>"}, {A: ptr("a")}}}, Present: ptr(0),
+		Map: map[string]int{"z": 1, "a": 2}, Of: either[int, string]{"s"},
+		Done: encodedAs[map[string]int]([]byte(`{"k":1}`)), Choice: "b", Hidden: 3}
+	want := obj{"type": "x", "op": "y", "list": []any{obj{"a": nil, "b": "<b>"}, obj{"a": "a", "b": ""}}, "zero": nil,
+		"present": 0, "map": obj{"a": 2, "z": 1}, "of": "s", "null": nil, "done": obj{"k": 1}, "choice": "b"}
+	for _, v := range []any{x, &x} {
+		if got := string(encode(v)); got != string(encode(want)) {
+			t.Errorf("got  %s\nwant %s", got, encode(want))
+		}
+	}
+	if found := formOf[outer]().Check("", "", decodeNumbers(t, encode(x))); len(found) > 0 {
+		t.Error(found)
+	}
+	with := maps.Clone(want)
+	addSuccessFields(with, []string{"p"})
+	if got := string(Success(&x, []string{"p"})); got != string(encodeLine(with)) {
+		t.Errorf("got  %s\nwant %s", got, encode(with))
+	}
+	delete(with, "done")
+	late := strings.TrimSuffix(string(encode(with)), "}") + `,"done":{"k":1}}` + "\n"
+	if got := string(SuccessFragments(&x, []string{"p"}).Bytes()); got != late {
+		t.Errorf("got  %s\nwant %s", got, late)
+	}
+}
+
+func decodeNumbers(t testing.TB, b []byte) (v any) {
+	t.Helper()
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.UseNumber()
+	if err := d.Decode(&v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// BenchmarkEncodeUser makes and encodes an account as a struct, beside the same fields in a map.
+func BenchmarkEncodeUser(b *testing.B) {
+	h, ids := newTestRealm(b, 10, 1)
+	v := h.r.ViewAs(realm.Caller{User: ids[0]}, 1_700_000_000)
+	u := h.r.Find(ids[4])
+	b.Run("struct", func(b *testing.B) {
+		b.ReportAllocs()
+		for range b.N {
+			encode(newUserJSON(v, u, testSite, true, true))
+		}
+	})
+	b.Run("map", func(b *testing.B) {
+		b.ReportAllocs()
+		for range b.N {
+			x := newUserJSON(v, u, testSite, true, true)
+			encode(obj{"user_id": x.ID, "email": x.Email, "delivery_email": x.DeliveryEmail, "full_name": x.Name,
+				"date_joined": x.Joined, "is_active": x.Active, "is_owner": x.IsOwner, "is_admin": x.IsAdmin,
+				"is_guest": x.IsGuest, "is_bot": x.IsBot, "bot_type": nil, "bot_owner_id": nil, "role": int(x.Role),
+				"timezone": x.Timezone, "avatar_url": x.Avatar, "avatar_version": x.AvatarVersion,
+				"is_imported_stub": x.ImportedStub, "profile_data": obj{}})
 		}
 	})
 }

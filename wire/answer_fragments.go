@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"reflect"
 	"slices"
 	"sync/atomic"
 )
@@ -34,6 +35,8 @@ type EncodedFields struct{ Fragment }
 // rawJSON is an encoded value that is copied into the surrounding JSON.
 type rawJSON []byte
 
+func (r rawJSON) appendTo(b []byte) []byte { return append(b, r...) }
+
 // ownFragment is a fragment of one answer, sharedFragment one that many answers contain.
 func ownFragment(b []byte) Fragment    { return Fragment{JSON: b} }
 func sharedFragment(b []byte) Fragment { return Fragment{JSON: b, Shared: true} }
@@ -65,9 +68,38 @@ func (p Fragments) Bytes() []byte { return appendJSON(make([]byte, 0, p.Len()), 
 // MarshalJSON is for callers that accept a copy.
 func (p Fragments) MarshalJSON() ([]byte, error) { return p.Bytes(), nil }
 
+// fragmentsOfStruct is SuccessFragments for structs. Fields of the type encoded follow the others.
+func fragmentsOfStruct(answer any, ignored []string) (out Fragments) {
+	v := structOf(answer)
+	for _, f := range planOf(v.Type()).fields {
+		if f.Index == nil || !f.Type.Implements(encodedFieldType) {
+			continue
+		}
+		parts := fieldAt(v, f.Index).Interface().(encodedField).parts()
+		if parts == nil {
+			continue
+		}
+		if out == nil {
+			body := successOfStruct(answer, ignored, encodedFieldType)
+			out = Fragments{ownFragment(body[:len(body)-2])} // without the closing brace and newline
+		}
+		out = append(append(out, ownFragment(append([]byte{','}, f.key...))), parts...)
+	}
+	if out == nil {
+		return nil
+	}
+	return append(out, ownFragment([]byte("}\n")))
+}
+
+var encodedFieldType, streamedFieldType = reflect.TypeFor[encodedField](), reflect.TypeFor[streamedField]()
+
 // SuccessFragments is Success without copying the Fragments and EncodedFields of the answer. It returns nil if the
 // answer has none.
-func SuccessFragments(a Answer, ignored []string) (out Fragments) {
+func SuccessFragments(answer any, ignored []string) (out Fragments) {
+	a, ok := answer.(Answer)
+	if !ok {
+		return fragmentsOfStruct(answer, ignored)
+	}
 	var names []string
 	rest := make(Answer, len(a)+3)
 	for name, v := range a {

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"sync"
 
@@ -9,27 +10,48 @@ import (
 	"parley/wire/shape"
 )
 
+// objectTypes is the JSON objects that are structs and that notations name.
+var objectTypes = []reflect.Type{
+	reflect.TypeFor[linkifierJSON](),
+	reflect.TypeFor[playgroundJSON](),
+	reflect.TypeFor[defaultChannelGroupJSON](),
+	reflect.TypeFor[domainJSON](),
+	reflect.TypeFor[folderJSON](),
+	reflect.TypeFor[userTopicJSON](),
+	reflect.TypeFor[scheduledMessageJSON](),
+	reflect.TypeFor[reminderJSON](),
+	reflect.TypeFor[snippetJSON](),
+	reflect.TypeFor[draftJSON](),
+	reflect.TypeFor[viewJSON](),
+	reflect.TypeFor[userJSON](),
+	reflect.TypeFor[systemBotJSON](),
+	reflect.TypeFor[statusJSON](),
+	reflect.TypeFor[registeredUserJSON](),
+	reflect.TypeFor[reactionTypeJSON](),
+	reflect.TypeFor[profileFieldJSON](),
+	reflect.TypeFor[presenceJSON](),
+	reflect.TypeFor[ownUserJSON](),
+	reflect.TypeFor[onboardingStepJSON](),
+	reflect.TypeFor[oldPresenceJSON](),
+	reflect.TypeFor[mutedUserJSON](),
+	reflect.TypeFor[listedUserJSON]()}
+
 // objectNotations is the JSON objects in answers, by their name in the OpenAPI document, in the notation of package
 // shape. Parts that follow from a table of the realm are made from that table.
 var objectNotations = map[string]string{
-	"ArrivedMessage":      "{" + strings.Replace(messageFields, ", flags: [str]", "", 1) + "}",
-	"Attachment":          "{id: int, name: str, path_id: str, size: int, create_time: int, message_ids: [int]}",
-	"BotService":          "{base_url: str, interface: int, token: str} | {service_name: str, config_data: {*: str}}",
-	"Bot":                 "{" + botFields + "}",
-	"Channel":             "{" + channelFields + "}",
-	"DevUser":             "{email: str, realm_url: str, realm_uri: str}",
-	"Conversation":        "{max_message_id: int, user_ids: [int]}",
-	"DefaultChannelGroup": "{id: int, name: str, description: str, streams: [int]}",
+	"ArrivedMessage": "{" + strings.Replace(messageFields, ", flags: [str]", "", 1) + "}",
+	"Attachment":     "{id: int, name: str, path_id: str, size: int, create_time: int, message_ids: [int]}",
+	"BotService":     "{base_url: str, interface: int, token: str} | {service_name: str, config_data: {*: str}}",
+	"Bot":            "{" + botFields + "}",
+	"Channel":        "{" + channelFields + "}",
+	"DevUser":        "{email: str, realm_url: str, realm_uri: str}",
+	"Conversation":   "{max_message_id: int, user_ids: [int]}",
 	"Device": "{push_key_id: int?, push_token_id: str?, pending_push_token_id: str?, " +
 		"push_token_last_updated_timestamp: int?, push_registration_error_code: str?}",
-	"Domain": "{domain: str, allow_subdomains: bool}",
-	"Draft":  "{id: int, type: '' | 'stream' | 'private', to: [int], topic: str, content: str, timestamp: int}",
-	"Emoji":  "{id: str, name: str, source_url: str, still_url: str?, deactivated: bool, author_id: int?}",
+	"Emoji": "{id: str, name: str, source_url: str, still_url: str?, deactivated: bool, author_id: int?}",
 	"Export": "{id: int, acting_user_id: int, export_time: int, " +
 		"export_type: 'public' | 'full_with_consent' | 'full_without_consent', pending: bool, " +
 		"deleted_timestamp: int?, failed_timestamp: int?, export_url: str?}",
-	"Folder": "{id: int, name: str, description: str, rendered_description: str, date_created: int, " +
-		"creator_id: int?, is_archived: bool, order: int}",
 	"FoundMessage": "{" + messageFields + ", match_content?: str, match_subject?: str}",
 	"Group": "{id: int, name: str, description: str, date_created: int?, creator_id: int?, members: [int], " +
 		"direct_subgroup_ids: [int], is_system_group: bool, deactivated: bool, " +
@@ -40,18 +62,9 @@ var objectNotations = map[string]string{
 	"Invite": "{id: int, invited_by_user_id: int, invited: int, expiry_date: int?, invited_as: int, " +
 		"is_multiuse: bool, notify_referrer_on_join: bool, " +
 		"email?: str, link_url?: str}",
-	"Linkifier": "{id: int, pattern: str, url_template: str, example_input: str?, reverse_template: str?, " +
-		"alternative_url_templates: [str]}",
 	"ListedChannel": "{" + channelFields + ", is_default?: bool}",
 	"Message":       "{" + messageFields + "}",
-	"MutedUser":     "{id: int, timestamp: int}",
-	"OldPresence": "{aggregated: {client: str, status: 'active' | 'idle', timestamp: int}, website: {client: str, " +
-		"status: 'active' | 'idle', timestamp: int, pushable: bool}}",
-	"OnboardingStep": "{type: str, name: str}",
-	"OwnBot":         "{" + botFields + ", username: str, full_name: str, avatar_url: str, api_key: str}",
-	"OwnUser": "{" + personFields + ", timezone: str" +
-		", delivery_email: str, avatar_url: str, is_active: bool, max_message_id: int, bot_type?: int, " +
-		"bot_owner_id?: int?}",
+	"OwnBot":        "{" + botFields + ", username: str, full_name: str, avatar_url: str, api_key: str}",
 	"PastMessage": "{topic: str, content: str, rendered_content: str, timestamp: int, user_id: int?, " +
 		"prev_topic?: str, prev_content?: str, prev_rendered_content?: str, " +
 		"prev_stream?: int, stream?: int, content_html_diff?: str}",
@@ -60,36 +73,17 @@ var objectNotations = map[string]string{
 	"PermissionRule": "{require_system_group: bool, allow_internet_group: bool, allow_nobody_group: bool, " +
 		"allow_everyone_group: bool, default_group_name: str, " +
 		"default_for_system_groups: str?, allowed_system_groups: [str]}",
-	"Playground": "{id: int, name: str, highlighter_language: str, pygments_language: str, url_template: str}",
-	"Presence":   "{active_timestamp: int, idle_timestamp: int}",
-	"ProfileField": "{id: int, type: int, name: str, hint: str, field_data: str, order: int, required: bool, " +
-		"editable_by_user: bool, display_in_profile_summary?: bool, use_for_user_matching?: bool}",
-	"Reaction":       "{emoji_name: str, emoji_code: str, reaction_type: ReactionType, user_id: int}",
-	"ReactionType":   "'unicode_emoji' | 'realm_emoji' | 'zulip_extra_emoji'",
-	"ListedUser":     "{" + listedFields + ", is_active: bool, bot_type: int?, bot_owner_id: int?}",
-	"RegisteredUser": "{" + listedFields + ", bot_type: int?, bot_owner_id: int?}",
-	"Reminder": "{reminder_id: int, type: 'private', to: [int], content: str, rendered_content: str, " +
-		"scheduled_delivery_timestamp: int, failed: bool, reminder_target_message_id: int}",
+	"Reaction": "{emoji_name: str, emoji_code: str, reaction_type: ReactionType, user_id: int}",
 	"Revision": "{user_id: int?, timestamp: int, prev_content?: str, prev_rendered_content?: str, " +
 		"prev_topic?: str, topic?: str, prev_stream?: int, stream?: int}",
-	"ScheduledMessage": "{scheduled_message_id: int, type: 'stream' | 'private', to: int | [int], topic?: str, " +
-		"content: str, rendered_content: str, " +
-		"scheduled_delivery_timestamp: int, failed: bool}",
-	"Snippet": "{id: int, title: str, content: str, date_created: int}",
-	"Status": "{away?: bool, status_text?: str, emoji_name?: str, emoji_code?: str, " +
-		"reaction_type?: ReactionType}",
 	"Submessage":   "{id: int, message_id: int, sender_id: int, msg_type: str, content: str}",
 	"Subscription": "{" + channelFields + ", " + personalFields + ", " + subscriberListFields + "}",
-	"SystemBot":    "{" + userFields + ", is_active: bool, bot_type: int?, bot_owner_id: int?, is_system_bot: bool}",
 	"TopicLink":    "{text: str, url: str}",
 	"UnreadMessages": "{count: int, pms: [{other_user_id: int, sender_id: int, unread_message_ids: [int]}], " +
 		"streams: [{stream_id: int, topic: str, unread_message_ids: [int]}], " +
 		"huddles: [{user_ids_string: str, unread_message_ids: [int]}], mentions: [int], " +
 		"old_unreads_missing: bool}",
-	"User":         "{" + userFields + ", is_active: bool, bot_type: int?, bot_owner_id: int?}",
 	"UserSettings": "{" + preferenceFields + ", timezone: str}",
-	"UserTopic":    "{stream_id: int, topic_name: str, last_updated: int, visibility_policy: int}",
-	"View":         "{fragment: str, is_pinned: bool, name?: str}",
 }
 
 const (
@@ -172,6 +166,11 @@ func objectShape(name string) (*shape.Shape, error) {
 	if s, ok := parsedShapes.shapes[name]; ok {
 		return s, nil
 	}
+	for _, t := range objectTypes {
+		if s := shape.Of(t); s.Name == name {
+			return s, nil
+		}
+	}
 	text, ok := objectNotations[name]
 	if !ok {
 		return nil, fmt.Errorf("no object %q", name)
@@ -192,16 +191,27 @@ func (e *Endpoint) SuccessShape() *shape.Shape {
 	if e.alwaysFails || e.redirects || e.tus != nil {
 		return nil
 	}
-	text := e.answer
-	if text == "" {
-		text = "{}"
-	}
-	success := mustParseShape(text)
+	success := e.answerShape()
 	common := mustParseShape(envelope)
 	if _, ok := success.Fields["msg"]; ok {
 		delete(common.Fields, "msg") // the endpoint declares its own
 	}
 	return shape.Merge(common, success)
+}
+
+// answerShape returns the shape of the fields of a success.
+func (e *Endpoint) answerShape() *shape.Shape {
+	t := e.answerType
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch {
+	case e.answer != "":
+		return mustParseShape(e.answer)
+	case t.Kind() == reflect.Struct:
+		return shape.Of(t)
+	}
+	return mustParseShape("{}")
 }
 
 // envelope is the fields that every success has.

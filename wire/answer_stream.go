@@ -76,8 +76,30 @@ type AnswerStream struct {
 // its length in the header.
 const streamedBytes = 256 << 10
 
+// streamOfStruct is SuccessStream for structs.
+func streamOfStruct(answer any, ignored []string) *AnswerStream {
+	v := structOf(answer)
+	for _, f := range planOf(v.Type()).fields {
+		if f.Index == nil || !f.Type.Implements(streamedFieldType) {
+			continue
+		}
+		l := fieldAt(v, f.Index).Interface().(streamedField).elements()
+		if l.size < streamedBytes {
+			continue
+		}
+		body := successOfStruct(answer, ignored, streamedFieldType)
+		head := append(slices.Clip(body[:len(body)-2]), ',') // without the closing brace and newline
+		return &AnswerStream{list: l, head: append(append(head, f.key...), '[')}
+	}
+	return nil
+}
+
 // SuccessStream is Success for an answer with a large ElementList; otherwise it returns nil.
-func SuccessStream(a Answer, ignored []string) *AnswerStream {
+func SuccessStream(answer any, ignored []string) *AnswerStream {
+	a, ok := answer.(Answer)
+	if !ok {
+		return streamOfStruct(answer, ignored)
+	}
 	for name, v := range a {
 		l, ok := v.(*ElementList)
 		if !ok || l.size < streamedBytes {

@@ -30,7 +30,7 @@ var botEndpoints = []Endpoint{
 }
 
 var botEvents = []EventKind{
-	Event(func(e *realm.BotChanged, to *Recipient) any {
+	EventOneOf(func(e *realm.BotChanged, to *Recipient) any {
 		op := "update"
 		if e.New {
 			op = "add"
@@ -46,7 +46,7 @@ var botEvents = []EventKind{
 		}
 		return obj{"type": "realm_bot", "op": op, "bot": bot}
 	}),
-	Event(func(e *realm.BotOwnerChanged, to *Recipient) any {
+	EventOneOf(func(e *realm.BotOwnerChanged, to *Recipient) any {
 		return obj{"type": "realm_bot", "op": "delete", "bot": obj{"user_id": e.ID}}
 	}),
 }

@@ -6,7 +6,7 @@ import (
 )
 
 var storageEndpoints = []Endpoint{
-	Custom("GET", "/bot_storage", getBotStorage).Returns("{storage: {*: str}}"),
+	Custom("GET", "/bot_storage", getBotStorage),
 	CommandFromForm("PUT", "/bot_storage", func(f storageForm) realm.ChangeBotStorage {
 		return realm.ChangeBotStorage{Values: f.Storage}
 	}, emptyAnswer),
@@ -23,7 +23,11 @@ type storageKeysForm struct {
 	Keys form.Opt[[]string] `form:"keys"`
 }
 
-func getBotStorage(c *Call, f storageKeysForm) (Answer, error) {
+type storageAnswer struct {
+	Storage map[string]string `json:"storage"`
+}
+
+func getBotStorage(c *Call, f storageKeysForm) (*storageAnswer, error) {
 	values, err := Read(c, func(v realm.View) (map[string]string, error) { return v.BotStorageValues(f.keys()) })
 	if err != nil {
 		return nil, err
@@ -35,7 +39,7 @@ func getBotStorage(c *Call, f storageKeysForm) (Answer, error) {
 	if n > memoryStep { // a bot can store ten million characters
 		err = c.reserveMemory(n)
 	}
-	return Answer{"storage": values}, err
+	return &storageAnswer{values}, err
 }
 
 // keys returns the requested keys, or nil for all of them.

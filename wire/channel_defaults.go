@@ -26,21 +26,33 @@ var defaultChannelEndpoints = []Endpoint{
 }
 
 var defaultChannelEvents = []EventKind{
-	Event(func(e *realm.DefaultChannelsSet, _ *Recipient) any {
-		return obj{"type": "default_streams", "default_streams": nonNil(e.Channels)}
+	Event(func(e *realm.DefaultChannelsSet, _ *Recipient) *defaultChannelsEvent {
+		return &defaultChannelsEvent{Channels: e.Channels}
 	}),
-	Event(func(e *realm.DefaultGroupsEvent, _ *Recipient) any {
-		return obj{"type": "default_stream_groups", "default_stream_groups": defaultGroupObjects(e.Groups)}
+	Event(func(e *realm.DefaultGroupsEvent, _ *Recipient) *defaultChannelGroupsEvent {
+		return &defaultChannelGroupsEvent{Groups: each(e.Groups, newDefaultChannelGroup)}
 	}),
 }
 
-func defaultGroupObjects(groups []realm.DefaultGroup) []any {
-	list := []any{}
-	for _, g := range groups {
-		list = append(list, obj{"id": g.ID, "name": g.Name, "description": g.Description,
-			"streams": nonNil(g.Channels)})
-	}
-	return list
+type defaultChannelsEvent struct {
+	_        struct{}          `const:"type=default_streams"`
+	Channels []realm.ChannelID `json:"default_streams"`
+}
+
+type defaultChannelGroupsEvent struct {
+	_      struct{}                  `const:"type=default_stream_groups"`
+	Groups []defaultChannelGroupJSON `json:"default_stream_groups"`
+}
+
+type defaultChannelGroupJSON struct {
+	ID          int64             `json:"id"`
+	Name        string            `json:"name"`
+	Description string            `json:"description"`
+	Channels    []realm.ChannelID `json:"streams"`
+}
+
+func newDefaultChannelGroup(g realm.DefaultGroup) defaultChannelGroupJSON {
+	return defaultChannelGroupJSON{g.ID, g.Name, g.Description, g.Channels}
 }
 
 type defaultChannelForm struct {

@@ -6,10 +6,10 @@ import (
 )
 
 var folderEndpoints = []Endpoint{
-	Get("/channel_folders", getFolders).Returns("{channel_folders: [Folder]}").AllowVisitors(),
+	Get("/channel_folders", getFolders).AllowVisitors(),
 	CommandFromForm("POST", "/channel_folders/create", func(f createFolderForm) realm.CreateFolder {
 		return realm.CreateFolder{Name: f.Name, Description: f.Description}
-	}, func(id int64) Answer { return Answer{"channel_folder_id": id} }).Returns("{channel_folder_id: int}"),
+	}, func(id int64) *addedFolderAnswer { return &addedFolderAnswer{id} }),
 	CommandFromForm("PATCH", "/channel_folders", func(f orderFoldersForm) realm.OrderFolders {
 		return realm.OrderFolders{Order: f.Order}
 	}, emptyAnswer),
@@ -17,47 +17,69 @@ var folderEndpoints = []Endpoint{
 }
 
 var folderEvents = []EventKind{
-	Event(func(e *realm.FolderCreated, _ *Recipient) any {
-		return obj{"type": "channel_folder", "op": "add", "channel_folder": folderObject(e.Folder)}
+	Event(func(e *realm.FolderCreated, _ *Recipient) *folderAddedEvent {
+		return &folderAddedEvent{Folder: newFolder(e.Folder)}
 	}),
 	Event(folderChanged),
-	Event(func(e *realm.FoldersOrdered, _ *Recipient) any {
-		return obj{"type": "channel_folder", "op": "reorder", "order": e.Order}
+	Event(func(e *realm.FoldersOrdered, _ *Recipient) *foldersOrderedEvent {
+		return &foldersOrderedEvent{Order: e.Order}
 	}),
 }
 
-// folderObject returns a channel folder as JSON.
-func folderObject(f realm.Folder) obj {
-	o := obj{
-		"id":                   f.ID,
-		"name":                 f.Name,
-		"description":          f.Description,
-		"rendered_description": f.DescriptionHTML,
-		"date_created":         f.Created,
-		"creator_id":           nil,
-		"is_archived":          f.Archived,
-		"order":                f.Order,
-	}
-	if f.Creator != 0 {
-		o["creator_id"] = f.Creator
-	}
-	return o
+type foldersAnswer struct {
+	Folders []folderJSON `json:"channel_folders"`
 }
 
-func folderList(v realm.View, archived bool) []any {
-	list := []any{}
-	for _, f := range v.VisibleFolders(archived) {
-		list = append(list, folderObject(f))
-	}
-	return list
+type addedFolderAnswer struct {
+	ID int64 `json:"channel_folder_id"`
+}
+
+type folderAddedEvent struct {
+	_      struct{}   `const:"type=channel_folder op=add"`
+	Folder folderJSON `json:"channel_folder"`
+}
+
+type folderChangedEvent struct {
+	_    struct{} `const:"type=channel_folder op=update"`
+	ID   int64    `json:"channel_folder_id"`
+	Data struct {
+		Name        *string `json:"name,omitzero"`
+		Description *string `json:"description,omitzero"`
+		HTML        *string `json:"rendered_description,omitzero"`
+		Archived    *bool   `json:"is_archived,omitzero"`
+	} `json:"data"`
+}
+
+type foldersOrderedEvent struct {
+	_     struct{} `const:"type=channel_folder op=reorder"`
+	Order []int64  `json:"order"`
+}
+
+type folderJSON struct {
+	ID          int64        `json:"id"`
+	Name        string       `json:"name"`
+	Description string       `json:"description"`
+	HTML        string       `json:"rendered_description"`
+	Created     int64        `json:"date_created"`
+	Creator     realm.UserID `json:"creator_id" zero:"null"`
+	Archived    bool         `json:"is_archived"`
+	Order       int          `json:"order"`
+}
+
+func newFolder(f realm.Folder) folderJSON {
+	return folderJSON{f.ID, f.Name, f.Description, f.DescriptionHTML, f.Created, f.Creator, f.Archived, f.Order}
+}
+
+func folderList(v realm.View, archived bool) []folderJSON {
+	return each(v.VisibleFolders(archived), newFolder)
 }
 
 type getFoldersForm struct {
 	Archived bool `form:"include_archived"`
 }
 
-func getFolders(c *Call, v realm.View, f getFoldersForm) (Answer, error) {
-	return Answer{"channel_folders": folderList(v, f.Archived)}, nil
+func getFolders(c *Call, v realm.View, f getFoldersForm) (*foldersAnswer, error) {
+	return &foldersAnswer{folderList(v, f.Archived)}, nil
 }
 
 type createFolderForm struct {
@@ -81,16 +103,11 @@ func editFolder(f editFolderForm) realm.EditFolder {
 		Archived: pointerIfSet(f.Archived)}
 }
 
-func folderChanged(e *realm.FolderChanged, _ *Recipient) any {
-	data := obj{}
-	if e.Name != nil {
-		data["name"] = *e.Name
-	}
+func folderChanged(e *realm.FolderChanged, _ *Recipient) *folderChangedEvent {
+	out := &folderChangedEvent{ID: e.Folder}
+	out.Data.Name, out.Data.Archived = e.Name, e.Archived
 	if e.Description != nil {
-		data["description"], data["rendered_description"] = *e.Description, *e.DescriptionHTML
+		out.Data.Description, out.Data.HTML = e.Description, e.DescriptionHTML
 	}
-	if e.Archived != nil {
-		data["is_archived"] = *e.Archived
-	}
-	return obj{"type": "channel_folder", "op": "update", "channel_folder_id": e.Folder, "data": data}
+	return out
 }

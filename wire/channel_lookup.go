@@ -27,15 +27,15 @@ var channelEndpoints = []Endpoint{
 }
 
 var channelEvents = []EventKind{
-	Event(channelAppeared),
-	Event(channelVanished),
+	EventOneOf(channelAppeared),
+	EventOneOf(channelVanished),
 	Events(channelActivityChanged),
 	Events(channelChanged),
-	Event(channelPrivacySet),
-	Event(channelArchived),
-	Event(channelUnarchived),
-	Event(channelBecameInactive),
-	Event(func(e *realm.AnnouncementsStopped, _ *Recipient) any {
+	EventOneOf(channelPrivacySet),
+	EventOneOf(channelArchived),
+	EventOneOf(channelUnarchived),
+	EventOneOf(channelBecameInactive),
+	EventOneOf(func(e *realm.AnnouncementsStopped, _ *Recipient) any {
 		return obj{"type": "realm", "op": "update", "property": e.Setting, "value": -1}
 	}),
 }

@@ -25,20 +25,20 @@ var subscriptionEndpoints = []Endpoint{
 }
 
 var subscriptionEvents = []EventKind{
-	Event(func(e *realm.SubscriptionAdded, to *Recipient) any {
+	EventOneOf(func(e *realm.SubscriptionAdded, to *Recipient) any {
 		if e.Back && to.Has(realm.CapArchivedChannels) {
 			return nil
 		}
 		return subscriptionsAdded([]realm.SubscriptionInfo{e.For(to.User)}, to)
 	}).Personal(),
-	Event(func(e *realm.SubscriptionsAdded, to *Recipient) any {
+	EventOneOf(func(e *realm.SubscriptionsAdded, to *Recipient) any {
 		return subscriptionsAdded(e.For(to.User), to)
 	}).Personal(),
-	Event(func(e *realm.SubscriptionRemoved, to *Recipient) any {
+	EventOneOf(func(e *realm.SubscriptionRemoved, to *Recipient) any {
 		return subscriptionsRemoved([]realm.SubscriptionRemoved{*e}, to)
 	}),
-	Event(func(e *realm.SubscriptionsRemoved, to *Recipient) any { return subscriptionsRemoved(e.Each, to) }),
-	Event(func(e *realm.PeersChanged, to *Recipient) any {
+	EventOneOf(func(e *realm.SubscriptionsRemoved, to *Recipient) any { return subscriptionsRemoved(e.Each, to) }),
+	EventOneOf(func(e *realm.PeersChanged, to *Recipient) any {
 		op := "peer_remove"
 		if e.Joined {
 			op = "peer_add"

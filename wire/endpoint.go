@@ -35,6 +35,7 @@ type Endpoint struct {
 
 	name        string // method and path
 	answer      string // fields of a success, see Returns
+	answerType  reflect.Type
 	file        *fileField
 	redirects   bool
 	alwaysFails bool
@@ -45,7 +46,7 @@ type Endpoint struct {
 // Parked is the result of an endpoint that answers later through a Reply.
 type Parked struct{}
 
-// Run decodes the form and executes the request. The result is an Answer, a RawAnswer or Parked.
+// Run decodes the form and executes the request. The result is a RawAnswer, Parked, or the answer of a success.
 func (e *Endpoint) Run(c *Call) (any, error) {
 	c.Caller.Operation = e.name
 	return e.run(c)
@@ -104,27 +105,27 @@ func decodeForm[F any](c *Call, f *form.Form) (F, error) {
 
 // CommandFromForm is an endpoint that runs one command. command makes it from the form, answer turns its result into
 // the body.
-func CommandFromForm[F any, C realm.Command[A], A any](
-	method, path string, command func(F) C, answer func(A) Answer,
+func CommandFromForm[F any, C realm.Command[R], R, A any](
+	method, path string, command func(F) C, answer func(R) A,
 ) Endpoint {
 	return CommandFromCall(method, path, func(c *Call, f F) (C, error) { return command(f), nil }, answer)
 }
 
 // CommandFromCall is CommandFromForm for commands that need more than the form, such as rendered text, a password
 // hash or the caller's client.
-func CommandFromCall[F any, C realm.Command[A], A any](
-	method, path string, command func(*Call, F) (C, error), answer func(A) Answer,
+func CommandFromCall[F any, C realm.Command[R], R, A any](
+	method, path string, command func(*Call, F) (C, error), answer func(R) A,
 ) Endpoint {
-	return Custom(method, path, func(c *Call, f F) (Answer, error) {
+	return Custom(method, path, func(c *Call, f F) (a A, err error) {
 		cmd, err := command(c, f)
 		if err != nil {
-			return nil, err
+			return a, err
 		}
-		a, err := Execute(c, cmd)
+		r, err := Execute(c, cmd)
 		if err != nil {
-			return nil, err
+			return a, err
 		}
-		return answer(a), nil
+		return answer(r), nil
 	})
 }
 
@@ -189,21 +190,22 @@ func checkPermission(c *Call, check func(realm.View) error) error {
 }
 
 // Get is an endpoint that only reads. It builds its whole answer inside one view.
-func Get[F any](path string, read func(*Call, realm.View, F) (Answer, error)) Endpoint {
-	return Custom("GET", path, func(c *Call, f F) (Answer, error) {
-		return Read(c, func(v realm.View) (Answer, error) { return read(c, v, f) })
+func Get[F, A any](path string, read func(*Call, realm.View, F) (A, error)) Endpoint {
+	return Custom("GET", path, func(c *Call, f F) (A, error) {
+		return Read(c, func(v realm.View) (A, error) { return read(c, v, f) })
 	})
 }
 
 // Custom is an endpoint with its own code, for example because it needs several views or turns. It runs outside the
 // realm.
-func Custom[F any](method, path string, run func(*Call, F) (Answer, error)) Endpoint {
+func Custom[F, A any](method, path string, run func(*Call, F) (A, error)) Endpoint {
 	f := form.Of[F]()
 	return Endpoint{
-		Method: method,
-		Path:   path,
-		Form:   f,
-		name:   method + " " + path,
+		Method:     method,
+		Path:       path,
+		Form:       f,
+		name:       method + " " + path,
+		answerType: reflect.TypeFor[A](),
 		run: func(c *Call) (any, error) {
 			in, err := decodeForm[F](c, f)
 			if err != nil {
@@ -221,7 +223,7 @@ func Custom[F any](method, path string, run func(*Call, F) (Answer, error)) Endp
 var errParked = errors.New("parked")
 
 // emptyAnswer is the answer of a command without a result.
-func emptyAnswer(realm.Done) Answer { return Answer{} }
+func emptyAnswer(realm.Done) noFields { return noFields{} }
 
 // noParameters is the form of an endpoint without parameters.
 type noParameters struct{}

@@ -217,10 +217,10 @@ func (o *operation) responses(schemas obj) obj {
 			out["302"] = redirectResponse
 		}
 		if s := e.SuccessShape(); s != nil && !slices.ContainsFunc(o.endpoints, func(x *Endpoint) bool {
-			return x != e && x.answer == e.answer && len(answers) > 0
+			return x != e && x.answer == e.answer && x.answerType == e.answerType && len(answers) > 0
 		}) {
 			s.Name = o.answerName(len(answers))
-			if e.answer == "" {
+			if len(e.answerShape().Fields) == 0 {
 				s.Name = "Success"
 			}
 			answers = append(answers, addSchema(schemas, s))

@@ -13,17 +13,18 @@ import (
 
 // settingsTableEndpoint is an endpoint whose parameters are the rows of a settings table, in addition to a fixed
 // form. extensions has the reason for each row that the protocol does not have at this endpoint.
-func settingsTableEndpoint[F any](
+func settingsTableEndpoint[F, A any](
 	method, path string, table []realm.Setting, extensions map[string]string,
-	run func(*Call, F, []realm.SettingValue) (Answer, error),
+	run func(*Call, F, []realm.SettingValue) (A, error),
 ) Endpoint {
 	fixed, rows := form.Of[F](), newSettingsTableForm(table, extensions)
 	return Endpoint{
-		Method:   method,
-		Path:     path,
-		Form:     fixed,
-		Settings: rows.form,
-		name:     method + " " + path,
+		Method:     method,
+		Path:       path,
+		Form:       fixed,
+		Settings:   rows.form,
+		name:       method + " " + path,
+		answerType: reflect.TypeFor[A](),
 		run: func(c *Call) (any, error) {
 			var in F
 			if err := fixed.Decode(c.Params, &in); err != nil {

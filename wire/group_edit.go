@@ -24,14 +24,14 @@ var groupEndpoints = []Endpoint{
 }
 
 var groupEvents = []EventKind{
-	Event(func(e *realm.GroupAppeared, to *Recipient) any {
+	EventOneOf(func(e *realm.GroupAppeared, to *Recipient) any {
 		if e.Back && to.Has(realm.CapDeactivatedGroups) {
 			return nil // this client gets an update instead
 		}
 		return obj{"type": "user_group", "op": "add", "group": groupObject(e.Group)}
 	}),
 	Events(groupChanged),
-	Event(func(e *realm.GroupMembersChanged, to *Recipient) any {
+	EventOneOf(func(e *realm.GroupMembersChanged, to *Recipient) any {
 		if e.Deactivated && !to.Has(realm.CapDeactivatedGroups) {
 			return nil
 		}
@@ -41,7 +41,7 @@ var groupEvents = []EventKind{
 		}
 		return obj{"type": "user_group", "op": op, "group_id": e.Group, "user_ids": e.Users}
 	}),
-	Event(func(e *realm.MembersChanged, to *Recipient) any {
+	EventOneOf(func(e *realm.MembersChanged, to *Recipient) any {
 		if e.Deactivated && !to.Has(realm.CapDeactivatedGroups) {
 			return nil
 		}

@@ -19,7 +19,7 @@ var inviteEndpoints = []Endpoint{
 }
 
 var inviteEvents = []EventKind{
-	Event(func(e *realm.InvitesChanged, to *Recipient) any { return obj{"type": "invites_changed"} }),
+	EventOneOf(func(e *realm.InvitesChanged, to *Recipient) any { return obj{"type": "invites_changed"} }),
 }
 
 type inviteIDForm struct {

@@ -51,7 +51,7 @@ func fetchKeyByJWT(c *Call, f jwtForm) (Answer, error) {
 	}
 	me := &Call{Server: c.Server, Realm: a.Realm, Caller: realm.Caller{User: a.User}}
 	answer["user"], err = Read(me, func(v realm.View) (any, error) {
-		return userObject(v, v.Me(), c.Site, true, true), nil
+		return newUserJSON(v, v.Me(), c.Site, true, true), nil
 	})
 	return answer, err
 }

@@ -6,10 +6,10 @@ import (
 )
 
 var draftEndpoints = []Endpoint{
-	Get("/drafts", getDrafts).Returns("{count: int, drafts: [Draft]}"),
-	CommandFromForm("POST", "/drafts", addDrafts, func(ids []int64) Answer {
-		return Answer{"ids": ids}
-	}).Returns("{ids: [int]}"),
+	Get("/drafts", getDrafts),
+	CommandFromForm("POST", "/drafts", addDrafts, func(ids []int64) *addedDraftsAnswer {
+		return &addedDraftsAnswer{ids}
+	}),
 	CommandFromForm("PATCH", "/drafts/{draft_id}", changeDraft, emptyAnswer),
 	CommandFromForm("DELETE", "/drafts/{draft_id}", func(f draftIDForm) realm.RemoveDraft {
 		return realm.RemoveDraft{ID: f.ID}
@@ -17,15 +17,48 @@ var draftEndpoints = []Endpoint{
 }
 
 var draftEvents = []EventKind{
-	Event(func(e *realm.DraftsAdded, to *Recipient) any {
-		return obj{"type": "drafts", "op": "add", "drafts": draftObjects(e.Drafts, to.Client)}
+	Event(func(e *realm.DraftsAdded, to *Recipient) *draftsAddedEvent {
+		return &draftsAddedEvent{Drafts: newDrafts(e.Drafts, to.Client)}
 	}),
-	Event(func(e *realm.DraftChanged, to *Recipient) any {
-		return obj{"type": "drafts", "op": "update", "draft": draftObject(e.Draft, to.Client)}
+	Event(func(e *realm.DraftChanged, to *Recipient) *draftChangedEvent {
+		return &draftChangedEvent{Draft: newDraft(e.Draft, to.Client)}
 	}),
-	Event(func(e *realm.DraftRemoved, to *Recipient) any {
-		return obj{"type": "drafts", "op": "remove", "draft_id": e.ID}
+	Event(func(e *realm.DraftRemoved, to *Recipient) *draftRemovedEvent {
+		return &draftRemovedEvent{ID: e.ID}
 	}),
+}
+
+type draftsAnswer struct {
+	Count  int         `json:"count"`
+	Drafts []draftJSON `json:"drafts"`
+}
+
+type addedDraftsAnswer struct {
+	IDs []int64 `json:"ids"`
+}
+
+type draftsAddedEvent struct {
+	_      struct{}    `const:"type=drafts op=add"`
+	Drafts []draftJSON `json:"drafts"`
+}
+
+type draftChangedEvent struct {
+	_     struct{}  `const:"type=drafts op=update"`
+	Draft draftJSON `json:"draft"`
+}
+
+type draftRemovedEvent struct {
+	_  struct{} `const:"type=drafts op=remove"`
+	ID int64    `json:"draft_id"`
+}
+
+type draftJSON struct {
+	ID      int64   `json:"id"`
+	Type    string  `json:"type" enum:"|stream|private"`
+	To      []int64 `json:"to"`
+	Topic   string  `json:"topic"`
+	Content string  `json:"content"`
+	Edited  int64   `json:"timestamp"`
 }
 
 // MaxTime is the last second, in UTC, that clients may send as a time: in each time zone its year has four digits. Many
@@ -75,39 +108,34 @@ func changeDraft(f changeDraftForm) realm.ChangeDraft {
 	return realm.ChangeDraft{ID: f.ID, Draft: f.Draft.draft()}
 }
 
-func getDrafts(_ *Call, v realm.View, _ noParameters) (Answer, error) {
+func getDrafts(_ *Call, v realm.View, _ noParameters) (*draftsAnswer, error) {
 	if _, err := v.DraftSyncUser(); err != nil {
 		return nil, err
 	}
 	list := v.DraftsOf(v.User)
-	return Answer{"count": len(list), "drafts": draftObjects(list, asStored)}, nil
+	return &draftsAnswer{len(list), newDrafts(list, asStored)}, nil
 }
 
 // draftsSection adds the caller's drafts to a registration, newest edit first.
 func draftsSection(s *initialState) {
-	list := []any{}
+	list := []draftJSON{}
 	if _, err := s.DraftSyncUser(); err == nil {
 		all := s.DraftsOf(s.User)
 		for i := len(all) - 1; i >= 0; i-- {
-			list = append(list, draftObject(all[i], s.Client))
+			list = append(list, newDraft(all[i], s.Client))
 		}
 	}
 	s.answer["drafts"] = list
 }
 
-func draftObjects(list []realm.Draft, c Client) []any {
-	out := []any{}
-	for _, d := range list {
-		out = append(out, draftObject(d, c))
-	}
-	return out
+func newDrafts(list []realm.Draft, c Client) []draftJSON {
+	return each(list, func(d realm.Draft) draftJSON { return newDraft(d, c) })
 }
 
-func draftObject(d realm.Draft, c Client) obj {
+func newDraft(d realm.Draft, c Client) draftJSON {
 	topic := d.Topic
 	if d.Type == "stream" {
 		topic = c.Topic(topic)
 	}
-	return obj{"id": d.ID, "type": d.Type, "to": nonNil(d.To), "topic": topic, "content": d.Content,
-		"timestamp": d.Edited}
+	return draftJSON{d.ID, d.Type, d.To, topic, d.Content, d.Edited}
 }

@@ -56,7 +56,7 @@ func appendMessage(b []byte, m *realm.MessageInfo, body realm.Body, c Client, s 
 	sender, name := apiEmail(m.Sender, s), m.Sender.Name
 	avatar := avatarURL(m.Sender, s, c.Gravatar && m.Sender.EmailPublic)
 	if unknown {
-		sender, name, avatar = dummyEmail(m.Sender.ID, s), unknownName, unknownAvatar
+		sender, name, avatar = dummyEmail(m.Sender.ID, s), unknownName, ptr(unknownAvatar)
 	}
 	content, kind := body.HTML, "text/html"
 	if !c.Markdown {

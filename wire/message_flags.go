@@ -27,7 +27,7 @@ var flagEndpoints = []Endpoint{
 }
 
 var flagEvents = []EventKind{
-	Event(flagsChanged),
+	EventOneOf(flagsChanged),
 }
 
 type setFlagsForm struct {

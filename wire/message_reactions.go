@@ -12,10 +12,10 @@ var reactionEndpoints = []Endpoint{
 }
 
 var reactionEvents = []EventKind{
-	Event(func(e *realm.ReactionAdded, to *Recipient) any {
+	EventOneOf(func(e *realm.ReactionAdded, to *Recipient) any {
 		return reactionEvent("add", e.Message, e.Reaction, e.UserName, to)
 	}),
-	Event(func(e *realm.ReactionRemoved, to *Recipient) any {
+	EventOneOf(func(e *realm.ReactionRemoved, to *Recipient) any {
 		return reactionEvent("remove", e.Message, e.Reaction, e.UserName, to)
 	}),
 }

@@ -7,22 +7,51 @@ import (
 )
 
 var reminderEndpoints = []Endpoint{
-	Get("/reminders", func(_ *Call, v realm.View, _ noParameters) (Answer, error) {
-		return Answer{"reminders": reminderObjects(v.RemindersOf(v.User))}, nil
-	}).Returns("{reminders: [Reminder]}"),
-	Custom("POST", "/reminders", addReminder).Returns("{reminder_id: int}"),
+	Get("/reminders", func(_ *Call, v realm.View, _ noParameters) (*remindersAnswer, error) {
+		return &remindersAnswer{each(v.RemindersOf(v.User), newReminder)}, nil
+	}),
+	Custom("POST", "/reminders", addReminder),
 	CommandFromForm("DELETE", "/reminders/{reminder_id}", func(f reminderIDForm) realm.RemoveReminder {
 		return realm.RemoveReminder{ID: f.ID}
 	}, emptyAnswer),
 }
 
 var reminderEvents = []EventKind{
-	Event(func(e *realm.ReminderAdded, _ *Recipient) any {
-		return obj{"type": "reminders", "op": "add", "reminders": []any{reminderObject(e.Reminder)}}
+	Event(func(e *realm.ReminderAdded, _ *Recipient) *remindersAddedEvent {
+		return &remindersAddedEvent{Reminders: []reminderJSON{newReminder(e.Reminder)}}
 	}),
-	Event(func(e *realm.ReminderGone, _ *Recipient) any {
-		return obj{"type": "reminders", "op": "remove", "reminder_id": e.ID}
+	Event(func(e *realm.ReminderGone, _ *Recipient) *reminderRemovedEvent {
+		return &reminderRemovedEvent{ID: e.ID}
 	}),
+}
+
+type remindersAnswer struct {
+	Reminders []reminderJSON `json:"reminders"`
+}
+
+type addedReminderAnswer struct {
+	ID int64 `json:"reminder_id"`
+}
+
+type remindersAddedEvent struct {
+	_         struct{}       `const:"type=reminders op=add"`
+	Reminders []reminderJSON `json:"reminders"`
+}
+
+type reminderRemovedEvent struct {
+	_  struct{} `const:"type=reminders op=remove"`
+	ID int64    `json:"reminder_id"`
+}
+
+type reminderJSON struct {
+	_       struct{}        `const:"type=private"`
+	ID      int64           `json:"reminder_id"`
+	To      []realm.UserID  `json:"to"`
+	Content string          `json:"content"`
+	HTML    string          `json:"rendered_content"`
+	At      int64           `json:"scheduled_delivery_timestamp"`
+	Failed  bool            `json:"failed"` // always false
+	Target  realm.MessageID `json:"reminder_target_message_id"`
 }
 
 type reminderIDForm struct {
@@ -35,7 +64,7 @@ type addReminderForm struct {
 	Note    string          `form:"note"`
 }
 
-func addReminder(c *Call, f addReminderForm) (Answer, error) {
+func addReminder(c *Call, f addReminderForm) (*addedReminderAnswer, error) {
 	for range maxEditAttempts {
 		info, text, err := readText(c, f.Message)
 		if err != nil {
@@ -49,7 +78,7 @@ func addReminder(c *Call, f addReminderForm) (Answer, error) {
 		if err != nil {
 			return nil, err
 		}
-		return Answer{"reminder_id": id}, nil
+		return &addedReminderAnswer{id}, nil
 	}
 	return nil, realm.Refuse(realm.Busy, "BAD_REQUEST", "The message is being edited; try again.")
 }
@@ -70,23 +99,7 @@ func readText(c *Call, id realm.MessageID) (realm.MessageInfo, string, error) {
 	return info, body.Text, nil
 }
 
-func reminderObjects(list []realm.Reminder) []any {
-	out := []any{}
-	for _, r := range list {
-		out = append(out, reminderObject(r))
-	}
-	return out
-}
-
-func reminderObject(r realm.Reminder) obj {
-	return obj{
-		"reminder_id":                  r.ID,
-		"type":                         "private",
-		"to":                           []realm.UserID{r.User},
-		"content":                      r.Body.Text,
-		"rendered_content":             r.Body.HTML,
-		"scheduled_delivery_timestamp": r.At,
-		"failed":                       false,
-		"reminder_target_message_id":   r.Message,
-	}
+func newReminder(r realm.Reminder) reminderJSON {
+	return reminderJSON{ID: r.ID, To: []realm.UserID{r.User}, Content: r.Body.Text, HTML: r.Body.HTML, At: r.At,
+		Target: r.Message}
 }

@@ -6,12 +6,12 @@ import (
 )
 
 var scheduledEndpoints = []Endpoint{
-	Get("/scheduled_messages", func(_ *Call, v realm.View, _ noParameters) (Answer, error) {
-		return Answer{"scheduled_messages": scheduledObjects(v.ScheduledOf(v.User), asStored)}, nil
-	}).Returns("{scheduled_messages: [ScheduledMessage]}"),
-	CommandFromCall("POST", "/scheduled_messages", scheduleMessage, func(id int64) Answer {
-		return Answer{"scheduled_message_id": id}
-	}).Returns("{scheduled_message_id: int}"),
+	Get("/scheduled_messages", func(_ *Call, v realm.View, _ noParameters) (*scheduledAnswer, error) {
+		return &scheduledAnswer{newScheduledList(v.ScheduledOf(v.User), asStored)}, nil
+	}),
+	CommandFromCall("POST", "/scheduled_messages", scheduleMessage, func(id int64) *addedScheduledAnswer {
+		return &addedScheduledAnswer{id}
+	}),
 	CommandFromCall("PATCH", "/scheduled_messages/{scheduled_message_id}", changeScheduled, emptyAnswer),
 	CommandFromForm("DELETE", "/scheduled_messages/{scheduled_message_id}", func(f scheduledIDForm) realm.Unschedule {
 		return realm.Unschedule{ID: f.ID}
@@ -19,17 +19,49 @@ var scheduledEndpoints = []Endpoint{
 }
 
 var scheduledEvents = []EventKind{
-	Event(func(e *realm.MessageScheduled, to *Recipient) any {
-		return obj{"type": "scheduled_messages", "op": "add",
-			"scheduled_messages": []any{scheduledObject(e.Message, to.Client)}}
+	Event(func(e *realm.MessageScheduled, to *Recipient) *scheduledAddedEvent {
+		return &scheduledAddedEvent{Messages: []scheduledMessageJSON{newScheduled(e.Message, to.Client)}}
 	}),
-	Event(func(e *realm.ScheduledChanged, to *Recipient) any {
-		return obj{"type": "scheduled_messages", "op": "update",
-			"scheduled_message": scheduledObject(e.Message, to.Client)}
+	Event(func(e *realm.ScheduledChanged, to *Recipient) *scheduledChangedEvent {
+		return &scheduledChangedEvent{Message: newScheduled(e.Message, to.Client)}
 	}),
-	Event(func(e *realm.ScheduledGone, _ *Recipient) any {
-		return obj{"type": "scheduled_messages", "op": "remove", "scheduled_message_id": e.ID}
+	Event(func(e *realm.ScheduledGone, _ *Recipient) *scheduledRemovedEvent {
+		return &scheduledRemovedEvent{ID: e.ID}
 	}),
+}
+
+type scheduledAnswer struct {
+	Messages []scheduledMessageJSON `json:"scheduled_messages"`
+}
+
+type addedScheduledAnswer struct {
+	ID int64 `json:"scheduled_message_id"`
+}
+
+type scheduledAddedEvent struct {
+	_        struct{}               `const:"type=scheduled_messages op=add"`
+	Messages []scheduledMessageJSON `json:"scheduled_messages"`
+}
+
+type scheduledChangedEvent struct {
+	_       struct{}             `const:"type=scheduled_messages op=update"`
+	Message scheduledMessageJSON `json:"scheduled_message"`
+}
+
+type scheduledRemovedEvent struct {
+	_  struct{} `const:"type=scheduled_messages op=remove"`
+	ID int64    `json:"scheduled_message_id"`
+}
+
+type scheduledMessageJSON struct {
+	ID      int64                                   `json:"scheduled_message_id"`
+	Type    string                                  `json:"type" enum:"stream|private"`
+	To      either[realm.ChannelID, []realm.UserID] `json:"to"`
+	Topic   *string                                 `json:"topic,omitzero"`
+	Content string                                  `json:"content"`
+	HTML    string                                  `json:"rendered_content"`
+	At      int64                                   `json:"scheduled_delivery_timestamp"`
+	Failed  bool                                    `json:"failed"`
 }
 
 type scheduledIDForm struct {
@@ -137,20 +169,17 @@ func changeScheduled(c *Call, f changeScheduledForm) (realm.ChangeScheduled, err
 	return cmd, nil
 }
 
-func scheduledObjects(list []realm.ScheduledMessage, c Client) []any {
-	out := []any{}
-	for _, s := range list {
-		out = append(out, scheduledObject(s, c))
-	}
-	return out
+func newScheduledList(list []realm.ScheduledMessage, c Client) []scheduledMessageJSON {
+	return each(list, func(s realm.ScheduledMessage) scheduledMessageJSON { return newScheduled(s, c) })
 }
 
-func scheduledObject(s realm.ScheduledMessage, c Client) obj {
-	o := obj{"scheduled_message_id": s.ID, "type": "private", "to": s.Others(), "content": s.Body.Text,
-		"rendered_content":             s.Body.HTML,
-		"scheduled_delivery_timestamp": s.At, "failed": s.Failed}
-	if s.Channel != 0 {
-		o["type"], o["to"], o["topic"] = "stream", s.Channel, c.Topic(s.Topic)
+func newScheduled(s realm.ScheduledMessage, c Client) scheduledMessageJSON {
+	out := scheduledMessageJSON{ID: s.ID, Type: "private", Content: s.Body.Text, HTML: s.Body.HTML, At: s.At,
+		Failed: s.Failed}
+	if s.Channel == 0 {
+		out.To.value = s.Others()
+		return out
 	}
-	return o
+	out.Type, out.To.value, out.Topic = "stream", s.Channel, ptr(c.Topic(s.Topic))
+	return out
 }

@@ -208,7 +208,7 @@ func messageObject(m *realm.MessageInfo, body realm.Body, c Client, s Site, unkn
 	sender, name := apiEmail(m.Sender, s), m.Sender.Name
 	avatar := avatarURL(m.Sender, s, c.Gravatar && m.Sender.EmailPublic)
 	if unknown {
-		sender, name, avatar = dummyEmail(m.Sender.ID, s), unknownName, unknownAvatar
+		sender, name, avatar = dummyEmail(m.Sender.ID, s), unknownName, ptr(unknownAvatar)
 	}
 	o := obj{
 		"id":               m.ID,

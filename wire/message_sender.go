@@ -17,7 +17,7 @@ type VisibleSender struct {
 // VisibleSenderOf returns the sender of m as the reader can see them. It returns a placeholder if m is in a channel
 // and the sender is hidden from the reader. Users in a direct conversation always see each other.
 func VisibleSenderOf(v realm.View, reader realm.UserID, m realm.MessageInfo, s Site) VisibleSender {
-	out := VisibleSender{m.Sender.Name, apiEmail(m.Sender, s), avatarURL(m.Sender, s, false).(string)}
+	out := VisibleSender{m.Sender.Name, apiEmail(m.Sender, s), ownAvatarURL(m.Sender, s)}
 	if m.Channel != 0 && !v.ViewAs(realm.Caller{User: reader}, v.Now).MaySeeUser(v.Find(m.Sender.ID)) {
 		out = VisibleSender{unknownName, dummyEmail(m.Sender.ID, s), unknownAvatar}
 	}

@@ -6,12 +6,12 @@ import (
 )
 
 var snippetEndpoints = []Endpoint{
-	Get("/saved_snippets", func(_ *Call, v realm.View, _ noParameters) (Answer, error) {
-		return Answer{"saved_snippets": snippetObjects(v.SnippetsOf(v.User))}, nil
-	}).Returns("{saved_snippets: [Snippet]}"),
+	Get("/saved_snippets", func(_ *Call, v realm.View, _ noParameters) (*snippetsAnswer, error) {
+		return &snippetsAnswer{each(v.SnippetsOf(v.User), newSnippet)}, nil
+	}),
 	CommandFromForm("POST", "/saved_snippets", func(f addSnippetForm) realm.AddSnippet {
 		return realm.AddSnippet{Title: f.Title, Content: f.Content}
-	}, func(id int64) Answer { return Answer{"saved_snippet_id": id} }).Returns("{saved_snippet_id: int}"),
+	}, func(id int64) *addedSnippetAnswer { return &addedSnippetAnswer{id} }),
 	CommandFromForm("PATCH", "/saved_snippets/{saved_snippet_id}", changeSnippet, emptyAnswer),
 	CommandFromForm("DELETE", "/saved_snippets/{saved_snippet_id}", func(f snippetIDForm) realm.RemoveSnippet {
 		return realm.RemoveSnippet{ID: f.ID}
@@ -19,15 +19,45 @@ var snippetEndpoints = []Endpoint{
 }
 
 var snippetEvents = []EventKind{
-	Event(func(e *realm.SnippetAdded, _ *Recipient) any {
-		return obj{"type": "saved_snippets", "op": "add", "saved_snippet": snippetObject(e.Snippet)}
+	Event(func(e *realm.SnippetAdded, _ *Recipient) *snippetAddedEvent {
+		return &snippetAddedEvent{Snippet: newSnippet(e.Snippet)}
 	}),
-	Event(func(e *realm.SnippetChanged, _ *Recipient) any {
-		return obj{"type": "saved_snippets", "op": "update", "saved_snippet": snippetObject(e.Snippet)}
+	Event(func(e *realm.SnippetChanged, _ *Recipient) *snippetChangedEvent {
+		return &snippetChangedEvent{Snippet: newSnippet(e.Snippet)}
 	}),
-	Event(func(e *realm.SnippetRemoved, _ *Recipient) any {
-		return obj{"type": "saved_snippets", "op": "remove", "saved_snippet_id": e.ID}
+	Event(func(e *realm.SnippetRemoved, _ *Recipient) *snippetRemovedEvent {
+		return &snippetRemovedEvent{ID: e.ID}
 	}),
+}
+
+type snippetsAnswer struct {
+	Snippets []snippetJSON `json:"saved_snippets"`
+}
+
+type addedSnippetAnswer struct {
+	ID int64 `json:"saved_snippet_id"`
+}
+
+type snippetAddedEvent struct {
+	_       struct{}    `const:"type=saved_snippets op=add"`
+	Snippet snippetJSON `json:"saved_snippet"`
+}
+
+type snippetChangedEvent struct {
+	_       struct{}    `const:"type=saved_snippets op=update"`
+	Snippet snippetJSON `json:"saved_snippet"`
+}
+
+type snippetRemovedEvent struct {
+	_  struct{} `const:"type=saved_snippets op=remove"`
+	ID int64    `json:"saved_snippet_id"`
+}
+
+type snippetJSON struct {
+	ID      int64  `json:"id"`
+	Title   string `json:"title"`
+	Content string `json:"content"`
+	Created int64  `json:"date_created"`
 }
 
 type snippetIDForm struct {
@@ -49,14 +79,4 @@ func changeSnippet(f changeSnippetForm) realm.ChangeSnippet {
 	return realm.ChangeSnippet{ID: f.ID, Title: pointerIfSet(f.Title), Content: pointerIfSet(f.Content)}
 }
 
-func snippetObjects(list []realm.Snippet) []any {
-	out := []any{}
-	for _, s := range list {
-		out = append(out, snippetObject(s))
-	}
-	return out
-}
-
-func snippetObject(s realm.Snippet) obj {
-	return obj{"id": s.ID, "title": s.Title, "content": s.Content, "date_created": s.Created}
-}
+func newSnippet(s realm.Snippet) snippetJSON { return snippetJSON{s.ID, s.Title, s.Content, s.Created} }

@@ -7,7 +7,7 @@ var submessageEndpoints = []Endpoint{
 }
 
 var submessageEvents = []EventKind{
-	Event(func(e *realm.SubmessageAdded, _ *Recipient) any {
+	EventOneOf(func(e *realm.SubmessageAdded, _ *Recipient) any {
 		s := e.Submessage
 		return obj{"type": "submessage", "message_id": e.Message, "submessage_id": s.ID, "sender_id": s.Sender,
 			"msg_type": s.Type, "content": s.Content}

@@ -11,8 +11,8 @@ var typingEndpoints = []Endpoint{
 }
 
 var typingEvents = []EventKind{
-	Event(typingEvent),
-	Event(editTypingEvent),
+	EventOneOf(typingEvent),
+	EventOneOf(editTypingEvent),
 }
 
 type typingForm struct {

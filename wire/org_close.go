@@ -14,7 +14,7 @@ var deactivationEndpoints = []Endpoint{
 }
 
 var deactivationEvents = []EventKind{
-	Event(func(e *realm.RealmEnded, _ *Recipient) any {
+	EventOneOf(func(e *realm.RealmEnded, _ *Recipient) any {
 		return obj{"type": "realm", "op": "deactivated", "realm_id": e.Realm}
 	}),
 }

@@ -6,10 +6,10 @@ import (
 )
 
 var domainEndpoints = []Endpoint{
-	Get("/realm/domains", func(c *Call, v realm.View, _ noParameters) (Answer, error) {
-		return Answer{"domains": domainObjects(v.Domains())}, nil
-	}).Returns("{domains: [Domain]}"),
-	Custom("POST", "/realm/domains", addDomain).Returns("{new_domain: [int | str]}"),
+	Get("/realm/domains", func(c *Call, v realm.View, _ noParameters) (*domainsAnswer, error) {
+		return &domainsAnswer{each(v.Domains(), newDomain)}, nil
+	}),
+	Custom("POST", "/realm/domains", addDomain),
 	CommandFromForm("PATCH", "/realm/domains/{domain}", func(f editDomainForm) realm.EditDomain {
 		return realm.EditDomain{Domain: f.Domain, Subdomains: f.Subdomains}
 	}, emptyAnswer),
@@ -19,15 +19,44 @@ var domainEndpoints = []Endpoint{
 }
 
 var domainEvents = []EventKind{
-	Event(func(e *realm.DomainAdded, to *Recipient) any {
-		return obj{"type": "realm_domains", "op": "add", "realm_domain": domainObject(e.Domain)}
+	Event(func(e *realm.DomainAdded, to *Recipient) *domainAddedEvent {
+		return &domainAddedEvent{Domain: newDomain(e.Domain)}
 	}),
-	Event(func(e *realm.DomainChanged, to *Recipient) any {
-		return obj{"type": "realm_domains", "op": "change", "realm_domain": domainObject(e.Domain)}
+	Event(func(e *realm.DomainChanged, to *Recipient) *domainChangedEvent {
+		return &domainChangedEvent{Domain: newDomain(e.Domain)}
 	}),
-	Event(func(e *realm.DomainRemoved, to *Recipient) any {
-		return obj{"type": "realm_domains", "op": "remove", "domain": e.Name}
+	Event(func(e *realm.DomainRemoved, to *Recipient) *domainRemovedEvent {
+		return &domainRemovedEvent{Domain: e.Name}
 	}),
+}
+
+type domainsAnswer struct {
+	Domains []domainJSON `json:"domains"`
+}
+
+// addedDomainAnswer has the id and the name.
+type addedDomainAnswer struct {
+	Domain []either[int64, string] `json:"new_domain"`
+}
+
+type domainAddedEvent struct {
+	_      struct{}   `const:"type=realm_domains op=add"`
+	Domain domainJSON `json:"realm_domain"`
+}
+
+type domainChangedEvent struct {
+	_      struct{}   `const:"type=realm_domains op=change"`
+	Domain domainJSON `json:"realm_domain"`
+}
+
+type domainRemovedEvent struct {
+	_      struct{} `const:"type=realm_domains op=remove"`
+	Domain string   `json:"domain"`
+}
+
+type domainJSON struct {
+	Name       string `json:"domain"`
+	Subdomains bool   `json:"allow_subdomains"`
 }
 
 type domainForm struct {
@@ -40,7 +69,7 @@ type addDomainForm struct {
 }
 
 // addDomain adds a domain. Only owners learn which parameters are missing.
-func addDomain(c *Call, f addDomainForm) (Answer, error) {
+func addDomain(c *Call, f addDomainForm) (*addedDomainAnswer, error) {
 	err := checkPermission(c, func(v realm.View) error {
 		_, err := v.RequireOwner()
 		return err
@@ -57,7 +86,7 @@ func addDomain(c *Call, f addDomainForm) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Answer{"new_domain": []any{d.ID, d.Name}}, nil
+	return &addedDomainAnswer{[]either[int64, string]{{d.ID}, {d.Name}}}, nil
 }
 
 type editDomainForm struct {
@@ -65,14 +94,4 @@ type editDomainForm struct {
 	Subdomains bool `form:"allow_subdomains,required"`
 }
 
-func domainObject(d realm.Domain) obj {
-	return obj{"domain": d.Name, "allow_subdomains": d.Subdomains}
-}
-
-func domainObjects(list []realm.Domain) []any {
-	out := make([]any, len(list))
-	for i, d := range list {
-		out[i] = domainObject(d)
-	}
-	return out
-}
+func newDomain(d realm.Domain) domainJSON { return domainJSON{d.Name, d.Subdomains} }

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -29,10 +28,10 @@ var exportEndpoints = []Endpoint{
 }
 
 var exportEvents = []EventKind{
-	Event(func(e *realm.ExportListEvent, to *Recipient) any {
+	EventOneOf(func(e *realm.ExportListEvent, to *Recipient) any {
 		return obj{"type": "realm_export", "exports": exportObjects(e.Exports, to.Site)}
 	}),
-	Event(func(e *realm.ExportConsentEvent, _ *Recipient) any {
+	EventOneOf(func(e *realm.ExportConsentEvent, _ *Recipient) any {
 		return obj{"type": "realm_export_consent", "user_id": e.User, "consented": e.Consented}
 	}),
 }
@@ -97,8 +96,6 @@ const (
 // step checks that the user of the export still has the right to it, because an export can take hours.
 func WriteExport(server Server, id realm.ID, s Site, x realm.Export, to io.Writer) error {
 	c, kind := &Call{Server: server, Realm: id, Site: s, Caller: realm.Caller{System: true, Client: "Internal"}}, x.Kind
-	lines := json.NewEncoder(to)
-	lines.SetEscapeHTML(false)
 	var places []func(realm.View) ids.Set
 	newest := realm.MessageID(0)
 	parts, err := readExport(c, x, func(v realm.View) ([]func(realm.View) []obj, error) {
@@ -114,7 +111,7 @@ func WriteExport(server Server, id realm.ID, s Site, x realm.Export, to io.Write
 			return fmt.Errorf("export: %w", err)
 		}
 		for _, row := range rows {
-			if err := lines.Encode(row); err != nil {
+			if _, err := to.Write(encodeLine(row)); err != nil {
 				return fmt.Errorf("export: %w", err)
 			}
 		}
@@ -148,7 +145,7 @@ func WriteExport(server Server, id realm.ID, s Site, x realm.Export, to io.Write
 			}
 			o := messageObject(&part[i], body, Client{Caps: realm.CapEmptyTopicName}, s, false)
 			o["rendered_content"] = body.HTML
-			if err := lines.Encode(obj{"kind": "message", "message": o}); err != nil {
+			if _, err := to.Write(encodeLine(obj{"kind": "message", "message": o})); err != nil {
 				return fmt.Errorf("export: %w", err)
 			}
 		}
@@ -175,10 +172,11 @@ func exportParts(v realm.View, s Site, kind string) []func(realm.View) []obj {
 	v.EachUser(func(u *realm.User) { people = append(people, u.ID) })
 	parts = append(parts, exportInChunks(people, exportUsersPerView, func(v realm.View, id realm.UserID) obj {
 		u := v.Find(id)
-		x := userObject(v, u, s, false, true)
-		delete(x, "delivery_email")
+		seen := newUserJSON(v, u, s, false, true)
+		x := exportedUser{accountFields: seen.accountFields, botDetails: seen.botDetails, Avatar: seen.Avatar,
+			Deleted: seen.Deleted, Timezone: seen.Timezone, Active: seen.Active}
 		if kind == realm.CompleteExport || kind == realm.ConsentExport && u.Consented() {
-			x["delivery_email"] = u.Email
+			x.DeliveryEmail = &u.Email
 		}
 		return obj{"kind": "user", "user": x}
 	})...)
@@ -202,6 +200,17 @@ func exportParts(v realm.View, s Site, kind string) []func(realm.View) []obj {
 			"subscribers": nonNil(v.Subscribers(id))}
 	})...)
 	return append(parts, exportSmallTables)
+}
+
+// exportedUser is an account in an export, without the address of users that have not consented.
+type exportedUser struct {
+	accountFields
+	botDetails
+	DeliveryEmail *string `json:"delivery_email,omitzero"`
+	Avatar        *string `json:"avatar_url"`
+	Deleted       bool    `json:"is_deleted,omitzero"`
+	Timezone      string  `json:"timezone"`
+	Active        bool    `json:"is_active"`
 }
 
 // exportInChunks returns functions that make the rows of at most atOnce items each. A nil row is left out.
@@ -237,15 +246,15 @@ func exportOrganization(v realm.View, kind string) []obj {
 func exportSmallTables(v realm.View) (rows []obj) {
 	for _, e := range v.ProfileFields() {
 		rows = append(rows, obj{"kind": "profile_field",
-			"profile_field": profileFieldObjects([]realm.ProfileField{e})[0]})
+			"profile_field": newProfileFields([]realm.ProfileField{e})[0]})
 	}
-	for _, d := range domainObjects(v.Domains()) {
+	for _, d := range each(v.Domains(), newDomain) {
 		rows = append(rows, obj{"kind": "domain", "domain": d})
 	}
-	for _, l := range linkifierObjects(v.Linkifiers()) {
+	for _, l := range each(v.Linkifiers(), newLinkifier) {
 		rows = append(rows, obj{"kind": "linkifier", "linkifier": l})
 	}
-	for _, p := range playgroundObjects(v.Playgrounds()) {
+	for _, p := range each(v.Playgrounds(), newPlayground) {
 		rows = append(rows, obj{"kind": "playground", "playground": p})
 	}
 	return rows

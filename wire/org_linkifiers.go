@@ -13,29 +13,46 @@ import (
 )
 
 var linkifierEndpoints = []Endpoint{
-	Get("/realm/linkifiers", func(c *Call, v realm.View, _ noParameters) (Answer, error) {
-		return Answer{"linkifiers": linkifierObjects(v.Linkifiers())}, nil
-	}).Returns("{linkifiers: [Linkifier]}"),
+	Get("/realm/linkifiers", func(c *Call, v realm.View, _ noParameters) (*linkifiersAnswer, error) {
+		return &linkifiersAnswer{each(v.Linkifiers(), newLinkifier)}, nil
+	}),
 	CommandFromForm("PATCH", "/realm/linkifiers", func(f orderLinkifiersForm) realm.OrderLinkifiers {
 		return realm.OrderLinkifiers{IDs: f.IDs}
 	}, emptyAnswer),
 	CommandFromForm("POST", "/realm/filters", func(f linkifierForm) realm.SaveLinkifier {
 		return saveLinkifierCommand(f.applyTo(realm.Linkifier{}))
-	},
-		func(id int64) Answer { return Answer{"id": id} }).Returns("{id: int}"),
-	CommandFromCall("PATCH", "/realm/filters/{filter_id}", editLinkifier, func(int64) Answer { return Answer{} }),
+	}, newIDAnswer),
+	CommandFromCall("PATCH", "/realm/filters/{filter_id}", editLinkifier, func(int64) noFields { return noFields{} }),
 	CommandFromForm("DELETE", "/realm/filters/{filter_id}", func(f linkifierIDForm) realm.RemoveLinkifier {
 		return realm.RemoveLinkifier{ID: f.ID}
 	}, emptyAnswer),
 }
 
 var linkifierEvents = []EventKind{
-	Event(func(e *realm.LinkifiersChanged, to *Recipient) any {
+	Event(func(e *realm.LinkifiersChanged, to *Recipient) *linkifiersEvent {
 		if !to.Has(realm.CapLinkifierURLTemplate) {
 			return nil // this client does not know URL templates
 		}
-		return obj{"type": "realm_linkifiers", "realm_linkifiers": linkifierObjects(e.List)}
+		return &linkifiersEvent{Linkifiers: each(e.List, newLinkifier)}
 	}),
+}
+
+type linkifiersAnswer struct {
+	Linkifiers []linkifierJSON `json:"linkifiers"`
+}
+
+type linkifiersEvent struct {
+	_          struct{}        `const:"type=realm_linkifiers"`
+	Linkifiers []linkifierJSON `json:"realm_linkifiers"`
+}
+
+type linkifierJSON struct {
+	ID           int64    `json:"id"`
+	Pattern      string   `json:"pattern"`
+	Template     string   `json:"url_template"`
+	Example      *string  `json:"example_input"`
+	Reverse      *string  `json:"reverse_template"`
+	Alternatives []string `json:"alternative_url_templates"`
 }
 
 type orderLinkifiersForm struct {
@@ -152,12 +169,6 @@ func linkifierFault(l realm.Linkifier) error {
 	return nil
 }
 
-func linkifierObjects(list []realm.Linkifier) []any {
-	out := make([]any, len(list))
-	for i, l := range list {
-		out[i] = obj{"id": l.ID, "pattern": l.Pattern, "url_template": l.Template, "example_input": l.Example,
-			"reverse_template":          l.Reverse,
-			"alternative_url_templates": nonNil(slices.Clone(l.Alternatives))}
-	}
-	return out
+func newLinkifier(l realm.Linkifier) linkifierJSON {
+	return linkifierJSON{l.ID, l.Pattern, l.Template, l.Example, l.Reverse, slices.Clone(l.Alternatives)}
 }

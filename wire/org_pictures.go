@@ -28,7 +28,7 @@ var pictureEndpoints = []Endpoint{
 }
 
 var pictureEvents = []EventKind{
-	Event(func(e *realm.PictureChanged, to *Recipient) any {
+	EventOneOf(func(e *realm.PictureChanged, to *Recipient) any {
 		source, url := pictureFields(e.Kind)
 		return obj{"type": "realm", "op": "update_dict", "property": e.Kind,
 			"data": obj{source: e.Picture.Source, url: pictureURL(e.Kind, e.Picture, to.Site)}}

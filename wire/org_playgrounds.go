@@ -13,16 +13,30 @@ var playgroundEndpoints = []Endpoint{
 	CommandFromForm("POST", "/realm/playgrounds", func(f addPlaygroundForm) realm.AddPlayground {
 		return realm.AddPlayground{Name: f.Name, Language: f.Language, Template: f.Template,
 			TemplateError: playgroundFault(strings.TrimSpace(f.Template))}
-	}, func(id int64) Answer { return Answer{"id": id} }).Returns("{id: int}"),
+	}, newIDAnswer),
 	CommandFromForm("DELETE", "/realm/playgrounds/{playground_id}", func(f playgroundForm) realm.RemovePlayground {
 		return realm.RemovePlayground{ID: f.ID}
 	}, emptyAnswer),
 }
 
 var playgroundEvents = []EventKind{
-	Event(func(e *realm.PlaygroundsChanged, to *Recipient) any {
-		return obj{"type": "realm_playgrounds", "realm_playgrounds": playgroundObjects(e.List)}
+	Event(func(e *realm.PlaygroundsChanged, to *Recipient) *playgroundsEvent {
+		return &playgroundsEvent{Playgrounds: each(e.List, newPlayground)}
 	}),
+}
+
+type playgroundsEvent struct {
+	_           struct{}         `const:"type=realm_playgrounds"`
+	Playgrounds []playgroundJSON `json:"realm_playgrounds"`
+}
+
+// playgroundJSON has the language under two keys, because older clients read the older key.
+type playgroundJSON struct {
+	ID          int64  `json:"id"`
+	Name        string `json:"name"`
+	Language    string `json:"highlighter_language"`
+	OldLanguage string `json:"pygments_language"`
+	Template    string `json:"url_template"`
 }
 
 type playgroundForm struct {
@@ -63,12 +77,6 @@ func opensWebPage(template string) bool {
 	return false
 }
 
-// playgroundObjects sends the language under two keys, because older clients read the older key.
-func playgroundObjects(list []realm.Playground) []any {
-	out := make([]any, len(list))
-	for i, p := range list {
-		out[i] = obj{"id": p.ID, "name": p.Name, "highlighter_language": p.Language, "pygments_language": p.Language,
-			"url_template": p.Template}
-	}
-	return out
+func newPlayground(p realm.Playground) playgroundJSON {
+	return playgroundJSON{p.ID, p.Name, p.Language, p.Language, p.Template}
 }

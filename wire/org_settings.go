@@ -27,7 +27,7 @@ func changedSettings() string {
 	return "{" + strings.Join(slices.Compact(names), "?: any, ") + "?: any}"
 }
 
-var realmEvents = []EventKind{Event(organizationChanged)}
+var realmEvents = []EventKind{EventOneOf(organizationChanged)}
 
 type organizationForm struct {
 	Name        form.Opt[string] `form:"name"`

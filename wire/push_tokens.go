@@ -43,13 +43,13 @@ var pushEndpoints = []Endpoint{
 }
 
 var pushEvents = []EventKind{
-	Event(func(e *realm.DeviceAdded, to *Recipient) any {
+	EventOneOf(func(e *realm.DeviceAdded, to *Recipient) any {
 		return obj{"type": "device", "op": "add", "device_id": e.ID}
 	}),
-	Event(func(e *realm.DeviceRemoved, to *Recipient) any {
+	EventOneOf(func(e *realm.DeviceRemoved, to *Recipient) any {
 		return obj{"type": "device", "op": "remove", "device_id": e.ID}
 	}),
-	Event(deviceChanged),
+	EventOneOf(deviceChanged),
 }
 
 // Pusher sends notifications to mobile devices through the push services of Apple and Google, or through a bouncer.

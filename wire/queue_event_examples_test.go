@@ -21,7 +21,7 @@ const exampleFile = "web/client/test/events.jsonl"
 func TestEventExamples(t *testing.T) {
 	var want bytes.Buffer
 	for _, f := range eventShapes {
-		s := mustParseShape(f.notation())
+		s := f.Shape
 		for _, full := range []bool{true, false} {
 			if !full && !hasOptional(s) {
 				continue

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -10,26 +11,24 @@ import (
 	"parley/wire/shape"
 )
 
-// eventShape is one shape of an event: its fields besides id, type and op, in the notation of package shape. An event
-// that kinds of clients get in different formats has several shapes.
-type eventShape struct{ kind, op, fields string }
+// eventShape is one shape of an event. An event that kinds of clients get in different formats has several shapes.
+type eventShape struct {
+	kind, op string
+	*shape.Shape
+}
 
-// eventShapes is every shape of event that this server sends. Tests check each received event against this table, and
-// the table against the types that have a renderer. The OpenAPI document lists each shape as an object. Type, op and
-// fields distinguish each shape from all others.
-var eventShapes = slices.Concat([]eventShape{
-	{"alert_words", "", "alert_words: [str]"},
+// eventShapes is every shape of event that this server sends. Tests check each received event against this list, and
+// the list against the types that have a renderer. The OpenAPI document has each shape as an object. Type, op and fields
+// distinguish each shape from all others.
+var eventShapes []eventShape
+
+// eventNotation is the shape of an event: its fields besides id, type and op, in the notation of package shape.
+type eventNotation struct{ kind, op, fields string }
+
+var eventNotations = slices.Concat([]eventNotation{
 	{"attachment", "add", "attachment: Attachment, upload_space_used: int"},
 	{"attachment", "update", "attachment: Attachment, upload_space_used: int"},
 	{"attachment", "remove", "attachment: {id: int}, upload_space_used: int"},
-	{"channel_folder", "add", "channel_folder: Folder"},
-	{"channel_folder", "update",
-		"channel_folder_id: int, data: {name?: str, description?: str, rendered_description?: str, " +
-			"is_archived?: bool}"},
-	{"channel_folder", "reorder", "order: [int]"},
-	{"custom_profile_fields", "", "fields: [ProfileField]"},
-	{"default_stream_groups", "", "default_stream_groups: [DefaultChannelGroup]"},
-	{"default_streams", "", "default_streams: [int]"},
 	{"delete_message", "", "message_type: 'private', message_ids: [int]"},
 	{"delete_message", "", "message_type: 'private', message_id: int"},
 	{"delete_message", "", "message_type: 'stream', message_ids: [int], stream_id: int, topic: str"},
@@ -39,22 +38,9 @@ var eventShapes = slices.Concat([]eventShape{
 		"device_id: int, push_key_id?: int, push_token_id?: str?, pending_push_token_id?: str?, " +
 			"push_token_last_updated_timestamp?: int, push_registration_error_code?: str?"},
 	{"device", "remove", "device_id: int"},
-	{"drafts", "add", "drafts: [Draft]"},
-	{"drafts", "update", "draft: Draft"},
-	{"drafts", "remove", "draft_id: int"},
 	{"heartbeat", "", ""},
 	{"invites_changed", "", ""},
 	{"message", "", "message: ArrivedMessage, flags: [str], local_message_id?: str"},
-	{"muted_topics", "", "muted_topics: [[str | int]]"},
-	{"muted_users", "", "muted_users: [MutedUser]"},
-	{"navigation_view", "add", "navigation_view: View"},
-	{"navigation_view", "update", "fragment: str, data: {is_pinned?: bool, name?: str?}"},
-	{"navigation_view", "remove", "fragment: str"},
-	{"onboarding_steps", "", "onboarding_steps: [OnboardingStep]"},
-	{"presence", "", "presences: {*: Presence}"},
-	{"presence", "",
-		"user_id: int, email?: str, server_timestamp: num, presence: {website: {client: str, " +
-			"status: 'active' | 'idle', timestamp: int, pushable: bool}}"},
 	{"reaction", "add", "message_id: int, user?: any, " + reactionFields},
 	{"reaction", "remove", "message_id: int, user?: any, " + reactionFields},
 	{"realm", "deactivated", "realm_id: int"},
@@ -63,41 +49,15 @@ var eventShapes = slices.Concat([]eventShape{
 		"bot: {user_id: int, default_sending_stream?: str?, default_events_register_stream?: str?, " +
 			"default_all_public_streams?: bool, services?: [BotService]}"},
 	{"realm_bot", "delete", "bot: {user_id: int}"},
-	{"realm_domains", "add", "realm_domain: Domain"},
-	{"realm_domains", "change", "realm_domain: Domain"},
-	{"realm_domains", "remove", "domain: str"},
 	{"realm_emoji", "update", "realm_emoji: {*: Emoji}"},
 	{"realm_emoji", "add", "emoji: Emoji"},
 	{"realm_emoji", "edit", "emoji_id: str, data: {deactivated: bool}"},
 	{"realm_emoji", "update_one", "emoji_id: str, data: {deactivated: bool}"},
 	{"realm_export", "", "exports: [Export]"},
 	{"realm_export_consent", "", "user_id: int, consented: bool"},
-	{"realm_linkifiers", "", "realm_linkifiers: [Linkifier]"},
-	{"realm_playgrounds", "", "realm_playgrounds: [Playground]"},
-	{"realm_user", "add", "person: User"},
-	{"realm_user", "remove", "person: {user_id: int, full_name: str}"},
-	{"realm_user", "update", "person: {user_id: int, full_name: str}"},
-	{"realm_user", "update", "person: {user_id: int, role: int}"},
-	{"realm_user", "update", "person: {user_id: int, is_active: bool}"},
-	{"realm_user", "update", "person: {user_id: int, timezone: str, email: str}"},
-	{"realm_user", "update", "person: {user_id: int, bot_owner_id: int}"},
-	{"realm_user", "update", "person: {user_id: int, is_deleted: bool}"},
-	{"realm_user", "update", "person: {user_id: int, date_joined: str}"},
-	{"realm_user", "update", "person: {user_id: int, delivery_email: str?}"},
-	{"realm_user", "update", "person: {user_id: int, new_email: str}"},
-	{"realm_user", "update",
-		"person: {user_id: int, custom_profile_field: {id: int, value: str?, rendered_value?: str}}"},
 	{"realm_user", "update",
 		"person: {user_id: int, avatar_source: str, avatar_url: str, avatar_url_medium: str, avatar_version: int}"},
-	{"reminders", "add", "reminders: [Reminder]"},
-	{"reminders", "remove", "reminder_id: int"},
 	{"restart", "", "zulip_version: str, zulip_merge_base: str, zulip_feature_level: int, server_generation: int"},
-	{"saved_snippets", "add", "saved_snippet: Snippet"},
-	{"saved_snippets", "update", "saved_snippet: Snippet"},
-	{"saved_snippets", "remove", "saved_snippet_id: int"},
-	{"scheduled_messages", "add", "scheduled_messages: [ScheduledMessage]"},
-	{"scheduled_messages", "update", "scheduled_message: ScheduledMessage"},
-	{"scheduled_messages", "remove", "scheduled_message_id: int"},
 	{"stream", "create", "streams: [Channel]"},
 	{"stream", "delete", "streams: [{stream_id: int}], stream_ids: [int]"},
 	{"stream", "update", channelUpdateFields("name", "str")},
@@ -151,21 +111,17 @@ var eventShapes = slices.Concat([]eventShape{
 	{"user_group", "add_subgroups", "group_id: int, direct_subgroup_ids: [int]"},
 	{"user_group", "remove_subgroups", "group_id: int, direct_subgroup_ids: [int]"},
 	{"user_group", "remove", "group_id: int"},
-	{"user_status", "",
-		"user_id: int, away?: bool, status_text?: str, emoji_name?: str, emoji_code?: str, " +
-			"reaction_type?: ReactionType | ''"},
-	{"user_topic", "", "stream_id: int, topic_name: str, last_updated: int, visibility_policy: int"},
 	{"web_reload_client", "", "immediate: bool"},
 },
 	settingEventShapes("user_settings", "update", slices.DeleteFunc(slices.Clone(realm.UserSettings),
 		func(s realm.Setting) bool { return s.Name == "default_language" })),
-	[]eventShape{{"user_settings", "update", "property: 'default_language', value: str, language_name: str"},
+	[]eventNotation{{"user_settings", "update", "property: 'default_language', value: str, language_name: str"},
 		{"user_settings", "update", "property: 'timezone', value: str"}},
 	settingEventShapes("realm_user_settings_defaults", "update", realm.UserSettings),
 	settingEventShapes("realm", "update", append(organizationSettings(false),
 		realm.Setting{Name: "name", Default: ""})),
 	// update_dict sends a setting of the organization together with older fields that are derived from it.
-	[]eventShape{
+	[]eventNotation{
 		{"realm", "update_dict", "property: 'default', data: {" +
 			optionalFields(settingFields("", organizationSettings(true))+", "+ruleFields(realm.OrgGroupSettings)) +
 			", description?: str, rendered_description?: str, mandatory_topics?: bool, " +
@@ -197,7 +153,7 @@ func organizationSettings(dict bool) []realm.Setting {
 }
 
 // settingEventShapes returns the shapes of setting changes, one for all settings of a type.
-func settingEventShapes(kind, op string, table []realm.Setting) (out []eventShape) {
+func settingEventShapes(kind, op string, table []realm.Setting) (out []eventNotation) {
 	byType := map[string][]string{}
 	for _, s := range table {
 		_, typ, _ := strings.Cut(settingFields("", []realm.Setting{s}), ": ")
@@ -205,7 +161,7 @@ func settingEventShapes(kind, op string, table []realm.Setting) (out []eventShap
 	}
 	for _, typ := range []string{"bool", "bool?", "int", "int?", "str", "str?"} {
 		if names := byType[typ]; names != nil {
-			out = append(out, eventShape{kind, op, "property: " + enumNotation(names) + ", value: " + typ})
+			out = append(out, eventNotation{kind, op, "property: " + enumNotation(names) + ", value: " + typ})
 		}
 	}
 	return out
@@ -235,7 +191,7 @@ func (f eventShape) name(nth int) string {
 }
 
 // notation is the notation of the whole event.
-func (f eventShape) notation() string {
+func (f eventNotation) notation() string {
 	s := "{id: int, type: '" + f.kind + "'"
 	if f.op != "" {
 		s += ", op: '" + f.op + "'"
@@ -246,16 +202,38 @@ func (f eventShape) notation() string {
 	return s + "}"
 }
 
-// init adds the shapes of events to the objects of the OpenAPI document.
+// init collects the shapes of events, and adds them to the objects of the OpenAPI document.
 func init() {
-	seen, names := map[string]int{}, []string{}
+	for _, k := range eventKindList {
+		for _, s := range k.shapes {
+			eventShapes = append(eventShapes, newEventShape(s))
+		}
+	}
+	for _, f := range eventNotations {
+		eventShapes = append(eventShapes, newEventShape(mustParseShape(f.notation())))
+	}
+	slices.SortStableFunc(eventShapes, func(a, b eventShape) int {
+		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.op, b.op))
+	})
+	seen, any := map[string]int{}, &shape.Shape{Name: "Event"}
 	for _, f := range eventShapes {
 		seen[f.kind+"/"+f.op]++
-		name := f.name(seen[f.kind+"/"+f.op])
-		objectNotations[name] = f.notation()
-		names = append(names, name)
+		f.Name = f.name(seen[f.kind+"/"+f.op])
+		parsedShapes.shapes[f.Name] = f.Shape
+		any.AnyOf = append(any.AnyOf, f.Shape)
 	}
-	objectNotations["Event"] = strings.Join(names, " | ")
+	parsedShapes.shapes[any.Name] = any
+}
+
+// newEventShape returns the shape of an event, with the id that every event has.
+func newEventShape(s *shape.Shape) eventShape {
+	constant := func(name string) string {
+		if f, ok := s.Fields[name]; ok && len(f.Shape.Enum) == 1 {
+			return f.Shape.Enum[0]
+		}
+		return ""
+	}
+	return eventShape{constant("type"), constant("op"), shape.Merge(mustParseShape("{id: int}"), s)}
 }
 
 // CheckEvent checks an encoded event against the declared shapes.
@@ -281,12 +259,11 @@ func (seen SeenEventShapes) Check(event []byte) shape.Findings {
 		if f.kind != kind || f.op != op {
 			continue
 		}
-		s := mustParseShape(f.notation())
-		if len(s.Check(where, "", v)) == 0 {
-			seen[f.notation()]++
+		if len(f.Check(where, "", v)) == 0 {
+			seen[f.Name]++
 			return nil
 		}
-		forms = append(forms, s)
+		forms = append(forms, f.Shape)
 	}
 	if forms == nil {
 		return shape.Findings{{Where: where, What: "unknown", Text: "no such event is described"}}
@@ -294,11 +271,11 @@ func (seen SeenEventShapes) Check(event []byte) shape.Findings {
 	return (&shape.Shape{AnyOf: forms}).Check(where, "", v)
 }
 
-// Unseen returns the shapes without any event.
+// Unseen returns the names of the shapes without any event.
 func (seen SeenEventShapes) Unseen() (out []string) {
 	for _, f := range eventShapes {
-		if seen[f.notation()] == 0 {
-			out = append(out, f.notation())
+		if seen[f.Name] == 0 {
+			out = append(out, f.Name)
 		}
 	}
 	return out

@@ -7,6 +7,7 @@ import (
 	"parley/actors/queue"
 	"parley/actors/realm"
 	"parley/actors/session"
+	"parley/wire/shape"
 )
 
 // Recipient is the client and user that an event is rendered for.
@@ -54,11 +55,24 @@ type EventKind struct {
 	personal bool
 	// lazy events are rendered on delivery; the result can be nothing.
 	lazy bool
+	// shapes is what clients get.
+	shapes []*shape.Shape
 }
 
-// Event registers the renderer of an event type. It returns one JSON object, or nil if this kind of client does not
-// get the event.
-func Event[E realm.Event](render func(E, *Recipient) any) EventKind {
+// Event registers the renderer of an event type, and a T as what clients get. The renderer returns nil if this kind of
+// client does not get the event.
+func Event[E realm.Event, T any](render func(E, *Recipient) *T) EventKind {
+	k := Events(func(e E, to *Recipient) []any {
+		if x := render(e, to); x != nil {
+			return []any{x}
+		}
+		return nil
+	})
+	return k.sends(shape.Of(reflect.TypeFor[T]()))
+}
+
+// EventOneOf is Event for types that kinds of clients get in different forms. sends declares them.
+func EventOneOf[E realm.Event](render func(E, *Recipient) any) EventKind {
 	return Events(func(e E, to *Recipient) []any {
 		if x := render(e, to); x != nil {
 			return []any{x}
@@ -66,6 +80,15 @@ func Event[E realm.Event](render func(E, *Recipient) any) EventKind {
 		return nil
 	})
 }
+
+// sends declares shapes of the events of this kind.
+func (k EventKind) sends(forms ...*shape.Shape) EventKind {
+	k.shapes = append(slices.Clone(k.shapes), forms...)
+	return k
+}
+
+// formOf returns the shape of a struct.
+func formOf[T any]() *shape.Shape { return shape.Of(reflect.TypeFor[T]()) }
 
 // Events is Event for types that become several events for some clients. The number must depend only on the event and
 // the client.
@@ -78,7 +101,7 @@ func Events[E realm.Event](render func(E, *Recipient) []any) EventKind {
 // LazyEvent is Event for events that are joined with message texts on delivery. A nil result means that the text was
 // erased.
 func LazyEvent[E realm.Event](render func(E, *Recipient) any) EventKind {
-	k := Event(render)
+	k := EventOneOf(render)
 	k.lazy = true
 	return k
 }
@@ -91,47 +114,50 @@ type eventWithFlags interface {
 // Personal marks an event that is rendered for each user separately.
 func (k EventKind) Personal() EventKind { k.personal = true; return k }
 
+// eventKindList is every kind of event. Each file adds its own list here.
+var eventKindList = slices.Concat(
+	alertWordEvents,
+	botEvents,
+	channelEvents,
+	deactivationEvents,
+	defaultChannelEvents,
+	domainEvents,
+	draftEvents,
+	editEvents,
+	emojiEvents,
+	exportEvents,
+	profileFieldEvents,
+	flagEvents,
+	folderEvents,
+	groupEvents,
+	inviteEvents,
+	linkifierEvents,
+	muteEvents,
+	navigationEvents,
+	onboardingEvents,
+	pictureEvents,
+	playgroundEvents,
+	presenceEvents,
+	pushEvents,
+	reactionEvents,
+	realmEvents,
+	reminderEvents,
+	scheduledEvents,
+	serverEvents,
+	settingEvents,
+	snippetEvents,
+	statusEvents,
+	submessageEvents,
+	subscriptionEvents,
+	typingEvents,
+	uploadEvents,
+	userEvents,
+	userTopicEvents,
+)
+
 var eventKinds = func() map[reflect.Type]EventKind {
 	m := map[reflect.Type]EventKind{}
-	for _, k := range slices.Concat(
-		alertWordEvents,
-		botEvents,
-		channelEvents,
-		deactivationEvents,
-		defaultChannelEvents,
-		domainEvents,
-		draftEvents,
-		editEvents,
-		emojiEvents,
-		exportEvents,
-		profileFieldEvents,
-		flagEvents,
-		folderEvents,
-		groupEvents,
-		inviteEvents,
-		linkifierEvents,
-		muteEvents,
-		navigationEvents,
-		onboardingEvents,
-		pictureEvents,
-		playgroundEvents,
-		presenceEvents,
-		pushEvents,
-		reactionEvents,
-		realmEvents,
-		reminderEvents,
-		scheduledEvents,
-		serverEvents,
-		settingEvents,
-		snippetEvents,
-		statusEvents,
-		submessageEvents,
-		subscriptionEvents,
-		typingEvents,
-		uploadEvents,
-		userEvents,
-		userTopicEvents,
-	) {
+	for _, k := range eventKindList {
 		if _, twice := m[k.goType]; twice {
 			panic("BUG: two renderers for " + k.goType.String())
 		}
@@ -299,11 +325,11 @@ func (r *NoticeRenderer) reencodableEvent(v variant, local string, encode func()
 }
 
 var serverEvents = []EventKind{
-	Event(func(e *realm.ServerRestarted, to *Recipient) any {
+	EventOneOf(func(e *realm.ServerRestarted, to *Recipient) any {
 		return obj{"type": "restart", "zulip_version": Version, "zulip_merge_base": Version,
 			"zulip_feature_level": FeatureLevel, "server_generation": e.Generation}
 	}),
-	Event(func(_ *realm.WebAppChanged, to *Recipient) any {
+	EventOneOf(func(_ *realm.WebAppChanged, to *Recipient) any {
 		if !to.Web {
 			return nil
 		}

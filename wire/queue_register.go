@@ -309,7 +309,7 @@ var sections = []section{
 	sectionFor("realm_user_groups", groupsSection).returns("realm_user_groups: [Group]"),
 	sectionFor("presence", func(s *initialState) {
 		modern := s.Slim || s.Has(realm.CapSimplifiedPresence)
-		out, newest := presenceMap(s.View, s.presence, s.call.Site, modern)
+		out, newest := newPresenceMap(s.View, s.presence, s.call.Site, modern)
 		s.answer["presences"], s.answer["presence_last_update_id"], s.answer["server_timestamp"] = out, newest,
 			nowWithFraction(s.call)
 	}).returns("presences: {*: Presence | OldPresence}, presence_last_update_id: int, server_timestamp: num"),
@@ -339,7 +339,7 @@ var sections = []section{
 	constantSection("video_calls", "has_zoom_token: bool", false),
 	constantSection("video_calls", "has_webex_token: bool", false),
 	fieldSection("onboarding_steps", "onboarding_steps: [OnboardingStep]", func(s *initialState) any {
-		return stepObjects(s.OnboardingStepsLeft(s.User))
+		return newOnboardingSteps(s.OnboardingStepsLeft(s.User))
 	}),
 	constantSection("onboarding_steps", "navigation_tour_video_url: str?", nil),
 	constantSection("custom_profile_fields", "custom_profile_field_types: {*: {id: int, name: str}}",
@@ -351,36 +351,36 @@ var sections = []section{
 		returns("recent_private_conversations: [Conversation]"),
 	fieldSection("alert_words", "alert_words: [str]", func(s *initialState) any { return s.AlertWordsOf(s.User) }),
 	fieldSection("muted_users", "muted_users: [MutedUser]", func(s *initialState) any {
-		return mutedObjects(s.MutedBy(s.User))
+		return newMutedUsers(s.MutedBy(s.User))
 	}),
 	sectionFor("user_status", statusSection).returns("user_status: {*: Status}"),
 	fieldSection("custom_profile_fields", "custom_profile_fields: [ProfileField]", func(s *initialState) any {
-		return profileFieldObjects(s.ProfileFields())
+		return newProfileFields(s.ProfileFields())
 	}),
 	fieldSection("realm_bot", "realm_bots: [Bot]", func(s *initialState) any { return botObjects(s.View) }),
 	sectionFor("drafts", draftsSection).returns("drafts: [Draft]"),
 	fieldSection("scheduled_messages", "scheduled_messages: [ScheduledMessage]", func(s *initialState) any {
-		return scheduledObjects(s.ScheduledOf(s.User), s.Client)
+		return newScheduledList(s.ScheduledOf(s.User), s.Client)
 	}),
 	fieldSection("reminders", "reminders: [Reminder]", func(s *initialState) any {
-		return reminderObjects(s.RemindersOf(s.User))
+		return each(s.RemindersOf(s.User), newReminder)
 	}),
 	fieldSection("saved_snippets", "saved_snippets: [Snippet]", func(s *initialState) any {
-		return snippetObjects(s.SnippetsOf(s.User))
+		return each(s.SnippetsOf(s.User), newSnippet)
 	}),
 	fieldSection("navigation_views", "navigation_views: [View]", func(s *initialState) any {
-		return navigationViewObjects(s.NavigationViewsOf(s.User))
+		return newViews(s.NavigationViewsOf(s.User))
 	}),
 	fieldSection("realm_domains", "realm_domains: [Domain]", func(s *initialState) any {
-		return domainObjects(s.Domains())
+		return each(s.Domains(), newDomain)
 	}),
 	fieldSection("realm_playgrounds", "realm_playgrounds: [Playground]", func(s *initialState) any {
-		return playgroundObjects(s.Playgrounds())
+		return each(s.Playgrounds(), newPlayground)
 	}),
 	sectionFor("realm_linkifiers", func(s *initialState) {
 		s.answer["realm_linkifiers"] = []any{}
 		if s.Has(realm.CapLinkifierURLTemplate) {
-			s.answer["realm_linkifiers"] = linkifierObjects(s.Linkifiers())
+			s.answer["realm_linkifiers"] = each(s.Linkifiers(), newLinkifier)
 		}
 	}).returns("realm_linkifiers: [Linkifier]"),
 	fieldSection("realm_emoji", "realm_emoji: {*: Emoji}", func(s *initialState) any {
@@ -488,7 +488,7 @@ func ownUserSection(s *initialState) {
 		return
 	}
 	p := s.UserInfo(me.ID)
-	url := avatarURL(p, s.call.Site, false).(string)
+	url := ownAvatarURL(p, s.call.Site)
 	a["avatar_source"], a["avatar_url"], a["avatar_url_medium"] = me.Avatar, url,
 		strings.Replace(url, ".png", "-medium.png", 1)
 	a["delivery_email"], a["email"], a["full_name"], a["user_id"] = me.Email, apiEmail(p, s.call.Site), me.Name, me.ID

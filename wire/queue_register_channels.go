@@ -114,7 +114,7 @@ func defaultStreamsSection(s *initialState) {
 func defaultStreamGroupsSection(s *initialState) {
 	s.answer["realm_default_stream_groups"] = []any{}
 	if s.isMember() {
-		s.answer["realm_default_stream_groups"] = defaultGroupObjects(s.DefaultGroups())
+		s.answer["realm_default_stream_groups"] = each(s.DefaultGroups(), newDefaultChannelGroup)
 	}
 }
 

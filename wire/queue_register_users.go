@@ -17,18 +17,15 @@ var userLists = [3]string{"realm_users", "realm_non_active_users", "cross_realm_
 
 // userListEntry returns an account and the list it belongs to. The field is_active is left out where the list implies
 // it.
-func userListEntry(v realm.View, viewer, u *realm.User, s Site, gravatar bool) (list int, o obj) {
-	o = userObjectFor(v, viewer, u, s, gravatar, true)
-	if u.System {
-		o["is_system_bot"] = true
-		return systemUsers, o
-	}
-	delete(o, "is_active")
+func userListEntry(v realm.View, viewer, u *realm.User, s Site, gravatar bool) (list int, entry any) {
+	x := userSeenBy(v, viewer, u, s, gravatar, true)
 	switch {
+	case u.System:
+		return systemUsers, systemBotJSON{x, true}
 	case u.Active:
-		return activeUsers, o
+		return activeUsers, x.registered(viewer)
 	}
-	return inactiveUsers, o
+	return inactiveUsers, x.registered(viewer)
 }
 
 // userListCacheKey is everything besides the accounts that their cached JSON depends on. Whether a viewer sees email
@@ -86,9 +83,8 @@ func usersSectionUncached(s *initialState) {
 			i, o := userListEntry(s.View, s.Me(), u, s.call.Site, s.Gravatar)
 			lists[i] = append(lists[i], o)
 		} else if !s.Has(realm.CapUserListIncomplete) {
-			o := unknownUser(u.ID, s.call.Site)
-			delete(o, "is_active")
-			lists[activeUsers] = append(lists[activeUsers], o)
+			x := unknownUser(u.ID, s.call.Site)
+			lists[activeUsers] = append(lists[activeUsers], x.registered(s.Me()))
 		}
 	})
 	for i, name := range userLists {

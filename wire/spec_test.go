@@ -308,7 +308,6 @@ func TestSpecifiedFields(t *testing.T) {
 	c := &Call{Site: testSite, Caller: v.Caller}
 	var members []any
 	appendUsersAfter(c, v, getUsersForm{Gravatar: true, Profile: true}, 0, math.MaxInt, &members)
-	users := Answer{"members": members}
 	me, err := getMe(c, v, noParameters{})
 	if err != nil {
 		t.Fatal(err)
@@ -328,20 +327,20 @@ func TestSpecifiedFields(t *testing.T) {
 		}
 		switch {
 		case strings.HasPrefix(x.heading, "User object"):
-			check("a member of GET /users", users["members"].([]any)[0].(obj), "is_deleted")
-			check("the user of GET /users/{email}", one["user"].(obj), "is_deleted", "profile_data")
+			check("a member of GET /users", throughJSON(t, members[0]).(obj), "is_deleted")
+			check("the user of GET /users/{email}", throughJSON(t, one.User).(obj), "is_deleted", "profile_data")
 		case strings.HasPrefix(x.heading, "Own user object"):
-			check("GET /users/me", me)
+			check("GET /users/me", throughJSON(t, me).(obj))
 		case strings.HasPrefix(x.heading, "Subscription entry"):
 			check("a subscription", entry, "partial_subscribers")
 		}
 	}
 	deleted := *h.r.Find(ids[4])
 	deleted.Deleted = true
-	if o := userObject(v, &deleted, testSite, true, false); o["is_deleted"] != true || o["profile_data"] != nil {
-		t.Errorf("a deleted user has the fields %v", o)
+	if o := newUserJSON(v, &deleted, testSite, true, false); !o.Deleted || o.Profile != nil {
+		t.Errorf("a deleted user has the fields %+v", o)
 	}
-	if o := userObject(v, h.r.Find(ids[4]), testSite, false, false); o["avatar_url"] == nil || o["role"] == nil {
-		t.Errorf("for clients that do not compute avatar URLs: %v", o)
+	if o := newUserJSON(v, h.r.Find(ids[4]), testSite, false, false); o.Avatar == nil || o.Role == 0 {
+		t.Errorf("for clients that do not compute avatar URLs: %+v", o)
 	}
 }

@@ -16,21 +16,38 @@ var userTopicEndpoints = []Endpoint{
 }
 
 var userTopicEvents = []EventKind{
-	Event(func(e *realm.TopicPolicySet, to *Recipient) any {
-		return obj{"type": "user_topic", "stream_id": e.Channel, "topic_name": to.Topic(e.Topic), "last_updated": e.At,
-			"visibility_policy": e.Policy}
+	Event(func(e *realm.TopicPolicySet, to *Recipient) *topicPolicyEvent {
+		return &topicPolicyEvent{userTopicJSON: userTopicJSON{e.Channel, to.Topic(e.Topic), e.At, e.Policy}}
 	}),
-	Event(func(e *realm.MutedTopicsEvent, to *Recipient) any {
-		return obj{"type": "muted_topics", "muted_topics": mutedTopicList(e.List, to.Client)}
+	Event(func(e *realm.MutedTopicsEvent, to *Recipient) *mutedTopicsEvent {
+		return &mutedTopicsEvent{Topics: mutedTopicList(e.List, to.Client)}
 	}),
 }
 
-func mutedTopicList(list []realm.MutedTopic, c Client) []any {
-	out := []any{}
-	for _, m := range list {
-		out = append(out, []any{m.ChannelName, c.Topic(m.Topic), m.Since})
-	}
-	return out
+type topicPolicyEvent struct {
+	_ struct{} `const:"type=user_topic"`
+	userTopicJSON
+}
+
+type userTopicJSON struct {
+	Channel realm.ChannelID `json:"stream_id"`
+	Topic   string          `json:"topic_name"`
+	At      int64           `json:"last_updated"`
+	Policy  int             `json:"visibility_policy"`
+}
+
+type mutedTopicsEvent struct {
+	_      struct{}     `const:"type=muted_topics"`
+	Topics []mutedTopic `json:"muted_topics"`
+}
+
+// mutedTopic is the name of the channel, the topic, and the time in Unix seconds.
+type mutedTopic []either[string, int64]
+
+func mutedTopicList(list []realm.MutedTopic, c Client) []mutedTopic {
+	return each(list, func(m realm.MutedTopic) mutedTopic {
+		return mutedTopic{{m.ChannelName}, {c.Topic(m.Topic)}, {m.Since}}
+	})
 }
 
 type userTopicForm struct {

@@ -32,7 +32,7 @@ var uploadEndpoints = []Endpoint{
 const uploadAnswerFields = "{url: str, uri: str, filename: str}"
 
 var uploadEvents = []EventKind{
-	Event(func(e *realm.AttachmentChanged, to *Recipient) any {
+	EventOneOf(func(e *realm.AttachmentChanged, to *Recipient) any {
 		op := "update"
 		if e.New {
 			op = "add"
@@ -40,10 +40,10 @@ var uploadEvents = []EventKind{
 		return obj{"type": "attachment", "op": op, "attachment": attachmentObject(e.Attachment),
 			"upload_space_used": e.Used}
 	}),
-	Event(func(e *realm.AttachmentGone, to *Recipient) any {
+	EventOneOf(func(e *realm.AttachmentGone, to *Recipient) any {
 		return obj{"type": "attachment", "op": "remove", "attachment": obj{"id": e.ID}, "upload_space_used": e.Used}
 	}),
-	Event(func(e *realm.AvatarShown, to *Recipient) any {
+	EventOneOf(func(e *realm.AvatarShown, to *Recipient) any {
 		p := avatarObject(e.Person, to.Site)
 		p["user_id"] = e.Person.ID
 		return obj{"type": "realm_user", "op": "update", "person": p}
@@ -364,7 +364,7 @@ func (a setAvatarCommand) Decide(t *realm.Turn) (Answer, error) {
 
 // avatarObject returns the picture of a user as in events.
 func avatarObject(p realm.UserInfo, s Site) obj {
-	url := avatarURL(p, s, false).(string)
+	url := ownAvatarURL(p, s)
 	return obj{"avatar_source": p.Avatar, "avatar_url": url,
 		"avatar_url_medium": strings.Replace(url, ".png", "-medium.png", 1), "avatar_version": p.AvatarVersion}
 }

@@ -6,38 +6,32 @@ import "parley/actors/realm"
 // possibly an expiry. Owners and administrators see and revoke the keys of accounts that do not outrank them, and
 // owners of bots the keys of their bots.
 var keyEndpoints = []Endpoint{
-	Get("/users/me/api_keys", func(c *Call, v realm.View, _ noParameters) (Answer, error) {
+	Get("/users/me/api_keys", func(c *Call, v realm.View, _ noParameters) (*keysAnswer, error) {
 		return listKeys(v, c.Caller.User)
-	}).Returns(keyListShape).extension(additionalKeys),
+	}).extension(additionalKeys),
 	CommandFromCall("POST", "/users/me/api_keys", func(c *Call, f addKeyForm) (realm.AddKey, error) {
 		return realm.AddKey{User: c.Caller.User, Label: f.Label, Lifetime: f.Lifetime}, c.checkKeyMaker(f.Password)
-	}, newKeyAnswer).Returns(newKeyShape).extension(additionalKeys),
+	}, newNewKeyAnswer).extension(additionalKeys),
 	CommandFromCall("DELETE", "/users/me/api_keys/{key_id}", func(c *Call, f keyForm) (realm.RevokeKey, error) {
 		return realm.RevokeKey{User: c.Caller.User, Key: f.Key}, nil
 	}, emptyAnswer).extension(additionalKeys),
-	Get("/users/{user_id}/api_keys", func(_ *Call, v realm.View, f keyHolderForm) (Answer, error) {
+	Get("/users/{user_id}/api_keys", func(_ *Call, v realm.View, f keyHolderForm) (*keysAnswer, error) {
 		return listKeys(v, f.User)
-	}).Returns(keyListShape).extension(additionalKeys),
+	}).extension(additionalKeys),
 	CommandFromCall("POST", "/users/{user_id}/api_keys", func(c *Call, f addKeyForOtherForm) (realm.AddKey, error) {
 		var err error
 		if f.User == c.Caller.User {
 			err = c.checkKeyMaker(f.Password)
 		}
 		return realm.AddKey{User: f.User, Label: f.Label, Lifetime: f.Lifetime}, err
-	}, newKeyAnswer).Returns(newKeyShape).extension(additionalKeys),
+	}, newNewKeyAnswer).extension(additionalKeys),
 	CommandFromForm("DELETE", "/users/{user_id}/api_keys/{key_id}", func(f keyOfOtherForm) realm.RevokeKey {
 		return realm.RevokeKey{User: f.User, Key: f.Key}
 	}, emptyAnswer).extension(additionalKeys),
 }
 
-const (
-	// additionalKeys is why these endpoints exist.
-	additionalKeys = "additional API keys, which Zulip does not have"
-
-	keyListShape = "{api_keys: [{id: int, label: str, date_created: int, expires_at: int?, last_used: int?}], " +
-		"max_api_keys: int}"
-	newKeyShape = "{id: int, api_key: str, expires_at: int?}"
-)
+// additionalKeys is why these endpoints exist.
+const additionalKeys = "additional API keys, which Zulip does not have"
 
 // addKeyForm asks for a key. expires_in is its lifetime in seconds; without it the key does not expire.
 type addKeyForm struct {
@@ -66,20 +60,36 @@ type keyOfOtherForm struct {
 	Key  int64        `path:"key_id"`
 }
 
-func listKeys(v realm.View, u realm.UserID) (Answer, error) {
-	list, err := v.AdditionalKeys(u)
-	out := []any{}
-	for _, k := range list {
-		out = append(out, obj{"id": k.ID, "label": k.Label, "date_created": k.Created,
-			"expires_at": nullIfZero(k.Expires), "last_used": nullIfZero(k.Used)})
-	}
-	return Answer{"api_keys": out, "max_api_keys": realm.MaxAdditionalKeys}, err
+type keysAnswer struct {
+	Keys    []listedKey `json:"api_keys"`
+	MaxKeys int         `json:"max_api_keys"`
 }
 
-// newKeyAnswer answers with the secret of a new key, which no later answer contains.
-func newKeyAnswer(k realm.NewKey) Answer {
-	return Answer{"id": k.ID, "api_key": k.Secret, "expires_at": nullIfZero(k.Expires)}
+type listedKey struct {
+	ID      int64  `json:"id"`
+	Label   string `json:"label"`
+	Created int64  `json:"date_created"`
+	Expires int64  `json:"expires_at" zero:"null"`
+	Used    int64  `json:"last_used" zero:"null"`
 }
+
+func listKeys(v realm.View, u realm.UserID) (*keysAnswer, error) {
+	list, err := v.AdditionalKeys(u)
+	out := &keysAnswer{MaxKeys: realm.MaxAdditionalKeys}
+	for _, k := range list {
+		out.Keys = append(out.Keys, listedKey{k.ID, k.Label, k.Created, k.Expires, k.Used})
+	}
+	return out, err
+}
+
+// newKeyAnswer has the secret of a new key, which no later answer contains.
+type newKeyAnswer struct {
+	ID      int64  `json:"id"`
+	Key     string `json:"api_key"`
+	Expires int64  `json:"expires_at" zero:"null"`
+}
+
+func newNewKeyAnswer(k realm.NewKey) *newKeyAnswer { return &newKeyAnswer{k.ID, k.Secret, k.Expires} }
 
 // nullIfZero returns a time as the protocol has it: null for none.
 func nullIfZero(at int64) any {

@@ -9,11 +9,11 @@ import (
 
 // userAdminEndpoints are the endpoints with which administrators manage accounts.
 var userAdminEndpoints = []Endpoint{
-	CommandFromCall("POST", "/users", createUser, func(id realm.UserID) Answer {
-		return Answer{"user_id": id}
-	}).Returns("{user_id: int}"),
-	Get("/users/{user_id}", getUser).Returns("{user: User}"),
-	Get("/users/{email}", getUserByEmail).Returns("{user: User}"),
+	CommandFromCall("POST", "/users", createUser, func(id realm.UserID) *createdUserAnswer {
+		return &createdUserAnswer{id}
+	}),
+	Get("/users/{user_id}", getUser),
+	Get("/users/{email}", getUserByEmail),
 	CommandFromCall("PATCH", "/users/{user_id}", editUser, emptyAnswer),
 	CommandFromCall("PATCH", "/users/{email}", editUserByEmail, emptyAnswer),
 	CommandFromCall("DELETE", "/users/{user_id}", deactivate, emptyAnswer),
@@ -23,6 +23,14 @@ var userAdminEndpoints = []Endpoint{
 	CommandFromForm("POST", "/users/{user_id}/reactivate", func(f userIDForm) realm.ReactivateUser {
 		return realm.ReactivateUser{User: f.User}
 	}, emptyAnswer),
+}
+
+type createdUserAnswer struct {
+	User realm.UserID `json:"user_id"`
+}
+
+type userAnswer struct {
+	User userJSON `json:"user"`
 }
 
 type userIDForm struct {
@@ -78,7 +86,7 @@ type getUserForm struct {
 	Profile  bool         `form:"include_custom_profile_fields"`
 }
 
-func getUser(c *Call, v realm.View, f getUserForm) (Answer, error) {
+func getUser(c *Call, v realm.View, f getUserForm) (*userAnswer, error) {
 	u := v.Find(f.User)
 	if u == nil || u.System { // clients know system bots from the registration
 		return nil, realm.BadRequest("No such user")
@@ -86,7 +94,7 @@ func getUser(c *Call, v realm.View, f getUserForm) (Answer, error) {
 	if !v.MaySeeUser(u) {
 		return nil, realm.BadRequest("Insufficient permission")
 	}
-	return Answer{"user": userObject(v, u, c.Site, f.Gravatar, f.Profile)}, nil
+	return &userAnswer{newUserJSON(v, u, c.Site, f.Gravatar, f.Profile)}, nil
 }
 
 type getUserByEmailForm struct {
@@ -95,7 +103,7 @@ type getUserByEmailForm struct {
 	Profile  bool   `form:"include_custom_profile_fields"`
 }
 
-func getUserByEmail(c *Call, v realm.View, f getUserByEmailForm) (Answer, error) {
+func getUserByEmail(c *Call, v realm.View, f getUserByEmailForm) (*userAnswer, error) {
 	u := findByAddress(v, f.Email, c.Site)
 	if u == nil {
 		return nil, realm.BadRequest("No such user")
@@ -103,7 +111,7 @@ func getUserByEmail(c *Call, v realm.View, f getUserByEmailForm) (Answer, error)
 	if !v.MaySeeUser(u) {
 		return nil, realm.BadRequest("Insufficient permission")
 	}
-	return Answer{"user": userObject(v, u, c.Site, f.Gravatar, f.Profile)}, nil
+	return &userAnswer{newUserJSON(v, u, c.Site, f.Gravatar, f.Profile)}, nil
 }
 
 type editUserFields struct {

@@ -15,15 +15,17 @@ import (
 )
 
 var userEndpoints = slices.Concat([]Endpoint{
-	Custom("GET", "/users", getUsers).Returns("{members: [ListedUser]}").AllowVisitors(),
-	Get("/users/me", getMe).Returns("OwnUser"),
+	Custom("GET", "/users", getUsers).AllowVisitors(),
+	Get("/users/me", getMe),
 }, userAdminEndpoints)
 
 var userEvents = []EventKind{
 	Event(userAppeared),
 	Event(userVanished),
 	Event(userLoggedIn),
-	Event(userChanged),
+	EventOneOf(userChanged).sends(formOf[personEvent[personName]](), formOf[personEvent[personRole]](),
+		formOf[personEvent[personActive]](), formOf[personEvent[personTimezone]](),
+		formOf[personEvent[personOwner]](), formOf[personEvent[personDeleted]]()),
 }
 
 // apiEmail returns the email address that clients see: the real one if it is visible to all users, else the
@@ -54,13 +56,19 @@ func dummyEmail(u realm.UserID, s Site) string { return "user" + u.String() + "@
 
 // avatarURL returns the URL of a user's picture. It returns nil (JSON null) for a Gravatar if the client computes its
 // URL itself. A client cannot compute the URL of an uploaded or generated picture.
-func avatarURL(p realm.UserInfo, s Site, computed bool) any {
-	switch {
-	case p.Avatar == "U":
-		return "/user_avatars/" + realmPath(s) + "/" + p.AvatarFile + ".png?v=" + strconv.Itoa(p.AvatarVersion)
-	case p.Avatar == "G" && computed:
+func avatarURL(p realm.UserInfo, s Site, computed bool) *string {
+	if p.Avatar == "G" && computed {
 		return nil
-	case p.Avatar == "G":
+	}
+	return ptr(ownAvatarURL(p, s))
+}
+
+// ownAvatarURL returns the URL of a user's picture, also of a Gravatar.
+func ownAvatarURL(p realm.UserInfo, s Site) string {
+	switch p.Avatar {
+	case "U":
+		return "/user_avatars/" + realmPath(s) + "/" + p.AvatarFile + ".png?v=" + strconv.Itoa(p.AvatarVersion)
+	case "G":
 		h := md5.Sum([]byte(strings.ToLower(apiEmail(p, s))))
 		return "https://secure.gravatar.com/avatar/" + hex.EncodeToString(h[:]) + "?d=identicon&v=" +
 			strconv.Itoa(p.AvatarVersion)
@@ -73,70 +81,150 @@ func isoMinutes(unix int64) string {
 	return time.Unix(unix, 0).UTC().Format("2006-01-02T15:04") + "+00:00"
 }
 
-// userObject returns an account with the fields that the view's caller can see.
-func userObject(v realm.View, u *realm.User, s Site, gravatar, profile bool) obj {
-	return userObjectFor(v, v.Me(), u, s, gravatar, profile)
+// accountFields are the fields of an account that all clients get.
+type accountFields struct {
+	ID            realm.UserID            `json:"user_id"`
+	Email         string                  `json:"email"`
+	Name          string                  `json:"full_name"`
+	Joined        string                  `json:"date_joined"`
+	IsOwner       bool                    `json:"is_owner"`
+	IsAdmin       bool                    `json:"is_admin"`
+	IsGuest       bool                    `json:"is_guest"`
+	IsBot         bool                    `json:"is_bot"`
+	Role          realm.Role              `json:"role"`
+	AvatarVersion int                     `json:"avatar_version"`
+	ImportedStub  bool                    `json:"is_imported_stub"`
+	Profile       map[string]profileValue `json:"profile_data,omitzero"`
 }
 
-// userObjectFor returns an account with the fields that the viewer can see. viewer is nil for logged-out visitors: as
-// in Zulip, they get no time zone, and the day of the join date without its time.
-func userObjectFor(v realm.View, viewer, u *realm.User, s Site, gravatar, profile bool) obj {
-	o := personObject(u, v.UserInfo(u.ID), s, v.SeesEmail(viewer, u), gravatar, profile)
+// shownFields depend on what the viewer can see.
+type shownFields struct {
+	DeliveryEmail *string `json:"delivery_email"`
+	Avatar        *string `json:"avatar_url"`
+	Deleted       bool    `json:"is_deleted,omitzero"`
+}
+
+// botDetails are null for people.
+type botDetails struct {
+	BotType  realm.BotType `json:"bot_type" zero:"null"`
+	BotOwner realm.UserID  `json:"bot_owner_id" zero:"null"`
+}
+
+// visitorTimezone is absent for logged-out visitors.
+type visitorTimezone struct {
+	Timezone *string `json:"timezone,omitzero"`
+}
+
+type profileValue struct {
+	Value string  `json:"value"`
+	HTML  *string `json:"rendered_value,omitzero"`
+}
+
+type userJSON struct {
+	accountFields
+	shownFields
+	botDetails
+	Timezone string `json:"timezone"`
+	Active   bool   `json:"is_active"`
+}
+
+// listedUserJSON is an account in GET /users, which logged-out visitors can use.
+type listedUserJSON struct {
+	accountFields
+	shownFields
+	botDetails
+	visitorTimezone
+	Active bool `json:"is_active"`
+}
+
+// registeredUserJSON is an account in a list of a registration, which implies whether it is active.
+type registeredUserJSON struct {
+	accountFields
+	shownFields
+	botDetails
+	visitorTimezone
+}
+
+type systemBotJSON struct {
+	userJSON
+	System bool `json:"is_system_bot"`
+}
+
+// ownUserJSON is the caller's own account.
+type ownUserJSON struct {
+	accountFields
+	DeliveryEmail string                `json:"delivery_email"`
+	Avatar        string                `json:"avatar_url"`
+	Timezone      string                `json:"timezone"`
+	Active        bool                  `json:"is_active"`
+	BotType       realm.BotType         `json:"bot_type,omitzero"`
+	BotOwner      *orNull[realm.UserID] `json:"bot_owner_id,omitzero"`
+	MaxMessage    int64                 `json:"max_message_id"`
+}
+
+// newUserJSON returns an account with the fields that the view's caller can see.
+func newUserJSON(v realm.View, u *realm.User, s Site, gravatar, profile bool) userJSON {
+	return userSeenBy(v, v.Me(), u, s, gravatar, profile)
+}
+
+// userSeenBy returns an account with the fields that the viewer can see. viewer is nil for logged-out visitors: as in
+// Zulip, they get the day of the join date without its time.
+func userSeenBy(v realm.View, viewer, u *realm.User, s Site, gravatar, profile bool) userJSON {
+	out := newPerson(u, v.UserInfo(u.ID), s, v.SeesEmail(viewer, u), gravatar, profile)
 	if viewer == nil {
-		delete(o, "timezone")
-		o["date_joined"] = time.Unix(u.Joined, 0).UTC().Format(time.DateOnly)
+		out.Joined = time.Unix(u.Joined, 0).UTC().Format(time.DateOnly)
 	}
-	return o
+	return out
 }
 
-// personObject returns an account. sees reports whether the viewer can see the real email address.
-func personObject(u *realm.User, p realm.UserInfo, s Site, sees, gravatar, profile bool) obj {
-	o := obj{
-		"user_id":          u.ID,
-		"email":            apiEmail(p, s),
-		"delivery_email":   nil,
-		"full_name":        u.Name,
-		"date_joined":      isoMinutes(u.Joined),
-		"is_active":        u.Active,
-		"is_owner":         u.Role == realm.Owner,
-		"is_admin":         u.IsAdmin(),
-		"is_guest":         u.IsGuest(),
-		"is_bot":           u.IsBot(),
-		"bot_type":         nil,
-		"bot_owner_id":     nil,
-		"role":             u.Role,
-		"timezone":         u.Timezone,
-		"avatar_url":       avatarURL(p, s, gravatar && sees),
-		"avatar_version":   u.AvatarVersion,
-		"is_imported_stub": u.ImportedStub,
+// newPerson returns an account. sees reports whether the viewer can see the real email address.
+func newPerson(u *realm.User, p realm.UserInfo, s Site, sees, gravatar, profile bool) userJSON {
+	out := userJSON{
+		accountFields: accountFields{ID: u.ID, Email: apiEmail(p, s), Name: u.Name, Joined: isoMinutes(u.Joined),
+			IsOwner: u.Role == realm.Owner, IsAdmin: u.IsAdmin(), IsGuest: u.IsGuest(), IsBot: u.IsBot(), Role: u.Role,
+			AvatarVersion: u.AvatarVersion, ImportedStub: u.ImportedStub},
+		shownFields: shownFields{Avatar: avatarURL(p, s, gravatar && sees), Deleted: u.Deleted},
+		Timezone:    u.Timezone,
+		Active:      u.Active,
 	}
 	if sees {
-		o["delivery_email"] = u.Email
+		out.DeliveryEmail = &u.Email
 	}
 	if u.IsBot() {
-		o["bot_type"] = u.Bot
-		if u.BotOwner != 0 {
-			o["bot_owner_id"] = u.BotOwner
-		}
+		out.botDetails = botDetails{u.Bot, u.BotOwner}
 	} else if profile {
-		o["profile_data"] = profileData(u)
+		out.Profile = profileData(u)
 	}
-	if u.Deleted {
-		o["is_deleted"] = true
-	}
-	return o
+	return out
 }
 
-func profileData(u *realm.User) obj {
-	o := obj{}
-	for id, value := range u.Profile {
-		x := obj{"value": value}
-		if html, ok := u.ProfileHTML[id]; ok {
-			x["rendered_value"] = html
-		}
-		o[strconv.FormatInt(id, 10)] = x
+// listed returns the account as it is listed. viewer is nil for logged-out visitors, who get no time zone.
+func (u *userJSON) listed(viewer *realm.User) listedUserJSON {
+	return listedUserJSON{u.accountFields, u.shownFields, u.botDetails, u.timezoneFor(viewer), u.Active}
+}
+
+// registered is listed without the field that the list implies.
+func (u *userJSON) registered(viewer *realm.User) registeredUserJSON {
+	return registeredUserJSON{u.accountFields, u.shownFields, u.botDetails, u.timezoneFor(viewer)}
+}
+
+func (u *userJSON) timezoneFor(viewer *realm.User) visitorTimezone {
+	if viewer == nil {
+		return visitorTimezone{}
 	}
-	return o
+	return visitorTimezone{&u.Timezone}
+}
+
+func profileData(u *realm.User) map[string]profileValue {
+	out := make(map[string]profileValue, len(u.Profile))
+	for id, value := range u.Profile {
+		x := profileValue{Value: value}
+		if html, ok := u.ProfileHTML[id]; ok {
+			x.HTML = &html
+		}
+		out[strconv.FormatInt(id, 10)] = x
+	}
+	return out
 }
 
 type getUsersForm struct {
@@ -150,7 +238,7 @@ const usersPerView = 50
 
 // getUsers reads the accounts in several views. Each account is consistent, but the list as a whole is not a
 // snapshot.
-func getUsers(c *Call, f getUsersForm) (Answer, error) {
+func getUsers(c *Call, f getUsersForm) (*usersAnswer, error) {
 	members := newEncodedList(c)
 	for after, more := realm.UserID(0), true; more; {
 		part, err := Read(c, func(v realm.View) (part []any, _ error) {
@@ -164,7 +252,11 @@ func getUsers(c *Call, f getUsersForm) (Answer, error) {
 			return nil, err
 		}
 	}
-	return Answer{"members": members.elements()}, nil
+	return &usersAnswer{listOf[listedUserJSON]{members.elements()}}, nil
+}
+
+type usersAnswer struct {
+	Members listOf[listedUserJSON] `json:"members"`
 }
 
 // appendUsersAfter appends the requested accounts that the caller can see, starting after an id. It returns the last
@@ -181,21 +273,24 @@ func appendUsersAfter(
 	}
 	return v.UsersAfter(after, max, func(u *realm.User) {
 		if !u.System && (!f.IDs.Set || wanted[int64(u.ID)]) && v.MaySeeUser(u) {
-			*members = append(*members, userObject(v, u, c.Site, f.Gravatar, f.Profile))
+			x := newUserJSON(v, u, c.Site, f.Gravatar, f.Profile)
+			*members = append(*members, x.listed(v.Me()))
 		}
 	})
 }
 
-func getMe(c *Call, v realm.View, _ noParameters) (Answer, error) {
+func getMe(c *Call, v realm.View, _ noParameters) (*ownUserJSON, error) {
 	me := v.Me()
-	a := Answer(userObject(v, me, c.Site, false, true))
-	for _, k := range []string{"bot_type", "bot_owner_id"} {
-		if !me.IsBot() {
-			delete(a, k)
+	u := newUserJSON(v, me, c.Site, false, true)
+	out := &ownUserJSON{accountFields: u.accountFields, DeliveryEmail: me.Email, Avatar: *u.Avatar,
+		Timezone: u.Timezone, Active: u.Active, BotType: u.BotType, MaxMessage: maxMessageID(v)}
+	if me.IsBot() {
+		out.BotOwner = &orNull[realm.UserID]{}
+		if u.BotOwner != 0 {
+			out.BotOwner.value = &u.BotOwner
 		}
 	}
-	a["max_message_id"] = maxMessageID(v)
-	return a, nil
+	return out, nil
 }
 
 // maxMessageID returns the newest message the caller received, -1 for none.
@@ -206,25 +301,75 @@ func maxMessageID(v realm.View) int64 {
 	return -1
 }
 
-func userAppeared(e *realm.UserAppeared, to *Recipient) any {
+type userAddedEvent struct {
+	_      struct{} `const:"type=realm_user op=add"`
+	Person userJSON `json:"person"`
+}
+
+func userAppeared(e *realm.UserAppeared, to *Recipient) *userAddedEvent {
 	if e.Unknown {
 		if to.Has(realm.CapUserListIncomplete) {
 			return nil
 		}
-		return obj{"type": "realm_user", "op": "add", "person": unknownUser(e.User.ID, to.Site)}
+		return &userAddedEvent{Person: unknownUser(e.User.ID, to.Site)}
 	}
 	u := &e.User
 	p := realm.UserInfo{ID: u.ID, Email: u.Email, EmailPublic: e.Public, Name: u.Name, Avatar: u.Avatar,
 		AvatarFile: u.AvatarFile, AvatarVersion: u.AvatarVersion}
-	return obj{"type": "realm_user", "op": "add", "person": personObject(u, p, to.Site, e.Sees, to.Gravatar, true)}
+	return &userAddedEvent{Person: newPerson(u, p, to.Site, e.Sees, to.Gravatar, true)}
 }
 
-func userVanished(e *realm.UserVanished, _ *Recipient) any {
-	return obj{"type": "realm_user", "op": "remove", "person": obj{"user_id": e.User, "full_name": unknownName}}
+type userRemovedEvent struct {
+	_      struct{}   `const:"type=realm_user op=remove"`
+	Person personName `json:"person"`
 }
 
-func userLoggedIn(e *realm.UserLoggedIn, _ *Recipient) any {
-	return obj{"type": "realm_user", "op": "update", "person": obj{"user_id": e.ID, "date_joined": isoMinutes(e.At)}}
+func userVanished(e *realm.UserVanished, _ *Recipient) *userRemovedEvent {
+	return &userRemovedEvent{Person: personName{e.User, unknownName}}
+}
+
+// personEvent is an event about some changed fields of an account.
+type personEvent[P any] struct {
+	_      struct{} `const:"type=realm_user op=update"`
+	Person P        `json:"person"`
+}
+
+func newPersonEvent[P any](p P) *personEvent[P] { return &personEvent[P]{Person: p} }
+
+type (
+	personName struct {
+		ID   realm.UserID `json:"user_id"`
+		Name string       `json:"full_name"`
+	}
+	personRole struct {
+		ID   realm.UserID `json:"user_id"`
+		Role realm.Role   `json:"role"`
+	}
+	personActive struct {
+		ID     realm.UserID `json:"user_id"`
+		Active bool         `json:"is_active"`
+	}
+	personTimezone struct {
+		ID       realm.UserID `json:"user_id"`
+		Timezone string       `json:"timezone"`
+		Email    string       `json:"email"`
+	}
+	personOwner struct {
+		ID    realm.UserID `json:"user_id"`
+		Owner realm.UserID `json:"bot_owner_id"`
+	}
+	personDeleted struct {
+		ID      realm.UserID `json:"user_id"`
+		Deleted bool         `json:"is_deleted"`
+	}
+	personJoined struct {
+		ID     realm.UserID `json:"user_id"`
+		Joined string       `json:"date_joined"`
+	}
+)
+
+func userLoggedIn(e *realm.UserLoggedIn, _ *Recipient) *personEvent[personJoined] {
+	return newPersonEvent(personJoined{e.ID, isoMinutes(e.At)})
 }
 
 // The name and picture of users that the viewer is not allowed to see.
@@ -235,48 +380,31 @@ const (
 
 // unknownUser returns a placeholder for an account that the viewer is not allowed to see, for clients that need an
 // object for every id.
-func unknownUser(id realm.UserID, s Site) obj {
-	return obj{
-		"user_id":          id,
-		"email":            dummyEmail(id, s),
-		"delivery_email":   nil,
-		"full_name":        unknownName,
-		"date_joined":      isoMinutes(0),
-		"is_active":        true,
-		"is_owner":         false,
-		"is_admin":         false,
-		"is_guest":         false,
-		"is_bot":           false,
-		"bot_type":         nil,
-		"bot_owner_id":     nil,
-		"role":             realm.Member,
-		"timezone":         "",
-		"avatar_url":       unknownAvatar,
-		"avatar_version":   1,
-		"is_imported_stub": false,
-		"profile_data":     obj{},
+func unknownUser(id realm.UserID, s Site) userJSON {
+	return userJSON{
+		accountFields: accountFields{ID: id, Email: dummyEmail(id, s), Name: unknownName, Joined: isoMinutes(0),
+			Role: realm.Member, AvatarVersion: 1, Profile: map[string]profileValue{}},
+		shownFields: shownFields{Avatar: ptr(unknownAvatar)},
+		Active:      true,
 	}
 }
 
 func userChanged(e *realm.UserChanged, to *Recipient) any {
-	p := obj{"user_id": e.ID}
 	switch {
 	case e.Name != nil:
-		p["full_name"] = *e.Name
+		return newPersonEvent(personName{e.ID, *e.Name})
 	case e.Role != nil:
-		p["role"] = *e.Role
+		return newPersonEvent(personRole{e.ID, *e.Role})
 	case e.Active != nil:
-		p["is_active"] = *e.Active
+		return newPersonEvent(personActive{e.ID, *e.Active})
 	case e.Timezone != nil:
-		p["timezone"], p["email"] = *e.Timezone, apiEmail(*e.Person, to.Site)
+		return newPersonEvent(personTimezone{e.ID, *e.Timezone, apiEmail(*e.Person, to.Site)})
 	case e.Owner != nil:
-		p["bot_owner_id"] = *e.Owner
+		return newPersonEvent(personOwner{e.ID, *e.Owner})
 	case e.Deleted:
-		p["is_deleted"] = true
-	default:
-		panic(fmt.Sprintf("BUG: UserChanged without a change: %+v", *e))
+		return newPersonEvent(personDeleted{e.ID, true})
 	}
-	return obj{"type": "realm_user", "op": "update", "person": p}
+	panic(fmt.Sprintf("BUG: UserChanged without a change: %+v", *e))
 }
 
 // FindAvatarURL returns the URL of a user's picture, by id or address, "" if there is none. For users that the caller
@@ -293,5 +421,5 @@ func FindAvatarURL(v realm.View, idOrEmail string, s Site) string {
 	case !v.MaySeeUser(u):
 		return ""
 	}
-	return avatarURL(v.UserInfo(u.ID), s, false).(string)
+	return ownAvatarURL(v.UserInfo(u.ID), s)
 }

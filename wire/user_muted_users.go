@@ -12,8 +12,8 @@ var muteEndpoints = []Endpoint{
 }
 
 var muteEvents = []EventKind{
-	Event(func(e *realm.MutedUsersChanged, to *Recipient) any {
-		return obj{"type": "muted_users", "muted_users": mutedObjects(e.List)}
+	Event(func(e *realm.MutedUsersChanged, to *Recipient) *mutedUsersEvent {
+		return &mutedUsersEvent{Users: newMutedUsers(e.List)}
 	}),
 }
 
@@ -21,10 +21,20 @@ type mutedUserForm struct {
 	User realm.UserID `path:"muted_user_id"`
 }
 
-func mutedObjects(list []realm.MutedUser) []any {
-	out := []any{}
-	for _, m := range list {
-		out = append(out, obj{"id": m.User, "timestamp": m.Since})
+type mutedUsersEvent struct {
+	_     struct{}        `const:"type=muted_users"`
+	Users []mutedUserJSON `json:"muted_users"`
+}
+
+type mutedUserJSON struct {
+	User  realm.UserID `json:"id"`
+	Since int64        `json:"timestamp"`
+}
+
+func newMutedUsers(list []realm.MutedUser) []mutedUserJSON {
+	out := make([]mutedUserJSON, len(list))
+	for i, m := range list {
+		out[i] = mutedUserJSON{m.User, m.Since}
 	}
 	return out
 }

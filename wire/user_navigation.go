@@ -7,9 +7,9 @@ import (
 
 // navigationEndpoints accept fragments that contain slashes, escaped or not.
 var navigationEndpoints = []Endpoint{
-	Get("/navigation_views", func(_ *Call, v realm.View, _ noParameters) (Answer, error) {
-		return Answer{"navigation_views": navigationViewObjects(v.NavigationViewsOf(v.User))}, nil
-	}).Returns("{navigation_views: [View]}"),
+	Get("/navigation_views", func(_ *Call, v realm.View, _ noParameters) (*viewsAnswer, error) {
+		return &viewsAnswer{newViews(v.NavigationViewsOf(v.User))}, nil
+	}),
 	CommandFromForm("POST", "/navigation_views", addNavigationView, emptyAnswer),
 	CommandFromForm("PATCH", "/navigation_views/{fragment:*}", changeNavigationView, emptyAnswer),
 	CommandFromForm("DELETE", "/navigation_views/{fragment:*}", func(f navigationViewForm) realm.RemoveNavigationView {
@@ -18,22 +18,51 @@ var navigationEndpoints = []Endpoint{
 }
 
 var navigationEvents = []EventKind{
-	Event(func(e *realm.NavigationViewAdded, _ *Recipient) any {
-		return obj{"type": "navigation_view", "op": "add", "navigation_view": navigationViewObject(e.View)}
+	Event(func(e *realm.NavigationViewAdded, _ *Recipient) *viewAddedEvent {
+		return &viewAddedEvent{View: newView(e.View)}
 	}),
-	Event(func(e *realm.NavigationViewChanged, _ *Recipient) any {
-		data := obj{}
+	Event(func(e *realm.NavigationViewChanged, _ *Recipient) *viewChangedEvent {
+		out := &viewChangedEvent{Fragment: e.View.Fragment}
 		if e.Pinned {
-			data["is_pinned"] = e.View.Pinned
+			out.Data.Pinned = &e.View.Pinned
 		}
 		if e.Named {
-			data["name"] = e.View.Name
+			out.Data.Name = &e.View.Name
 		}
-		return obj{"type": "navigation_view", "op": "update", "fragment": e.View.Fragment, "data": data}
+		return out
 	}),
-	Event(func(e *realm.NavigationViewRemoved, _ *Recipient) any {
-		return obj{"type": "navigation_view", "op": "remove", "fragment": e.Fragment}
+	Event(func(e *realm.NavigationViewRemoved, _ *Recipient) *viewRemovedEvent {
+		return &viewRemovedEvent{Fragment: e.Fragment}
 	}),
+}
+
+type viewsAnswer struct {
+	Views []viewJSON `json:"navigation_views"`
+}
+
+type viewAddedEvent struct {
+	_    struct{} `const:"type=navigation_view op=add"`
+	View viewJSON `json:"navigation_view"`
+}
+
+type viewChangedEvent struct {
+	_        struct{} `const:"type=navigation_view op=update"`
+	Fragment string   `json:"fragment"`
+	Data     struct {
+		Pinned *bool   `json:"is_pinned,omitzero"`
+		Name   *string `json:"name,omitzero"`
+	} `json:"data"`
+}
+
+type viewRemovedEvent struct {
+	_        struct{} `const:"type=navigation_view op=remove"`
+	Fragment string   `json:"fragment"`
+}
+
+type viewJSON struct {
+	Fragment string  `json:"fragment"`
+	Pinned   bool    `json:"is_pinned"`
+	Name     *string `json:"name,omitzero"`
 }
 
 type navigationViewForm struct {
@@ -73,18 +102,18 @@ func changeNavigationView(f changeNavigationViewForm) realm.ChangeNavigationView
 	return c
 }
 
-func navigationViewObjects(list []realm.NavigationView) []any {
-	out := []any{}
-	for _, v := range list {
-		out = append(out, navigationViewObject(v))
+func newViews(list []realm.NavigationView) []viewJSON {
+	out := make([]viewJSON, len(list))
+	for i, v := range list {
+		out[i] = newView(v)
 	}
 	return out
 }
 
-func navigationViewObject(v realm.NavigationView) obj {
-	o := obj{"fragment": v.Fragment, "is_pinned": v.Pinned}
+func newView(v realm.NavigationView) viewJSON {
+	out := viewJSON{Fragment: v.Fragment, Pinned: v.Pinned}
 	if !v.BuiltIn() {
-		o["name"] = v.Name
+		out.Name = &v.Name
 	}
-	return o
+	return out
 }

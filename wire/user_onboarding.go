@@ -8,7 +8,7 @@ var onboardingEndpoints = []Endpoint{
 	}, emptyAnswer),
 	CommandFromForm("POST", "/realm/test_welcome_bot_custom_message", func(f welcomeForm) realm.SendTestWelcome {
 		return realm.SendTestWelcome{Text: f.Text}
-	}, func(id realm.MessageID) Answer { return Answer{"message_id": id} }).Returns("{message_id: int}"),
+	}, func(id realm.MessageID) *testWelcomeAnswer { return &testWelcomeAnswer{id} }),
 }
 
 // welcomeForm has no length limit: the command checks the length, with the same error text as for the setting.
@@ -17,8 +17,8 @@ type welcomeForm struct {
 }
 
 var onboardingEvents = []EventKind{
-	Event(func(e *realm.OnboardingStepsChanged, _ *Recipient) any {
-		return obj{"type": "onboarding_steps", "onboarding_steps": stepObjects(e.Left)}
+	Event(func(e *realm.OnboardingStepsChanged, _ *Recipient) *onboardingStepsEvent {
+		return &onboardingStepsEvent{Steps: newOnboardingSteps(e.Left)}
 	}),
 }
 
@@ -26,10 +26,24 @@ type stepForm struct {
 	Step string `form:"onboarding_step,required,maxlen=100"`
 }
 
-func stepObjects(names []string) []any {
-	out := []any{}
-	for _, n := range names {
-		out = append(out, obj{"type": "one_time_notice", "name": n})
+type testWelcomeAnswer struct {
+	Message realm.MessageID `json:"message_id"`
+}
+
+type onboardingStepsEvent struct {
+	_     struct{}             `const:"type=onboarding_steps"`
+	Steps []onboardingStepJSON `json:"onboarding_steps"`
+}
+
+type onboardingStepJSON struct {
+	Type string `json:"type"`
+	Name string `json:"name"`
+}
+
+func newOnboardingSteps(names []string) []onboardingStepJSON {
+	out := make([]onboardingStepJSON, len(names))
+	for i, n := range names {
+		out[i] = onboardingStepJSON{"one_time_notice", n}
 	}
 	return out
 }

@@ -9,15 +9,80 @@ import (
 )
 
 var presenceEndpoints = []Endpoint{
-	Custom("POST", "/users/me/presence", postPresence).
-		Returns("{presences?: {*: Presence | OldPresence}, presence_last_update_id: int, server_timestamp?: num}"),
-	Custom("GET", "/realm/presence", realmPresence).Returns("{presences: {*: OldPresence}, server_timestamp: num}"),
-	Custom("GET", "/users/{user_id_or_email}/presence", userPresence).
-		Returns("{presence: {aggregated: {status: str, timestamp: int}, website: {status: str, timestamp: int}, " +
-			"active_timestamp: int, idle_timestamp: int}, server_timestamp: num}"),
+	Custom("POST", "/users/me/presence", postPresence),
+	Custom("GET", "/realm/presence", realmPresence),
+	Custom("GET", "/users/{user_id_or_email}/presence", userPresence),
 }
 
-var presenceEvents = []EventKind{Event(cameOnline)}
+var presenceEvents = []EventKind{
+	EventOneOf(cameOnline).sends(formOf[presencesEvent](), formOf[oldPresenceEvent]()),
+}
+
+// presencesAnswer has only the id if the request is a report without a query.
+type presencesAnswer struct {
+	Presences  presenceMap `json:"presences,omitzero"`
+	LastUpdate int64       `json:"presence_last_update_id"`
+	ServerTime float64     `json:"server_timestamp,omitzero"`
+}
+
+type realmPresenceAnswer struct {
+	Presences  map[string]oldPresenceJSON `json:"presences"`
+	ServerTime float64                    `json:"server_timestamp"`
+}
+
+type userPresenceAnswer struct {
+	Presence struct {
+		Aggregated shortPresence `json:"aggregated"`
+		Website    shortPresence `json:"website"`
+		presenceJSON
+	} `json:"presence"`
+	ServerTime float64 `json:"server_timestamp"`
+}
+
+type shortPresence struct {
+	Status string `json:"status"`
+	At     int64  `json:"timestamp"`
+}
+
+type presenceJSON struct {
+	Active    int64 `json:"active_timestamp"`
+	Connected int64 `json:"idle_timestamp"`
+}
+
+// oldPresenceJSON has one client named website, repeated as aggregated.
+type oldPresenceJSON struct {
+	Aggregated struct {
+		Client string `json:"client"`
+		Status string `json:"status" enum:"active|idle"`
+		At     int64  `json:"timestamp"`
+	} `json:"aggregated"`
+	Website clientPresence `json:"website"`
+}
+
+type clientPresence struct {
+	Client   string `json:"client"`
+	Status   string `json:"status" enum:"active|idle"`
+	At       int64  `json:"timestamp"`
+	Pushable bool   `json:"pushable"`
+}
+
+// presenceMap is presences in one of two formats: by user id, or in the legacy format by email address.
+type presenceMap map[string]either[presenceJSON, oldPresenceJSON]
+
+type presencesEvent struct {
+	_         struct{}                `const:"type=presence"`
+	Presences map[string]presenceJSON `json:"presences"`
+}
+
+type oldPresenceEvent struct {
+	_          struct{}     `const:"type=presence"`
+	User       realm.UserID `json:"user_id"`
+	Email      string       `json:"email,omitzero"` // unless the client asked for slim presence
+	ServerTime float64      `json:"server_timestamp"`
+	Presence   struct {
+		Website clientPresence `json:"website"`
+	} `json:"presence"`
+}
 
 type postPresenceForm struct {
 	Status   string          `form:"status,required"`
@@ -28,7 +93,7 @@ type postPresenceForm struct {
 	Slim     bool            `form:"slim_presence"`
 }
 
-func postPresence(c *Call, f postPresenceForm) (Answer, error) {
+func postPresence(c *Call, f postPresenceForm) (*presencesAnswer, error) {
 	policy, err := Read(c, func(v realm.View) (realm.PresencePolicy, error) { return v.PresencePolicy() })
 	if err != nil {
 		return nil, err
@@ -57,7 +122,7 @@ func (f *postPresenceForm) since() int64 {
 	return f.Last.Value
 }
 
-func pingAnswer(last int64) Answer { return Answer{"presence_last_update_id": last} }
+func pingAnswer(last int64) *presencesAnswer { return &presencesAnswer{LastUpdate: last} }
 
 func announcePresence(row presence.Row) realm.AnnouncePresence {
 	return realm.AnnouncePresence{User: row.User, Active: row.Active, Connected: row.Connected,
@@ -69,12 +134,11 @@ func announcePresence(row presence.Row) realm.AnnouncePresence {
 func nowWithFraction(c *Call) float64 { return float64(c.Server.Now().UnixMicro()) / 1e6 }
 
 // presences returns the presence of all users that the caller can see, in the modern or the legacy format.
-func presences(c *Call, last, days int64, modern bool) (Answer, error) {
+func presences(c *Call, last, days int64, modern bool) (*presencesAnswer, error) {
 	rows := presenceRows(c, last, days)
-	return Read(c, func(v realm.View) (Answer, error) {
-		out, newest := presenceMap(v, rows, c.Site, modern)
-		return Answer{"presences": out, "presence_last_update_id": max(newest, last),
-			"server_timestamp": nowWithFraction(c)}, nil
+	return Read(c, func(v realm.View) (*presencesAnswer, error) {
+		out, newest := newPresenceMap(v, rows, c.Site, modern)
+		return &presencesAnswer{out, max(newest, last), nowWithFraction(c)}, nil
 	})
 }
 
@@ -87,11 +151,11 @@ func presenceRows(c *Call, last, days int64) []presence.Row {
 	return c.Server.PresenceSince(c.Realm, last, c.Server.Now().Unix()-days*86400)
 }
 
-// presenceMap formats presence rows: by user id in the modern format, by email address in the legacy one. Bots,
+// newPresenceMap formats presence rows: by user id in the modern format, by email address in the legacy one. Bots,
 // deactivated accounts and users that the caller cannot see are left out. newest is the largest update id, -1 for
 // none.
-func presenceMap(v realm.View, rows []presence.Row, s Site, modern bool) (out obj, newest int64) {
-	out, newest = obj{}, -1
+func newPresenceMap(v realm.View, rows []presence.Row, s Site, modern bool) (out presenceMap, newest int64) {
+	out, newest = presenceMap{}, -1
 	if v.OrgBool("presence_disabled") {
 		return out, newest
 	}
@@ -106,21 +170,25 @@ func presenceMap(v realm.View, rows []presence.Row, s Site, modern bool) (out ob
 			active = u.Joined
 		}
 		if modern {
-			out[u.ID.String()] = obj{"active_timestamp": active, "idle_timestamp": r.Connected}
+			out[u.ID.String()] = either[presenceJSON, oldPresenceJSON]{presenceJSON{active, r.Connected}}
 		} else {
-			out[apiEmail(v.UserInfo(u.ID), s)] = legacyPresence(active, r.Connected)
+			out[apiEmail(v.UserInfo(u.ID), s)] = either[presenceJSON, oldPresenceJSON]{
+				newOldPresence(active, r.Connected)}
 		}
 	}
 	return out, newest
 }
 
-// legacyPresence returns the legacy format: one client named website, repeated as aggregated.
-func legacyPresence(active, connected int64) obj {
+func newOldPresence(active, connected int64) (out oldPresenceJSON) {
+	out.Website = newClientPresence(active, connected)
+	out.Aggregated.Client, out.Aggregated.Status, out.Aggregated.At = out.Website.Client, out.Website.Status,
+		out.Website.At
+	return out
+}
+
+func newClientPresence(active, connected int64) clientPresence {
 	status, at := legacyStatus(active, connected)
-	return obj{
-		"aggregated": obj{"client": "website", "status": status, "timestamp": at},
-		"website":    obj{"client": "website", "status": status, "timestamp": at, "pushable": false},
-	}
+	return clientPresence{Client: "website", Status: status, At: at}
 }
 
 func legacyStatus(active, connected int64) (string, int64) {
@@ -130,20 +198,23 @@ func legacyStatus(active, connected int64) (string, int64) {
 	return "idle", connected
 }
 
-func realmPresence(c *Call, _ noParameters) (Answer, error) {
+func realmPresence(c *Call, _ noParameters) (*realmPresenceAnswer, error) {
 	a, err := presences(c, -1, presence.DefaultHistoryDays, false)
 	if err != nil {
 		return nil, err
 	}
-	delete(a, "presence_last_update_id")
-	return a, nil
+	out := &realmPresenceAnswer{map[string]oldPresenceJSON{}, a.ServerTime}
+	for email, p := range a.Presences {
+		out.Presences[email] = p.value.(oldPresenceJSON)
+	}
+	return out, nil
 }
 
 type userPresenceForm struct {
 	User string `path:"user_id_or_email"`
 }
 
-func userPresence(c *Call, f userPresenceForm) (Answer, error) {
+func userPresence(c *Call, f userPresenceForm) (*userPresenceAnswer, error) {
 	type target struct {
 		id     realm.UserID
 		joined int64
@@ -175,9 +246,11 @@ func userPresence(c *Call, f userPresenceForm) (Answer, error) {
 	if c.Server.Now().Unix()-at > presence.OfflineAfter {
 		status = "offline"
 	}
-	short := obj{"status": status, "timestamp": at}
-	return Answer{"presence": obj{"aggregated": short, "website": short, "active_timestamp": active,
-		"idle_timestamp": row.Connected}, "server_timestamp": nowWithFraction(c)}, nil
+	out := &userPresenceAnswer{ServerTime: nowWithFraction(c)}
+	p := &out.Presence
+	p.Aggregated, p.presenceJSON = shortPresence{status, at}, presenceJSON{active, row.Connected}
+	p.Website = p.Aggregated
+	return out, nil
 }
 
 // findByPath returns the user that a path parameter names: by id, by real address if the caller can see it, or by
@@ -190,16 +263,13 @@ func findByPath(v realm.View, idOrEmail string, s Site) *realm.User {
 }
 
 func cameOnline(e *realm.CameOnline, to *Recipient) any {
-	active := e.Active
 	if to.Has(realm.CapSimplifiedPresence) {
-		return obj{"type": "presence", "presences": obj{e.User.ID.String(): obj{"active_timestamp": active,
-			"idle_timestamp": e.Connected}}}
+		return &presencesEvent{Presences: map[string]presenceJSON{e.User.ID.String(): {e.Active, e.Connected}}}
 	}
-	status, at := legacyStatus(active, e.Connected)
-	o := obj{"type": "presence", "user_id": e.User.ID, "server_timestamp": float64(e.At),
-		"presence": obj{"website": obj{"client": "website", "status": status, "timestamp": at, "pushable": false}}}
+	out := &oldPresenceEvent{User: e.User.ID, ServerTime: float64(e.At)}
+	out.Presence.Website = newClientPresence(e.Active, e.Connected)
 	if !to.Slim {
-		o["email"] = apiEmail(e.User, to.Site)
+		out.Email = apiEmail(e.User, to.Site)
 	}
-	return o
+	return out
 }

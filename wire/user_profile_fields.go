@@ -6,35 +6,59 @@ import (
 )
 
 var profileFieldEndpoints = []Endpoint{
-	Get("/realm/profile_fields", func(c *Call, v realm.View, _ noParameters) (Answer, error) {
-		return Answer{"custom_fields": profileFieldObjects(v.ProfileFields())}, nil
-	}).Returns("{custom_fields: [ProfileField]}"),
-	CommandFromCall("POST", "/realm/profile_fields", createField, func(id int64) Answer {
-		return Answer{"id": id}
-	}).Returns("{id: int}"),
+	Get("/realm/profile_fields", func(c *Call, v realm.View, _ noParameters) (*profileFieldsAnswer, error) {
+		return &profileFieldsAnswer{newProfileFields(v.ProfileFields())}, nil
+	}),
+	CommandFromCall("POST", "/realm/profile_fields", createField, newIDAnswer),
 	CommandFromForm("PATCH", "/realm/profile_fields", func(f orderFieldsForm) realm.OrderProfileFields {
 		return realm.OrderProfileFields{IDs: f.Order}
 	}, emptyAnswer),
-	CommandFromCall("PATCH", "/realm/profile_fields/{field_id}", editField, func(int64) Answer { return Answer{} }),
+	CommandFromCall("PATCH", "/realm/profile_fields/{field_id}", editField, func(int64) noFields { return noFields{} }),
 	CommandFromForm("DELETE", "/realm/profile_fields/{field_id}", func(f fieldIDForm) realm.RemoveProfileField {
 		return realm.RemoveProfileField{ID: f.ID}
 	}, emptyAnswer),
 }
 
 var profileFieldEvents = []EventKind{
-	Event(func(e *realm.ProfileFieldsUpdated, to *Recipient) any {
-		return obj{"type": "custom_profile_fields", "fields": profileFieldObjects(e.Fields)}
+	Event(func(e *realm.ProfileFieldsUpdated, to *Recipient) *profileFieldsEvent {
+		return &profileFieldsEvent{Fields: newProfileFields(e.Fields)}
 	}),
-	Event(func(e *realm.ProfileChanged, to *Recipient) any {
-		f := obj{"id": e.Field, "value": e.Value}
-		if e.Value == "" {
-			f["value"] = nil
-		}
-		if e.HTML != "" {
-			f["rendered_value"] = e.HTML
-		}
-		return obj{"type": "realm_user", "op": "update", "person": obj{"user_id": e.User, "custom_profile_field": f}}
+	Event(func(e *realm.ProfileChanged, to *Recipient) *personEvent[personProfileValue] {
+		p := personProfileValue{User: e.User}
+		p.Field.ID, p.Field.Value, p.Field.HTML = e.Field, e.Value, e.HTML
+		return &personEvent[personProfileValue]{Person: p}
 	}),
+}
+
+type profileFieldsAnswer struct {
+	Fields []profileFieldJSON `json:"custom_fields"`
+}
+
+type profileFieldsEvent struct {
+	_      struct{}           `const:"type=custom_profile_fields"`
+	Fields []profileFieldJSON `json:"fields"`
+}
+
+type personProfileValue struct {
+	User  realm.UserID `json:"user_id"`
+	Field struct {
+		ID    int64  `json:"id"`
+		Value string `json:"value" zero:"null"`
+		HTML  string `json:"rendered_value,omitzero"`
+	} `json:"custom_profile_field"`
+}
+
+type profileFieldJSON struct {
+	ID       int64           `json:"id"`
+	Type     realm.FieldType `json:"type"`
+	Name     string          `json:"name"`
+	Hint     string          `json:"hint"`
+	Data     string          `json:"field_data"`
+	Order    int             `json:"order"`
+	Required bool            `json:"required"`
+	Editable bool            `json:"editable_by_user"`
+	Summary  bool            `json:"display_in_profile_summary,omitzero"`
+	Matching bool            `json:"use_for_user_matching,omitzero"`
 }
 
 var profileEndpoints = []Endpoint{
@@ -59,18 +83,11 @@ type clearProfileForm struct {
 	Data []int64 `form:"data,required"`
 }
 
-func profileFieldObjects(list []realm.ProfileField) []any {
-	out := []any{}
-	for _, f := range list {
-		o := obj{"id": f.ID, "type": f.Type, "name": f.Name, "hint": f.Hint, "field_data": f.Data, "order": f.Order,
-			"required": f.Required, "editable_by_user": f.Editable}
-		if f.Summary {
-			o["display_in_profile_summary"] = true
-		}
-		if f.Matching {
-			o["use_for_user_matching"] = true
-		}
-		out = append(out, o)
+func newProfileFields(list []realm.ProfileField) []profileFieldJSON {
+	out := make([]profileFieldJSON, len(list))
+	for i, f := range list {
+		out[i] = profileFieldJSON{f.ID, f.Type, f.Name, f.Hint, f.Data, f.Order, f.Required, f.Editable, f.Summary,
+			f.Matching}
 	}
 	return out
 }

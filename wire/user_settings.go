@@ -15,9 +15,9 @@ var settingEndpoints = []Endpoint{
 	settingsEndpoint("/settings/display"),
 	settingsEndpoint("/settings/notifications"),
 	settingsTableEndpoint("PATCH", "/realm/user_settings_defaults", realm.UserSettings, ownDefaults,
-		func(c *Call, _ noParameters, values []realm.SettingValue) (Answer, error) {
+		func(c *Call, _ noParameters, values []realm.SettingValue) (noFields, error) {
 			_, err := Execute(c, realm.ChangeUserDefaults{Values: values})
-			return Answer{}, err
+			return noFields{}, err
 		}),
 }
 
@@ -29,27 +29,36 @@ var ownDefaults = map[string]string{"allow_private_data_export": everyDefault, "
 	"enable_login_emails": everyDefault, "enable_marketing_emails": everyDefault}
 
 var settingEvents = []EventKind{
-	Event(func(e *realm.UserSettingChanged, to *Recipient) any {
+	EventOneOf(func(e *realm.UserSettingChanged, to *Recipient) any {
 		o := obj{"type": "user_settings", "op": "update", "property": e.Name, "value": e.Value}
 		if e.Name == "default_language" {
 			o["language_name"] = realm.Languages[e.Value.(string)]
 		}
 		return o
 	}),
-	Event(func(e *realm.UserDefaultChanged, to *Recipient) any {
+	EventOneOf(func(e *realm.UserDefaultChanged, to *Recipient) any {
 		return obj{"type": "realm_user_settings_defaults", "op": "update", "property": e.Name, "value": e.Value}
 	}),
-	Event(func(e *realm.DeliveryEmailSeen, to *Recipient) any {
-		p := obj{"user_id": e.User, "delivery_email": nil}
-		if e.Email != "" {
-			p["delivery_email"] = e.Email
-		}
-		return obj{"type": "realm_user", "op": "update", "person": p}
+	Event(func(e *realm.DeliveryEmailSeen, to *Recipient) *personEvent[personDeliveryEmail] {
+		return &personEvent[personDeliveryEmail]{Person: personDeliveryEmail{e.User, e.Email}}
 	}),
-	Event(func(e *realm.ShownEmailChanged, to *Recipient) any {
-		return obj{"type": "realm_user", "op": "update",
-			"person": obj{"user_id": e.Person.ID, "new_email": apiEmail(e.Person, to.Site)}}
+	Event(func(e *realm.ShownEmailChanged, to *Recipient) *personEvent[personShownEmail] {
+		return &personEvent[personShownEmail]{Person: personShownEmail{e.Person.ID, apiEmail(e.Person, to.Site)}}
 	}),
+}
+
+type personDeliveryEmail struct {
+	User  realm.UserID `json:"user_id"`
+	Email string       `json:"delivery_email" zero:"null"`
+}
+
+type personShownEmail struct {
+	User  realm.UserID `json:"user_id"`
+	Email string       `json:"new_email"`
+}
+
+type settingsAnswer struct {
+	Key string `json:"api_key,omitzero"` // the new key, if the password and so the caller's key changed
 }
 
 type settingsForm struct {
@@ -71,7 +80,7 @@ type targetUsersForm struct {
 
 // changeOthers changes preferences of other users. Other parameters, and preferences that only their owner can
 // change, are refused.
-func changeOthers(c *Call, f settingsForm, values []realm.SettingValue) (Answer, error) {
+func changeOthers(c *Call, f settingsForm, values []realm.SettingValue) (*settingsAnswer, error) {
 	refuse := func(name string) error {
 		return realm.BadRequest("Unsupported parameter combination: target_users, %s", name).With("parameters",
 			"target_users, "+name)
@@ -95,14 +104,14 @@ func changeOthers(c *Call, f settingsForm, values []realm.SettingValue) (Answer,
 	}
 	_, err := Execute(c, realm.ChangeOthersSettings{Users: f.Target.Users, Groups: f.Target.Groups,
 		SkipEdited: f.Target.SkipEdited, Values: values})
-	return Answer{}, err
+	return nil, err
 }
 
 func settingsEndpoint(path string) Endpoint {
 	return settingsTableEndpoint("PATCH", path, realm.UserSettings, nil, changeSettings)
 }
 
-func changeSettings(c *Call, f settingsForm, values []realm.SettingValue) (Answer, error) {
+func changeSettings(c *Call, f settingsForm, values []realm.SettingValue) (*settingsAnswer, error) {
 	err := checkPermission(c, func(v realm.View) error {
 		_, err := v.RequireHuman()
 		return err
@@ -143,12 +152,8 @@ func changeSettings(c *Call, f settingsForm, values []realm.SettingValue) (Answe
 	if err != nil {
 		return nil, err
 	}
-	answer := Answer{}
-	if a.Key != "" { // the caller's key is revoked, too: the client continues with this one
-		answer["api_key"] = a.Key
-	}
 	c.NewSecret = a.Session
-	return answer, updatePresence(c, a)
+	return &settingsAnswer{Key: a.Key}, updatePresence(c, a)
 }
 
 // hashNewPassword checks the old password and hashes the new one. Both are slow, so they run outside the realm.

@@ -7,7 +7,7 @@ import (
 
 var statusEndpoints = []Endpoint{
 	Custom("POST", "/users/me/status", setOwnStatus),
-	Get("/users/{user_id}/status", getStatus).Returns("{status: Status}"),
+	Get("/users/{user_id}/status", getStatus),
 	Custom("POST", "/users/{user_id}/status", setStatus),
 }
 
@@ -57,35 +57,35 @@ func (f *statusForm) command(c *Call, away bool) (realm.SetStatus, error) {
 
 // setOwnStatus changes the status of the caller. Clients get the events in the order of the protocol: the setting, the
 // presence, and one event with the whole change of the status.
-func setOwnStatus(c *Call, f ownStatusForm) (Answer, error) {
+func setOwnStatus(c *Call, f ownStatusForm) (noFields, error) {
 	if err := checkPermission(c, func(v realm.View) error {
 		_, err := v.RequireHuman()
 		return err
 	}); err != nil {
-		return nil, err
+		return noFields{}, err
 	}
 	cmd, err := f.command(c, f.Away != nil)
 	if err != nil {
-		return nil, err
+		return noFields{}, err
 	}
 	if f.Away != nil { // the older way to disable and enable presence
 		a, err := Execute(c, realm.ChangeSettings{Values: []realm.SettingValue{{Name: "presence_enabled",
 			Value: !*f.Away}}})
 		if err != nil {
-			return nil, err
+			return noFields{}, err
 		}
 		if err := updatePresence(c, a); err != nil {
-			return nil, err
+			return noFields{}, err
 		}
 		if a.PresenceOff || a.PresenceOn {
 			cmd.Away = f.Away
 		}
 	}
 	if cmd.Text == nil && cmd.Emoji == nil && cmd.Away == nil {
-		return Answer{}, nil
+		return noFields{}, nil
 	}
 	_, err = Execute(c, cmd)
-	return Answer{}, err
+	return noFields{}, err
 }
 
 type setStatusForm struct {
@@ -93,68 +93,79 @@ type setStatusForm struct {
 	statusForm
 }
 
-func setStatus(c *Call, f setStatusForm) (Answer, error) {
+func setStatus(c *Call, f setStatusForm) (noFields, error) {
 	if err := checkPermission(c, func(v realm.View) error {
 		_, err := v.RequireAdmin()
 		return err
 	}); err != nil {
-		return nil, err
+		return noFields{}, err
 	}
 	cmd, err := f.command(c, false)
 	if err != nil {
-		return nil, err
+		return noFields{}, err
 	}
 	cmd.User = f.User
 	_, err = Execute(c, cmd)
-	return Answer{}, err
+	return noFields{}, err
 }
 
-func getStatus(c *Call, v realm.View, f userIDForm) (Answer, error) {
+type statusAnswer struct {
+	Status statusJSON `json:"status"`
+}
+
+func getStatus(c *Call, v realm.View, f userIDForm) (*statusAnswer, error) {
 	u := v.Find(f.User)
 	if u == nil || !v.MaySeeUser(u) {
 		return nil, realm.BadRequest("No such user")
 	}
-	return Answer{"status": statusObject(v.StatusOf(u.ID))}, nil
+	return &statusAnswer{newStatus(v.StatusOf(u.ID))}, nil
 }
 
-// statusObject returns only the fields that are set.
-func statusObject(s realm.UserStatus) obj {
-	o := obj{}
-	if s.Away {
-		o["away"] = true
-	}
-	if s.Text != "" {
-		o["status_text"] = s.Text
-	}
+// statusJSON has only the fields that are set.
+type statusJSON struct {
+	Away      bool              `json:"away,omitzero"`
+	Text      string            `json:"status_text,omitzero"`
+	EmojiName *string           `json:"emoji_name,omitzero"`
+	EmojiCode *string           `json:"emoji_code,omitzero"`
+	EmojiType *reactionTypeJSON `json:"reaction_type,omitzero"`
+}
+
+func newStatus(s realm.UserStatus) statusJSON {
+	out := statusJSON{Away: s.Away, Text: s.Text}
 	if s.EmojiName != "" {
-		o["emoji_name"], o["emoji_code"], o["reaction_type"] = s.EmojiName, s.EmojiCode, s.EmojiType
+		out.EmojiName, out.EmojiCode, out.EmojiType = &s.EmojiName, &s.EmojiCode, ptr(reactionTypeJSON(s.EmojiType))
 	}
-	return o
+	return out
 }
 
 func statusSection(s *initialState) {
-	all := obj{}
+	all := map[string]statusJSON{}
 	s.EachStatus(func(u realm.UserID, x realm.UserStatus) {
 		if w := s.Find(u); w != nil && w.Active && s.MaySeeUser(w) {
-			all[u.String()] = statusObject(x)
+			all[u.String()] = newStatus(x)
 		}
 	})
 	s.answer["user_status"] = all
 }
 
-func statusChanged(e *realm.StatusChanged, to *Recipient) any {
-	o := obj{"type": "user_status", "user_id": e.User}
-	if e.Away != nil {
-		o["away"] = *e.Away
-	}
-	if e.Text != nil {
-		o["status_text"] = *e.Text
-	}
+// statusEvent has only the fields that changed.
+type statusEvent struct {
+	_         struct{}     `const:"type=user_status"`
+	User      realm.UserID `json:"user_id"`
+	Away      *bool        `json:"away,omitzero"`
+	Text      *string      `json:"status_text,omitzero"`
+	EmojiName *string      `json:"emoji_name,omitzero"`
+	EmojiCode *string      `json:"emoji_code,omitzero"`
+	EmojiType *string      `json:"reaction_type,omitzero" enum:"unicode_emoji|realm_emoji|zulip_extra_emoji|"`
+}
+
+func statusChanged(e *realm.StatusChanged, to *Recipient) *statusEvent {
+	out := &statusEvent{User: e.User, Away: e.Away, Text: e.Text}
 	if e.Emoji != nil {
-		o["emoji_name"], o["emoji_code"], o["reaction_type"] = e.Emoji.EmojiName, e.Emoji.EmojiCode, e.Emoji.EmojiType
+		out.EmojiName, out.EmojiCode, out.EmojiType = &e.Emoji.EmojiName, &e.Emoji.EmojiCode, &e.Emoji.EmojiType
 		if e.Emoji.EmojiName == "" {
-			o["reaction_type"] = "unicode_emoji" // also of a removed emoji (protocol)
+			out.EmojiType = ptr("unicode_emoji") // also of a removed emoji (protocol)
 		}
 	}
-	return o
+	return out
 }

@@ -10,19 +10,23 @@ type zcommandForm struct {
 	Command string `form:"command,required"`
 }
 
+type zcommandAnswer struct {
+	Message string `json:"msg"`
+}
+
 // zcommand runs a slash command of the protocol.
-func zcommand(c *Call, f zcommandForm) (Answer, error) {
+func zcommand(c *Call, f zcommandForm) (*zcommandAnswer, error) {
 	word, ok := strings.CutPrefix(f.Command, "/")
 	if !ok {
 		return nil, realm.BadRequest("There should be a leading slash in the zcommand.")
 	}
-	change := func(msg, name string, value any) (Answer, error) {
+	change := func(msg, name string, value any) (*zcommandAnswer, error) {
 		_, err := Execute(c, realm.ChangeSettings{Values: []realm.SettingValue{{Name: name, Value: value}}})
-		return Answer{"msg": msg}, err
+		return &zcommandAnswer{msg}, err
 	}
 	switch word {
 	case "ping":
-		return Answer{}, nil
+		return nil, nil
 	case "dark", "night":
 		return change("Changed to dark theme.", "color_scheme", int64(2))
 	case "light", "day":

@@ -73,7 +73,7 @@ func (s *Server) reserveMemory(ctx *fasthttp.RequestCtx, c *wire.Call, n int) er
 }
 
 // writeSuccess answers with the success of an endpoint, in the form that its size and its parts need.
-func (s *Server) writeSuccess(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.Endpoint, a wire.Answer) {
+func (s *Server) writeSuccess(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.Endpoint, a any) {
 	if p := wire.SuccessFragments(a, c.Ignored()); p != nil {
 		s.writeParts(ctx, p)
 		return

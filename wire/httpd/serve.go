@@ -206,7 +206,7 @@ func (s *Server) runEndpoint(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.End
 	switch x := a.(type) {
 	case wire.RawAnswer:
 		s.writeRaw(ctx, x)
-	case wire.Answer:
+	default:
 		s.writeSuccess(ctx, c, e, x)
 	}
 }
