@@ -13,8 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"parley/actors/realm"
+	"parley/cmd/internal/backup"
 	"parley/cmd/internal/datadir"
-	"parley/cmd/internal/server"
+	"parley/cmd/internal/orgfiles"
 	"parley/snapshot"
 )
 
@@ -31,24 +32,24 @@ func newBackupCommand() *cobra.Command {
 	incomplete := c.Flags().Bool("incomplete", false,
 		"write the backup of a core although it lacks files that no reachable core has")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		return backup(data(), args[0], *incomplete, c.OutOrStdout(), c.ErrOrStderr())
+		return writeBackup(data(), args[0], *incomplete, c.OutOrStdout(), c.ErrOrStderr())
 	}
 	return c
 }
 
-func backup(data, file string, incomplete bool, out, warnings io.Writer) error {
+func writeBackup(data, file string, incomplete bool, out, warnings io.Writer) error {
 	if file == "-" {
-		note, err := server.WriteBackup(data, out, server.BackupOptions{Incomplete: incomplete})
+		note, err := backup.Write(data, out, backup.Options{Incomplete: incomplete})
 		warn(warnings, note)
 		return err
 	}
-	size, note, err := backupTo(data, file, server.BackupOptions{Incomplete: incomplete})
+	size, note, err := backupTo(data, file, backup.Options{Incomplete: incomplete})
 	if err != nil {
 		return err
 	}
 	warn(warnings, note)
 	fmt.Fprintf(out, "%s: %d bytes\n", file, size)
-	place, err := server.ReadFilePlace(data)
+	place, err := orgfiles.ReadPlace(data)
 	if err == nil && place.Files != "" {
 		_, err = fmt.Fprintf(out, "The backup has the names and hashes of the files, but not the files: they are in "+
 			"%s.\n", place)
@@ -63,14 +64,14 @@ func warn(to io.Writer, warning string) {
 	}
 }
 
-// backupTo writes a backup to a file and returns its size; see server.WriteBackup. It uses a temporary name first, so
+// backupTo writes a backup to a file and returns its size; see backup.Write. It uses a temporary name first, so
 // that a file with the final name is a complete backup that is on the disk.
-func backupTo(data, name string, o server.BackupOptions) (size int64, note string, err error) {
+func backupTo(data, name string, o backup.Options) (size int64, note string, err error) {
 	f, err := os.OpenFile(name+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return 0, "", err
 	}
-	note, err = server.WriteBackup(data, f, o)
+	note, err = backup.Write(data, f, o)
 	if err == nil {
 		err = f.Sync()
 	}
@@ -163,12 +164,12 @@ func restore(file string, in io.Reader, dir string, end restoreEnd, out io.Write
 // checkRestoredFiles reports whether the bucket has the files of a restored backup. The rows are restored
 // in any case.
 func checkRestoredFiles(dir string, out io.Writer) {
-	place, err := server.ReadFilePlace(dir)
+	place, err := orgfiles.ReadPlace(dir)
 	if err != nil || place.Files == "" {
 		return
 	}
 	fmt.Fprintf(out, "\nThe files are not in the backup: they are in %s.\n", place)
-	if _, err := server.CheckStoppedFiles(dir, false, out); err != nil {
+	if _, err := orgfiles.CheckStopped(dir, false, out); err != nil {
 		fmt.Fprintf(out, "They were not checked: %v.\n", err)
 	}
 	fmt.Fprintf(out, "parley files check --data %s compares their content with their hashes.\n", dir)
@@ -283,11 +284,11 @@ func verify(file string, in io.Reader, temp string, out io.Writer) error {
 // verifyFiles prints the files that a backup lacks, and returns an error if there are any. It does not look into a
 // bucket, whose files are not part of a backup.
 func verifyFiles(file, dir string, out io.Writer) error {
-	place, err := server.ReadFilePlace(dir)
+	place, err := orgfiles.ReadPlace(dir)
 	if err != nil || place.Files != "" {
 		return err
 	}
-	missing, err := server.CheckStoppedFiles(dir, false, out)
+	missing, err := orgfiles.CheckStopped(dir, false, out)
 	if err == nil && missing > 0 {
 		err = fmt.Errorf("%s lacks %d files: the backup can be restored without them; in a cluster, start the core "+
 			"that has them and back up again", file, missing)

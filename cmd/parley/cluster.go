@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"parley/cmd/internal/operator"
 	"parley/cmd/internal/server"
 	"parley/wire/peer"
 )
@@ -44,7 +45,7 @@ func newClusterInitCommand() *cobra.Command {
 	place := c.Flags().String("files", "", "bucket for uploaded files, as for parley serve; all cores use it")
 	credentials := c.Flags().String("files-credentials", "", "file with the keys of the bucket, as for parley serve")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		p, err := server.ClusterInit(data(), *node, *listen, *place, *credentials)
+		p, err := operator.ClusterInit(data(), *node, *listen, *place, *credentials)
 		if err != nil {
 			return err
 		}
@@ -92,7 +93,7 @@ func newClusterRemoveCommand() *cobra.Command {
 	c.RunE = func(c *cobra.Command, args []string) error {
 		ask := map[string]string{"node": args[0], "yes": strconv.FormatBool(*yes)}
 		answer, err := server.Command(data(), "cluster-remove", ask)
-		if err != nil && strings.Contains(err.Error(), server.LastVoterText) && isTerminal(c.InOrStdin()) {
+		if err != nil && strings.Contains(err.Error(), operator.LastVoterText) && isTerminal(c.InOrStdin()) {
 			fmt.Fprintf(c.ErrOrStderr(), "%v\nRemove node %s? [y/N] ", err, args[0])
 			line, _ := bufio.NewReader(c.InOrStdin()).ReadString('\n')
 			if line = strings.ToLower(strings.TrimSpace(line)); line != "y" && line != "yes" {
@@ -130,7 +131,7 @@ func newClusterDissolveCommand() *cobra.Command {
 	accept := c.Flags().Bool("accept-loss", false,
 		"continue although other cores have a vote; changes that only they have on disk are lost")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		applied, err := server.ClusterDissolve(data(), *accept)
+		applied, err := operator.ClusterDissolve(data(), *accept)
 		if err != nil {
 			return err
 		}

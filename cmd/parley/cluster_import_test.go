@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"parley/cmd/internal/server"
+	"parley/cmd/internal/orgfiles"
 	"parley/snapshot/files/s3/s3test"
 )
 
@@ -209,7 +209,7 @@ func TestClusterWithoutBucket(t *testing.T) {
 	}
 	out, code = runParley("cluster", "init", "--data", filepath.Join(dir, "y"), "--node", "y", "--peer-listen",
 		"127.0.0.1:1", "--files", "s3://bucket/folder?endpoint=http://127.0.0.1:1")
-	place, err := server.ReadFilePlace(filepath.Join(dir, "y"))
+	place, err := orgfiles.ReadPlace(filepath.Join(dir, "y"))
 	if code != 0 || err != nil || strings.Contains(out, "warning") || !strings.Contains(place.Files, "bucket/folder") {
 		t.Errorf("cluster init with a bucket: %s; it is in %v: %v", out, place, err)
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"parley/cmd/internal/server"
+	"parley/cmd/internal/orgfiles"
 )
 
 func newFilesCommand() *cobra.Command {
@@ -40,7 +40,7 @@ func newFilesMoveCommand() *cobra.Command {
 		if *to == "" {
 			return errors.New("--to is required: the new location of the files")
 		}
-		return server.MoveFiles(data(), *to, *credentials, *remove, c.OutOrStdout())
+		return orgfiles.Move(data(), *to, *credentials, *remove, c.OutOrStdout())
 	}
 	return c
 }
@@ -57,7 +57,7 @@ func newFilesCheckCommand() *cobra.Command {
 	data := dataFlag(c, stoppedServer)
 	quick := c.Flags().Bool("quick", false, "do not read the content")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		bad, err := server.CheckStoppedFiles(data(), !*quick, c.OutOrStdout())
+		bad, err := orgfiles.CheckStopped(data(), !*quick, c.OutOrStdout())
 		if err == nil && bad > 0 {
 			err = fmt.Errorf("%d files are missing or damaged", bad)
 		}
@@ -77,7 +77,7 @@ func newFilesClaimCommand() *cobra.Command {
 	}
 	data := dataFlag(c, stoppedServer)
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		if err := server.ClaimFiles(data()); err != nil {
+		if err := orgfiles.Claim(data()); err != nil {
 			return err
 		}
 		_, err := fmt.Fprintln(c.OutOrStdout(), "This data directory is now the owner of the files in the bucket.")

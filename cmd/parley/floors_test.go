@@ -61,8 +61,8 @@ var allowedImports = map[string][]string{
 	"snapshot/search":   {"actors/realm", "actors/realm/ids"},
 	"snapshot/files":    {"actors/realm", "actors/admission"},
 	"snapshot/files/s3": {"snapshot/files", "actors/admission"},
-	// Background work on the store and the files. They are above package snapshot, which does not know them, and see the
-	// organizations through small interfaces.
+	// Background work on the store and the files. They are above package snapshot, which does not know them, and see
+	// the organizations through small interfaces.
 	"snapshot/files/sweep": {"snapshot/files", "actors/realm"},
 	"snapshot/erase":       {"snapshot", "snapshot/search", "actors/realm"},
 	"snapshot/diskspace":   {"snapshot"},

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"parley/cmd/internal/control"
 	"parley/cmd/internal/server"
 )
 
@@ -210,7 +211,7 @@ func newUpgradeCommand() *cobra.Command {
 // upgrade starts a successor of the server that runs in a data directory, and returns when the successor serves.
 func upgrade(data string, out io.Writer) error {
 	began := time.Now()
-	answer, ran, err := server.RemoteCommand(data, "upgrade", nil)
+	answer, ran, err := control.Send(data, "upgrade", nil)
 	if !ran {
 		return fmt.Errorf("no server is running in %s", data)
 	}
@@ -218,7 +219,7 @@ func upgrade(data string, out io.Writer) error {
 		return err
 	}
 	for time.Since(began) < upgradeTimeout {
-		info, ran, err := server.RemoteCommand(data, "server-info", nil)
+		info, ran, err := control.Send(data, "server-info", nil)
 		if ran && err == nil && info["pid"] == answer["pid"] {
 			_, err := fmt.Fprintf(out, "process %v, version %v, serves %.2f s after the command\n",
 				info["pid"], info["version"], time.Since(began).Seconds())

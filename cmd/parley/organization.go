@@ -11,9 +11,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"parley/actors/realm"
+	"parley/cmd/internal/backup"
+	"parley/cmd/internal/control"
 	"parley/cmd/internal/datadir"
+	"parley/cmd/internal/imports"
 	"parley/cmd/internal/migration"
-	"parley/cmd/internal/server"
+	"parley/cmd/internal/orgfiles"
 	"parley/snapshot"
 	"parley/snapshot/files"
 )
@@ -109,7 +112,7 @@ func export(
 	dir, subdomain, file, temp string, incomplete bool,
 	write func(dir, subdomain string, out io.Writer) (exported, error), out io.Writer,
 ) error {
-	if _, running, _ := server.RemoteCommand(dir, "realm-list", nil); running {
+	if _, running, _ := control.Send(dir, "realm-list", nil); running {
 		copied, err := os.MkdirTemp(temp, "parley-export-")
 		if err != nil {
 			return err
@@ -117,17 +120,17 @@ func export(
 		defer os.RemoveAll(copied)
 		running := dir
 		dir = filepath.Join(copied, "data")
-		o := server.BackupOptions{Incomplete: incomplete, Only: &subdomain}
+		o := backup.Options{Incomplete: incomplete, Only: &subdomain}
 		if err := copyRunning(running, filepath.Join(copied, "backup"), dir, o); err != nil {
 			return err
 		}
 	} else {
-		note, err := server.CheckStoppedData(dir)
+		note, err := backup.CheckStopped(dir)
 		if err != nil {
 			return err
 		}
 		warn(os.Stderr, note)
-		if err := server.CheckStoppedCoreFiles(dir, subdomain); err != nil && !incomplete {
+		if err := backup.CheckStoppedFiles(dir, subdomain); err != nil && !incomplete {
 			return err
 		}
 	}
@@ -161,7 +164,7 @@ func export(
 }
 
 // copyRunning makes the data directory dir from a running server's data; file is a temporary name for the backup.
-func copyRunning(data, file, dir string, o server.BackupOptions) error {
+func copyRunning(data, file, dir string, o backup.Options) error {
 	if _, _, err := backupTo(data, file, o); err != nil {
 		return err
 	}
@@ -213,7 +216,7 @@ func withOrganization[T any](
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	d := snapshot.Disk{Store: store}
-	have, err := server.FindOrganizations(d)
+	have, err := migration.FindOrganizations(d)
 	if err != nil {
 		return result, err
 	}
@@ -221,7 +224,7 @@ func withOrganization[T any](
 	if !ok {
 		return result, fmt.Errorf("no organization %q; parley realm list shows them", subdomain)
 	}
-	uploads, end, err := server.OpenFiles(dir, true)
+	uploads, end, err := orgfiles.Open(dir, true)
 	if err != nil {
 		return result, err
 	}
@@ -270,7 +273,7 @@ func newImportCommand() *cobra.Command {
 	subdomain := c.Flags().String("realm", "", "subdomain instead of the exported one; . is the root organization")
 	newKeys := c.Flags().Bool("new-keys", false, "revoke all API keys: their users have to log in again")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		o := server.OwnImport{Dir: data(), Subdomain: *subdomain, NewKeys: *newKeys}
+		o := imports.OwnImport{Dir: data(), Subdomain: *subdomain, NewKeys: *newKeys}
 		o.Progress = func(p migration.Progress) { fmt.Fprintln(c.ErrOrStderr(), progressText(p)) }
 		return importFile(o, args[0], c.InOrStdin(), c.OutOrStdout())
 	}
@@ -278,7 +281,7 @@ func newImportCommand() *cobra.Command {
 }
 
 // importFile imports the organization of an export and prints its digest.
-func importFile(o server.OwnImport, file string, in io.Reader, out io.Writer) error {
+func importFile(o imports.OwnImport, file string, in io.Reader, out io.Writer) error {
 	f, done, err := openSeekable(file, in)
 	if err != nil {
 		return err
@@ -287,7 +290,7 @@ func importFile(o server.OwnImport, file string, in io.Reader, out io.Writer) er
 	if o.File, err = filepath.Abs(f.Name()); err != nil {
 		return err
 	}
-	digest, err := server.ImportOwn(o)
+	digest, err := imports.RunOwn(o)
 	if err != nil {
 		return fmt.Errorf("import %s: %w", file, err)
 	}

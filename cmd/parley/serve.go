@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"parley/cmd/internal/handover"
 	"parley/cmd/internal/logs"
 	"parley/cmd/internal/machine"
 	"parley/cmd/internal/server"
@@ -122,7 +123,7 @@ func serve(settings server.Settings, given map[string]bool, out io.Writer) (err 
 	}
 	setMemoryLimit(&settings, log)
 	tuner := newGCTuner()
-	handover, listeners, err := server.InheritHandover()
+	handover, listeners, err := handover.Inherit()
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"parley/cmd/internal/server"
+	"parley/cmd/internal/control"
 )
 
 // An upgrade while clients send and poll, in which the copy of the store is damaged, missing or cannot be made. The
@@ -120,10 +120,10 @@ func upgradeWithDamagedCopy(t *testing.T, damage func(t *testing.T, store string
 // successor. The returned channel receives a value when the successor asks for a copy of the store.
 func proxyControl(t *testing.T, data string, damage func(t *testing.T, store string)) <-chan struct{} {
 	real := filepath.Join(data, "control.real")
-	if err := os.Rename(filepath.Join(data, server.ControlSocketName), real); err != nil {
+	if err := os.Rename(filepath.Join(data, control.SocketName), real); err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("unix", filepath.Join(data, server.ControlSocketName))
+	l, err := net.Listen("unix", filepath.Join(data, control.SocketName))
 	if err != nil {
 		t.Fatal(err)
 	}

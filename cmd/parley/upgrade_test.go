@@ -20,7 +20,7 @@ import (
 	"testing"
 	"time"
 
-	"parley/cmd/internal/server"
+	"parley/cmd/internal/control"
 )
 
 // poller polls one queue until it receives a last message, on one connection as long as the server keeps it open.
@@ -196,7 +196,7 @@ func testSeamlessUpgrade(t *testing.T, p *program, data, at string) {
 
 func serverPid(t *testing.T, data string) int {
 	t.Helper()
-	info, ran, err := server.RemoteCommand(data, "server-info", nil)
+	info, ran, err := control.Send(data, "server-info", nil)
 	if !ran || err != nil {
 		t.Fatal("no server is running:", err)
 	}

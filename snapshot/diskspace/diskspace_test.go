@@ -39,7 +39,8 @@ func TestDiskSpaceStates(t *testing.T) {
 	change := func() error {
 		users++
 		email := fmt.Sprintf("user%d@example.org", users)
-		_, err := realm.Execute(orgs, id, realm.System, realm.CreateUser{Email: email, Name: "Ann Other", Role: realm.Member})
+		create := realm.CreateUser{Email: email, Name: "Ann Other", Role: realm.Member}
+		_, err := realm.Execute(orgs, id, realm.System, create)
 		return err
 	}
 	d := New("data", Settings{DiskMinFree: 100, DiskMinFreePercent: 20, DiskReadOnly: 40}, wire.ErrNoSpace,

@@ -146,8 +146,8 @@ func (l MemoryLimit) Answers(given int) int {
 	return l.memoryFor(given, answerMemoryShare, maxAnswerMemory)
 }
 
-// Unacked returns how many bytes unacknowledged events can take in memory. given is the setting unacked-memory in MiB, or
-// 0.
+// Unacked returns how many bytes unacknowledged events can take in memory. given is the setting unacked-memory in MiB,
+// or 0.
 func (l MemoryLimit) Unacked(given int) int {
 	return l.memoryFor(given, unackedMemoryShare, maxUnackedMemory)
 }

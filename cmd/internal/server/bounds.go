@@ -705,7 +705,7 @@ var AllBounds = append([]Bound{
 		Overflow: "those counted longest ago are forgotten",
 		Reason:   "about 100 bytes each",
 		limit:    constant(push.MaxWebHosts),
-		used:     func(r *metricReading) int64 { return r.server.push.pusher.CountedWebHosts() },
+		used:     func(r *metricReading) int64 { return r.server.push.Pusher.CountedWebHosts() },
 	},
 	{
 		Name:     "failing_browsers",
@@ -713,7 +713,7 @@ var AllBounds = append([]Bound{
 		Overflow: "those counted longest ago are forgotten",
 		Reason:   "an address can have 4 kB",
 		limit:    constant(push.MaxWebFailing),
-		used:     func(r *metricReading) int64 { return r.server.push.pusher.FailingBrowsers() },
+		used:     func(r *metricReading) int64 { return r.server.push.Pusher.FailingBrowsers() },
 	},
 	{
 		Name:     "push_registrations",

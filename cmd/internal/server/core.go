@@ -12,6 +12,7 @@ import (
 	"parley/actors/realm"
 	"parley/cmd/internal/cluster"
 	"parley/cmd/internal/datadir"
+	"parley/cmd/internal/handover"
 	"parley/snapshot"
 	"parley/snapshot/diskspace"
 	"parley/snapshot/replicated"
@@ -39,8 +40,8 @@ func (s *Server) openCoreNode(o snapshot.Options) (*snapshot.Store, error) {
 			ElectionTimeout: s.ElectionTimeout, CheckpointInterval: s.CheckpointInterval})
 	}
 	n, err := open()
-	if s.handover.isSuccessor() && err != nil {
-		n, err = openAfterPredecessor(open)
+	if s.handover.IsSuccessor() && err != nil {
+		n, err = handover.OpenAfterPredecessor(open)
 	}
 	if err != nil {
 		return nil, err
@@ -211,17 +212,13 @@ const (
 	newLeaderTimeout = 3 * time.Second
 )
 
-// errOnlyCore is the error of a move of the leadership where no other core has a vote.
-var errOnlyCore = errors.New("the cluster has one core with a vote, which is the leader: add another " +
-	"core first, with parley cluster token --role core")
-
 // moveLeader makes another core the leader. Requests wait meanwhile, and the new leader answers them.
 func (s *Server) moveLeader() error {
 	if s.core == nil || !s.core.IsLeader() {
 		return nil
 	}
 	if s.core.Voters() < 2 {
-		return errOnlyCore
+		return cluster.ErrOnlyCore
 	}
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
@@ -260,7 +257,7 @@ func (s *Server) yieldLeadership() {
 		return
 	}
 	err := s.moveLeader()
-	if errors.Is(err, errOnlyCore) {
+	if errors.Is(err, cluster.ErrOnlyCore) {
 		return
 	}
 	if err != nil {

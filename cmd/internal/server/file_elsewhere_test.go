@@ -1,8 +1,6 @@
 package server
 
 import (
-	"errors"
-	"io/fs"
 	"log/slog"
 	"net"
 	"strings"
@@ -11,6 +9,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"parley/actors/realm"
+	"parley/cmd/internal/orgfiles"
 	"parley/snapshot/files"
 	"parley/wire/httpd"
 )
@@ -31,11 +30,11 @@ func TestFilesOfAnotherCore(t *testing.T) {
 	}
 	lacking := func(f *files.Store, content bool) string {
 		t.Helper()
-		list, _, err := findMissing(core.disk, f, 0, content)
+		list, _, err := orgfiles.FindMissing(core.disk, f, 0, content)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return describeLacking(list)
+		return orgfiles.DescribeLacking(list)
 	}
 	if got := lacking(core.tools.Files.(fileStore).s, true); got != "" {
 		t.Fatalf("the core that has all files lacks %q", got)
@@ -48,7 +47,7 @@ func TestFilesOfAnotherCore(t *testing.T) {
 	link := core.must(owner, "POST", "/user_uploads", "file", "here").body["url"].(string)
 	address, _ := core.must(owner, "GET", link).body["url"].(string)
 	named := map[string]bool{"0123456789abcdef0123456789abcdef": true}
-	fetch := newFileFetcher(other, slog.New(slog.DiscardHandler), func(kind, name string) (bool, error) {
+	fetch := orgfiles.NewFetcher(other, slog.New(slog.DiscardHandler), func(kind, name string) (bool, error) {
 		return kind == realm.PictureFile && named[name], nil
 	})
 	defer fetch.Close()
@@ -92,30 +91,5 @@ func TestFilesOfAnotherCore(t *testing.T) {
 	}
 	if !strings.Contains(s.filesState(), "4 downloads were refused") {
 		t.Errorf("the state of the files is %q", s.filesState())
-	}
-}
-
-// A core gives other cores what rows can name, and no other file of its data directory.
-func TestFilesForCores(t *testing.T) {
-	store, err := files.Open(t.TempDir(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	open := (&Server{files: store}).openForCores()
-	saved, err := store.Save("1", strings.NewReader("text"), 100)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := open(realm.ContentFile, saved.Hash)
-	if err != nil || f.Size() != 4 {
-		t.Fatal(f, err)
-	}
-	f.Close()
-	for _, x := range [][2]string{{realm.ContentFile, "none"}, {realm.ContentFile, "../secret"},
-		{realm.PictureFile, "../../secret"}, {realm.PictureFile, ""}, {"", saved.Hash}, {"incoming", "x"},
-		{realm.ArchiveFile, "../place"}, {realm.ContentFile, strings.Repeat("b", 64)}} {
-		if _, err := open(x[0], x[1]); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("%q: %v", x, err)
-		}
 	}
 }

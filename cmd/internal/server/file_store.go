@@ -4,12 +4,12 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"strconv"
 	"sync"
 
 	"parley/actors/admission"
 	"parley/actors/realm"
 	"parley/cmd/internal/cluster"
+	"parley/cmd/internal/orgfiles"
 	"parley/snapshot"
 	"parley/snapshot/files"
 	"parley/snapshot/files/s3"
@@ -21,7 +21,7 @@ import (
 type fileStore struct {
 	s *files.Store
 	// fetch fetches files from other cores; nil: all files are here, or in a bucket.
-	fetch *fileFetcher
+	fetch *orgfiles.Fetcher
 	parts *fileShares
 }
 
@@ -38,28 +38,25 @@ func newFileShares(several func() bool) *fileShares {
 }
 
 // fetch fetches a file of an organization from another core.
-func (s *fileShares) fetch(id realm.ID, from *fileFetcher, kind, name string) error {
-	if !s.fetches.Take(organizationName(id), 1) {
+func (s *fileShares) fetch(id realm.ID, from *orgfiles.Fetcher, kind, name string) error {
+	if !s.fetches.Take(orgfiles.Space(id), 1) {
 		return wire.ErrFilesUnavailable
 	}
-	defer s.fetches.Give(organizationName(id), 1)
-	return from.forRequest(kind, name)
+	defer s.fetches.Give(orgfiles.Space(id), 1)
+	return from.ForRequest(kind, name)
 }
 
 // decode calls fn, which decodes an image of an organization.
 func (s *fileShares) decode(id realm.ID, fn func() (string, error)) (string, error) {
-	if !s.decodings.Take(organizationName(id), 1) {
+	if !s.decodings.Take(orgfiles.Space(id), 1) {
 		return "", files.ErrDecodersBusy
 	}
-	defer s.decodings.Give(organizationName(id), 1)
+	defer s.decodings.Give(orgfiles.Space(id), 1)
 	return fn()
 }
 
-// organizationName returns the name of an organization in the shares of budgets and for its stored files.
-func organizationName(id realm.ID) string { return strconv.Itoa(int(id)) }
-
 func (f fileStore) SaveUpload(id realm.ID, r io.Reader, limit int64) (wire.SavedFile, error) {
-	x, err := f.s.Save(organizationName(id), r, limit)
+	x, err := f.s.Save(orgfiles.Space(id), r, limit)
 	return wire.SavedFile(x), wireError(err)
 }
 
@@ -79,17 +76,17 @@ func (f fileStore) SaveLogo(id realm.ID, r io.Reader, limit int64) (string, erro
 
 func (f fileStore) Begin(id realm.ID, u wire.UnfinishedUpload) (wire.UnfinishedUpload, error) {
 	x, err := f.s.BeginUpload(files.PartialUpload{
-		ID: u.ID, Space: organizationName(id), Owner: u.Owner.String(), Name: u.Name, Extra: u.Metadata, Size: u.Size,
+		ID: u.ID, Space: orgfiles.Space(id), Owner: u.Owner.String(), Name: u.Name, Extra: u.Metadata, Size: u.Size,
 	})
 	return unfinished(x), wireError(err)
 }
 
 func (f fileStore) Unfinished(id realm.ID, u realm.UserID, name string) (wire.UnfinishedUpload, bool) {
 	x, ok := f.s.PartialUpload(name)
-	return unfinished(x), ok && x.Space == organizationName(id) && x.Owner == u.String()
+	return unfinished(x), ok && x.Space == orgfiles.Space(id) && x.Owner == u.String()
 }
 
-func (f fileStore) Announced(id realm.ID) int64 { return f.s.PartialUploadBytes(organizationName(id)) }
+func (f fileStore) Announced(id realm.ID) int64 { return f.s.PartialUploadBytes(orgfiles.Space(id)) }
 
 func (f fileStore) Append(name string, offset int64, r io.Reader) (wire.UnfinishedUpload, error) {
 	x, err := f.s.AppendUpload(name, offset, r)
@@ -141,7 +138,7 @@ func (f fileStore) RemoveExport(name string) error { return f.s.RemoveExport(nam
 type openFiles struct {
 	s *files.Store
 	// fetch fetches files from other cores; nil: all files are here, or in a bucket.
-	fetch *fileFetcher
+	fetch *orgfiles.Fetcher
 	parts *fileShares
 }
 
@@ -156,7 +153,7 @@ func (f openFiles) Open(id realm.ID, kind, name string) (httpd.StoredFile, error
 	if err != nil {
 		return nil, wireError(err)
 	}
-	return openFile{b, f, organizationName(id)}, nil
+	return openFile{b, f, orgfiles.Space(id)}, nil
 }
 
 type openFile struct {

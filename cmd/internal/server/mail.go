@@ -12,6 +12,7 @@ import (
 	"parley/actors/realm"
 	"parley/wire"
 	"parley/wire/mail"
+	"parley/wire/push"
 )
 
 // mailFolder returns the folder that receives outgoing emails while no SMTP server is configured.
@@ -128,4 +129,16 @@ func (m channelMailbox) Post(token string, x wire.IncomingMail) error {
 		return errors.New("no channel has this address")
 	}
 	return wire.PostIncomingMail(&wire.Call{Server: m.orgs, Tools: m.tools, Realm: id, Caller: realm.System}, token, x)
+}
+
+// bouncerAccount returns the account that the settings name, else the one that parley push register stored.
+func (s *Server) bouncerAccount() (push.BouncerAccount, error) {
+	if s.BouncerOrg != "" {
+		return push.BouncerAccount{URL: s.Bouncer, Org: s.BouncerOrg, Key: s.BouncerKey}, nil
+	}
+	a, err := push.LoadAccount(s.Data)
+	if err != nil || s.Bouncer == "" || s.Bouncer == a.URL {
+		return a, err
+	}
+	return push.BouncerAccount{URL: s.Bouncer}, nil // registered elsewhere, or not yet
 }

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -15,6 +14,9 @@ import (
 	"parley/actors/realm"
 	"parley/cmd/internal/cluster"
 	"parley/cmd/internal/datadir"
+	"parley/cmd/internal/handover"
+	"parley/cmd/internal/operator"
+	"parley/cmd/internal/orgfiles"
 	"parley/wire"
 	"parley/wire/httpd"
 	"parley/wire/mail"
@@ -148,7 +150,7 @@ func join(c *Config) (*cluster.Directory, error) {
 	if err == nil && answer.Role == peer.Core {
 		err = os.WriteFile(filepath.Join(c.Data, datadir.SecretFile), answer.Secret, 0o600)
 		if err == nil && answer.Files != "" {
-			err = WriteFilePlace(c.Data, FilePlace{Files: answer.Files})
+			err = orgfiles.WritePlace(c.Data, orgfiles.Place{Files: answer.Files})
 		}
 	}
 	if err == nil {
@@ -175,7 +177,7 @@ func prepareEdge(c *Config, d *cluster.Directory) (*edgeNode, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), snapshotTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), handover.SnapshotTimeout)
 	defer cancel()
 	g, err := e.Greet(ctx)
 	switch {
@@ -194,7 +196,7 @@ func (s *Server) greetAfterPredecessor() error {
 	if s.edge.greeted != nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), successorTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), handover.SuccessorTimeout)
 	defer cancel()
 	g, err := s.edge.Greet(ctx)
 	for cluster.IsDuplicate(err) && ctx.Err() == nil {
@@ -317,12 +319,12 @@ func (s *Server) openEdgeEndpoints() (err error) {
 		Cluster:      edgeCluster{s.orgs, s.edge.Edge},
 		ClusterState: s.edge.State,
 	})
-	s.handover.connect(s)
-	o := &operator{orgs: s.orgs, sites: s.sites, passwords: s.passwords, handover: s.handover, data: s.Data,
-		log: s.log, edge: s.edge.Edge}
-	s.edge.Digest = func(id realm.ID) (realm.Seq, string, error) { return stateDigest(o, id) }
+	s.connectHandover()
+	o := &operator.Operator{Orgs: s.orgs, Site: s.sites.site, SiteByID: s.sites.byID, Passwords: s.passwords,
+		Handover: s.handover, Data: s.Data, Log: s.log, Edge: s.edge.Edge}
+	s.edge.Digest = o.StateDigest
 	s.edge.Start(s.edge.greeted, s.orgs, s.sites.subdomain)
-	if s.closeControl, err = serveControl(s.Data, o, s.log); err != nil {
+	if err = s.serveControl(o); err != nil {
 		return err
 	}
 	s.metrics, err = s.openMetrics()
@@ -341,13 +343,13 @@ func (c edgeCluster) CloseQueue(id realm.ID, q realm.QueueID) { c.Edge.CloseQueu
 func (c edgeCluster) Close()                                  {}
 
 // startCore lets other nodes connect.
-func (s *Server) startCore(o *operator) (err error) {
+func (s *Server) startCore(o *operator.Operator) (err error) {
 	if s.node == nil {
 		return nil
 	}
-	settings, place := s.shared(), ""
+	settings, place, open := s.shared(), "", orgfiles.ForCores(s.files)
 	if s.bucket != nil {
-		place = s.bucket.Place().String()
+		place, open = s.bucket.Place().String(), nil
 	}
 	settings[filesSetting], settings[jwtKeysMark] = place, datadir.NewSigner(s.secret)("jwt-keys "+s.JWTKeys)
 	s.core, err = cluster.StartCore(cluster.CoreOptions{
@@ -355,20 +357,20 @@ func (s *Server) startCore(o *operator) (err error) {
 		Now: s.config.now, Program: s.config.Program, Files: place, Settings: settings, Secret: s.secret,
 		Generation: s.tools.Generation,
 		Pushes:     s.tools.Push != nil,
-		Bouncer:    s.tools.PushBouncer, DevelopmentLogin: s.tools.Dev, Command: o.runSent,
-		OpenFile: s.openForCores(),
+		Bouncer:    s.tools.PushBouncer, DevelopmentLogin: s.tools.Dev, Command: o.RunSent,
+		OpenFile: open,
 	})
 	if err != nil {
 		return err
 	}
-	o.core = s.core
+	o.Core = s.core
 	if s.fetcher != nil {
-		s.fetcher.core.Store(s.core)
+		s.fetcher.SetCore(s.core)
 	}
 	s.link, err = cluster.StartCoreLink(cluster.EdgeOptions{Directory: s.node, Program: s.config.Program,
 		Log: s.log, Settings: settings, Clock: s.config.Now,
-		Digest: func(id realm.ID) (realm.Seq, string, error) { return stateDigest(o, id) }}, s.orgs, s.sites.subdomain)
-	o.edge = s.link
+		Digest: o.StateDigest}, s.orgs, s.sites.subdomain)
+	o.Edge = s.link
 	if err == nil {
 		s.link.FollowLeader(s.coreNode)
 		s.startLeadership()
@@ -379,8 +381,8 @@ func (s *Server) startCore(o *operator) (err error) {
 // stopEdge stops an edge. Its clients poll another node, or its successor, whose link the core accepts when this one
 // has ended.
 func (s *Server) stopEdge() error {
-	if s.handover.yielded && s.http.PrepareShutdown(s.handover.connections) {
-		time.Sleep(closingDelay)
+	if s.handover.HasYielded() && s.http.PrepareShutdown(s.handover.Connections()) {
+		time.Sleep(handover.ClosingDelay)
 	}
 	err := errors.Join(s.closeControl(), s.metrics.Close(), withShutdownTimeout(s.http.Shutdown))
 	s.edge.Close()
@@ -401,58 +403,4 @@ func (s *Server) closeFailedEdge() (err error) {
 	s.edge.Close()
 	close(s.stopped)
 	return errors.Join(err, s.closeListeners())
-}
-
-// runAtCore lets the leader realm.Execute a command that was given at an edge, or at a core that does not lead. The leader
-// decides whether this node may send it; an edge needs no leader to know that it may not.
-func (o *operator) runAtCore(name string, args map[string]string) (any, error) {
-	if name == "cluster-status" {
-		return o.statusOfLeader()
-	}
-	if o.core == nil && !operatorCommands[name].from.Includes(cluster.FromEdge) {
-		return nil, fmt.Errorf("this is an edge, which may not send the operator command %s: use the data directory "+
-			"of a core", name)
-	}
-	if o.core != nil && !operatorCommands[name].from.Includes(cluster.FromStarting) {
-		o.waitForVote()
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
-	defer cancel()
-	data, err := o.edge.Command(ctx, name, args)
-	if err != nil {
-		return nil, err
-	}
-	return json.RawMessage(data), nil
-}
-
-const (
-	// voteTimeout is how long a command at a core that has just joined waits for its vote. Without one the leader
-	// refuses the command.
-	voteTimeout      = 10 * time.Second
-	votePollInterval = 20 * time.Millisecond
-)
-
-// waitForVote returns when this core has a vote, at the latest after voteTimeout.
-func (o *operator) waitForVote() {
-	self := o.node.Node
-	for end := time.Now().Add(voteTimeout); time.Now().Before(end); time.Sleep(votePollInterval) {
-		if o.core.HasVote(self) || o.node.IsRemoved(self) {
-			return
-		}
-	}
-}
-
-// statusOfLeader returns the status that the leader answers, or at once the view of this node if no leader answers.
-func (o *operator) statusOfLeader() (any, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
-	defer cancel()
-	data, err := o.edge.LeaderStatus(ctx)
-	if err == nil {
-		return json.RawMessage(data), nil
-	}
-	var node *cluster.CoreNode
-	if o.core != nil {
-		node = o.core.Node
-	}
-	return o.edge.OwnView(ctx, node, err), nil
 }

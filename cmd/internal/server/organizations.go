@@ -46,7 +46,9 @@ func (o *organizations) First() wire.OrganizationAt {
 	return wire.OrganizationAt{}
 }
 
-func (o *organizations) CheckSubdomain(subdomain string) error { return CheckSubdomain(subdomain) }
+func (o *organizations) CheckSubdomain(subdomain string) error {
+	return wire.CheckSubdomain(subdomain)
+}
 
 func (o *organizations) Create(subdomain, name string) (at wire.OrganizationAt, err error) {
 	id, err := o.orgs.CreateRealm(subdomain, strings.TrimSpace(name))

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"parley/wire/push"
 	"parley/wire/push/bouncertest"
 )
 
@@ -65,14 +66,14 @@ func TestPushRegisterStatusAndTransfer(t *testing.T) {
 	if first["created"] != true || len(list) != 1 || list[0].(map[string]any)["notifications"] != "delivered" {
 		t.Errorf("registered: %v", first)
 	}
-	info, err := os.Stat(filepath.Join(data, PushAccountFile))
+	info, err := os.Stat(filepath.Join(data, push.AccountFile))
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Fatalf("the account's file: %v, %v", info, err)
 	}
 	if again := run("push-register", with("rotate")); again["created"] != false || again["server"] != first["server"] {
 		t.Errorf("with a new key: %v", again)
 	}
-	if err := os.Remove(filepath.Join(data, PushAccountFile)); err != nil { // the key is lost
+	if err := os.Remove(filepath.Join(data, push.AccountFile)); err != nil { // the key is lost
 		t.Fatal(err)
 	}
 	if err := s.Close(); err != nil {

@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"parley/actors/realm"
+	"parley/cmd/internal/backup"
+	"parley/cmd/internal/control"
 	"parley/cmd/internal/datadir"
 	"parley/snapshot/files/sweep"
 )
@@ -97,7 +99,7 @@ func (s *retentionScene) upload(email, content string) string {
 
 // operate runs an operator's command on the running server.
 func (s *retentionScene) operate(name string, args map[string]string) (map[string]any, error) {
-	a, ran, err := RemoteCommand(s.Data, name, args)
+	a, ran, err := control.Send(s.Data, name, args)
 	if !ran {
 		s.t.Fatal("no server runs")
 	}
@@ -108,7 +110,7 @@ func (s *retentionScene) operate(name string, args map[string]string) (map[strin
 func (s *retentionScene) backup() []byte {
 	s.t.Helper()
 	var out bytes.Buffer
-	if _, err := WriteBackup(s.Data, &out, BackupOptions{}); err != nil {
+	if _, err := backup.Write(s.Data, &out, backup.Options{}); err != nil {
 		s.t.Fatal(err)
 	}
 	return out.Bytes()
@@ -188,7 +190,8 @@ func (s *retentionScene) expectPurged(ids []float64, marker, fileMarker string) 
 	for _, id := range append(s.found("bo@example.org")[len(ids):], ids...) {
 		s.call("olive@example.org", "DELETE", fmt.Sprintf("messages/%.0f", id), nil)
 	}
-	filepath.WalkDir(filepath.Join(datadir.UploadsDir(s.Data), "content"), func(path string, d fs.DirEntry, _ error) error {
+	content := filepath.Join(datadir.UploadsDir(s.Data), "content")
+	filepath.WalkDir(content, func(path string, d fs.DirEntry, _ error) error {
 		old := time.Now().Add(-2 * sweep.MinAge)
 		return os.Chtimes(path, old, old)
 	})

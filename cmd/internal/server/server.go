@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"net/netip"
 	"strings"
 	"sync"
@@ -17,11 +18,17 @@ import (
 
 	"parley/actors"
 	"parley/actors/realm"
+	"parley/cmd/internal/backup"
 	"parley/cmd/internal/certificates"
 	"parley/cmd/internal/cluster"
+	"parley/cmd/internal/control"
 	"parley/cmd/internal/datadir"
 	"parley/cmd/internal/demo"
+	"parley/cmd/internal/handover"
+	"parley/cmd/internal/imports"
 	"parley/cmd/internal/machine"
+	"parley/cmd/internal/operator"
+	"parley/cmd/internal/orgfiles"
 	"parley/snapshot"
 	"parley/snapshot/diskspace"
 	"parley/snapshot/erase"
@@ -54,8 +61,7 @@ const (
 	// compactionDelay is how long after its opening the store merges no tables and nothing is indexed. It is longer
 	// than all clients need to connect again.
 	compactionDelay = search.StartupPause
-	// shutdownTimeout is how long a stopping server waits for each part that has requests in progress.
-	shutdownTimeout = 15 * time.Second
+	shutdownTimeout = handover.PartTimeout
 )
 
 // Config has the parts and settings of a server.
@@ -74,7 +80,7 @@ type Config struct {
 	Listeners []net.Listener
 	// Handover enables upgrades without downtime: a new process of the same program takes over from this one. nil: not
 	// possible.
-	Handover *Handover
+	Handover *handover.Process
 	// Program is the version of the program. The nodes of a cluster compare it with theirs.
 	Program string
 	// Now is the wall clock of the organizations; nil: the system's. It is for tests.
@@ -109,7 +115,7 @@ type Server struct {
 
 	// The parts, in the order in which they are made.
 	listeners  []net.Listener
-	handover   *handover
+	handover   *handover.Handover
 	space      *diskspace.Watcher
 	status     *statusReader // for the page about the server
 	store      *snapshot.Store
@@ -121,13 +127,13 @@ type Server struct {
 	renderer   wire.Renderer // shared by realms and endpoints, so that each Markdown configuration is prepared once
 	files      *files.Store
 	fileShares *fileShares
-	fetcher    *fileFetcher  // of files on other cores; nil: all files are here, or in a bucket
-	bucket     *s3.Bucket    // where files are; nil: in the data directory
-	ownerKnown chan struct{} // closed when the owner of the files in the bucket is known; nil without a bucket
+	fetcher    *orgfiles.Fetcher // of files on other cores; nil: all files are here, or in a bucket
+	bucket     *s3.Bucket        // where files are; nil: in the data directory
+	ownerKnown chan struct{}     // closed when the owner of the files in the bucket is known; nil without a bucket
 	passwords  *httpd.Passwords
 	tools      *wire.Tools
 	dispatcher *dispatch.Dispatcher
-	push       *pushService
+	push       *operator.PushService
 	exports    *exports.Exporter
 	sweeper    *sweep.Sweeper
 	eraser     *erase.Eraser
@@ -194,7 +200,7 @@ func Start(c Config) (*Server, error) {
 		s.http.SetSessionTicketKeys(keys)
 		go s.rotateTicketKeys()
 	}
-	s.crowded = s.handover.isSuccessor() || backlog.Len() > crowdedStart
+	s.crowded = s.handover.IsSuccessor() || backlog.Len() > crowdedStart
 	if err := s.http.ServeBacklog(backlog); err != nil {
 		return nil, errors.Join(err, s.closeFailedStart())
 	}
@@ -265,7 +271,7 @@ func (s *Server) listen() error {
 	}
 	s.setListenAddress(s.listeners[0].Addr().String())
 	s.acceptErrors = make(chan error, len(s.listeners))
-	s.handover = newHandover(s.config.Handover, s.log, s.listeners, s.UpgradeTimeout)
+	s.handover = handover.New(s.config.Handover, s.log, s.listeners, s.UpgradeTimeout)
 	return nil
 }
 
@@ -273,11 +279,11 @@ func (s *Server) listen() error {
 // listen queue of the kernel. A successor leaves that to its predecessor as long as that one serves; meanwhile it
 // preloads the organizations.
 func (s *Server) collectBacklog() (backlog *park.Backlog, preloaded *actors.Preloaded, err error) {
-	if s.handover.isSuccessor() {
+	if s.handover.IsSuccessor() {
 		if s.node == nil { // a standby loads its organizations when it opens
-			preloaded = preload(s.Data, s.log)
+			preloaded = handover.Preload(s.Data, s.log)
 		}
-		backlog, err = s.takeOver()
+		backlog, err = s.handover.TakeOver(s.Data, s.MaxConnections, s.ticketKeys)
 	} else {
 		backlog, err = park.CollectBacklog(s.MaxConnections, s.listeners...)
 	}
@@ -402,7 +408,7 @@ func (s *Server) buildTools() error {
 	if err != nil {
 		return err
 	}
-	s.push = &pushService{data: s.Data, fixed: s.BouncerOrg != ""}
+	s.push = &operator.PushService{Data: s.Data, Fixed: s.BouncerOrg != ""}
 	pusher, err := push.New(push.Config{
 		APNsKey:    s.APNsKey,
 		APNsKeyID:  s.APNsKeyID,
@@ -423,11 +429,11 @@ func (s *Server) buildTools() error {
 		s.tools.Push = pusher
 		s.tools.PushBouncer = account.URL != ""
 	}
-	s.push.bouncer, s.push.pusher = pusher.Bouncer(), pusher
-	s.push.proofs = &push.HostnameProofs{}
-	s.tools.HostnameProof = func(token string) (string, bool) { return s.push.proofs.Get(token, time.Now()) }
-	if s.push.bouncer != nil {
-		s.push.uploader = s.newUploader(s.push.bouncer)
+	s.push.Bouncer, s.push.Pusher = pusher.Bouncer(), pusher
+	s.push.Proofs = &push.HostnameProofs{}
+	s.tools.HostnameProof = func(token string) (string, bool) { return s.push.Proofs.Get(token, time.Now()) }
+	if s.push.Bouncer != nil {
+		s.push.Uploader = operator.NewUploader(s.push.Bouncer, s.orgs, s.sites.site, s.log)
 	}
 	s.dispatcher = s.newDispatcher(sender, pusher)
 	s.orgs.SetOutbox(s.dispatcher, true, account.URL != "")
@@ -459,8 +465,8 @@ func (s *Server) buildTools() error {
 		s.eraser.Close()
 		s.sweeper.Close()
 		s.linkMarks.Close()
-		if s.push.uploader != nil {
-			s.push.uploader.Close()
+		if s.push.Uploader != nil {
+			s.push.Uploader.Close()
 		}
 		s.thumbnails.Close()
 		return withShutdownTimeout(s.dispatcher.Close)
@@ -514,8 +520,8 @@ func (s *Server) newDispatcher(sender *mail.Sender, pusher *push.Pusher) *dispat
 		},
 	}
 	options := push.Options{Pusher: pusher, Server: s.orgs, Log: s.log, Now: time.Now}
-	if s.push.uploader != nil {
-		options.Upload = s.push.uploader.Ask
+	if s.push.Uploader != nil {
+		options.Upload = s.push.Uploader.Ask
 	}
 	notifier := &push.Notifier{Options: options}
 	o.Handlers[realm.OutboxPush], o.Handlers[realm.OutboxPushRemoval] = notifier, notifier
@@ -526,7 +532,7 @@ func (s *Server) newDispatcher(sender *mail.Sender, pusher *push.Pusher) *dispat
 // demo.Create creates a demo organization or a crowd if the settings ask for one and the data directory is empty. At a
 // later start it only prints the accounts of the demo organization again.
 func (s *Server) createDemo() error {
-	if !s.Demo && s.DemoCrowd == "" || s.handover.isSuccessor() || !s.mayCreateDemo() {
+	if !s.Demo && s.DemoCrowd == "" || s.handover.IsSuccessor() || !s.mayCreateDemo() {
 		return nil
 	}
 	out := s.config.Output
@@ -583,23 +589,41 @@ func (s *Server) openEndpoints() (err error) {
 		DamagedTexts: s.orgs.DamagedTexts,
 		ServerStatus: s.status.read,
 	})
-	s.handover.connect(s)
-	o := &operator{
-		orgs: s.orgs, sites: s.sites, passwords: s.passwords, store: s.store, handover: s.handover, files: s.files,
-		fetcher: s.fetcher, search: s.search,
-		push: s.push, checkSpace: s.space.CheckSpace, data: s.Data, sign: datadir.NewSigner(s.secret),
-		log: s.log, node: s.node, moveLeader: s.moveLeader,
+	s.connectHandover()
+	o := &operator.Operator{
+		Orgs: s.orgs, Site: s.sites.site, SiteByID: s.sites.byID, Passwords: s.passwords, Store: s.store,
+		Handover: s.handover, Files: s.files, FilesElsewhere: s.fetcher != nil, Search: s.search, Push: s.push,
+		Data: s.Data, Sign: datadir.NewSigner(s.secret), Log: s.log, Node: s.node, MoveLeader: s.moveLeader,
 	}
 	if err = s.startCore(o); err != nil {
 		return err
 	}
-	if s.closeControl, err = serveControl(s.Data, o, s.log); err != nil {
+	if err = s.serveControl(o); err != nil {
 		return err
 	}
 	if s.mail, err = s.openSMTP(); err != nil {
 		return err
 	}
 	s.metrics, err = s.openMetrics()
+	return err
+}
+
+// serveControl opens the control socket.
+func (s *Server) serveControl(o *operator.Operator) (err error) {
+	mux := http.NewServeMux()
+	mux.Handle("POST /{command}", o)
+	source := &backup.Source{Store: s.store, Files: s.fetcher, RealmByName: s.orgs.RealmByName, Log: s.log}
+	if s.edge != nil {
+		source.Leader = s.edge.Leader
+	} else {
+		source.PauseRemoval, source.CheckSpace = s.files.PauseRemoval, s.space.CheckSpace
+	}
+	mux.Handle("POST /backup", source)
+	mux.Handle("POST /import", &imports.Server{Data: s.Data, Orgs: s.orgs, Site: s.sites.site, Store: s.store,
+		Files: s.files, Core: s.core, Edge: o.Edge, Log: s.log})
+	mux.HandleFunc("POST /lend", s.handover.HandleCopyStore)
+	mux.HandleFunc("POST /yield", s.handover.HandleYield)
+	s.closeControl, err = control.Serve(s.Data, mux, s.log)
 	return err
 }
 
@@ -610,10 +634,52 @@ func (s *Server) startOutbox() {
 		delay = StartupDelay
 	}
 	s.dispatcher.Start(delay)
-	if s.push.uploader != nil {
-		s.push.uploader.Start()
+	if s.push.Uploader != nil {
+		s.push.Uploader.Start()
 	}
 }
+
+// openStore opens the store of the data directory. A successor waits until its predecessor has closed it.
+func (s *Server) openStore() (*snapshot.Store, error) {
+	o := snapshot.Options{
+		Log: s.log, Unsynced: s.NoSync, CompactionDelay: compactionDelay, AcceptLoss: s.AcceptDataLoss,
+		Ballast: int64(s.Space.DiskBallast) << 20, Full: s.space.Full,
+	}
+	if s.node != nil {
+		o.Kept = snapshot.FollowedKept
+		return s.openCoreNode(o)
+	}
+	if !s.handover.IsSuccessor() {
+		return snapshot.Open(s.Data, o)
+	}
+	return handover.OpenAfterPredecessor(func() (*snapshot.Store, error) { return snapshot.Open(s.Data, o) })
+}
+
+// connectHandover gives the handover the parts that it uses.
+func (s *Server) connectHandover() {
+	s.handover.Connect(handover.Parts{
+		Orgs: s.orgs, Store: s.store, TicketKeys: s.ticketKeys, YieldLeadership: s.yieldLeadership,
+		LongRequests: func() int { return s.http.Stats().LongRequests },
+		StopBackground: func() error {
+			if s.edge != nil {
+				return nil
+			}
+			s.search.HandOff()
+			return s.closeBackground()
+		},
+	})
+}
+
+// StartSuccessor starts the process that replaces this one and returns its id. Successor receives a value when that
+// process is ready.
+func (s *Server) StartSuccessor() (int, error) { return s.handover.StartSuccessor() }
+
+// Successor returns the channel that receives a value when a successor is ready to take over; the caller then calls
+// Yield and stops the server.
+func (s *Server) Successor() <-chan struct{} { return s.handover.Ready() }
+
+// Yield records that this process hands over to its successor: when the server stops, it passes on its connections.
+func (s *Server) Yield() { s.handover.Yield() }
 
 // Addr returns the address that the server listens on, as host:port.
 func (s *Server) Addr() string { return s.listeners[0].Addr().String() }
@@ -656,8 +722,8 @@ func (s *Server) Stop() error {
 	}
 	s.yieldLeadership()
 	// Clients of a core connect to another one, so they need not notice that this one stops.
-	if (s.handover.yielded || s.core != nil) && s.http.PrepareShutdown(s.handover.connections) {
-		time.Sleep(closingDelay)
+	if (s.handover.HasYielded() || s.core != nil) && s.http.PrepareShutdown(s.handover.Connections()) {
+		time.Sleep(handover.ClosingDelay)
 	}
 	err := errors.Join(withShutdownTimeout(s.mail.Close), s.closeControl(), s.metrics.Close(),
 		withShutdownTimeout(s.http.Shutdown))
@@ -680,8 +746,8 @@ func (s *Server) Stop() error {
 // Finish waits until clients have received the responses that are being sent.
 func (s *Server) Finish() error {
 	timeout := shutdownTimeout
-	if s.handover.yielded {
-		timeout = downloadTimeout
+	if s.handover.HasYielded() {
+		timeout = handover.DownloadTimeout
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()

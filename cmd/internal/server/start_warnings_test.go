@@ -62,7 +62,8 @@ func TestStartWarnsOfOpenModes(t *testing.T) {
 			t.Fatal(err)
 		}
 		var log bytes.Buffer
-		s := &Server{Settings: Settings{Data: data, TLS: certificates.Settings{TLSKey: key}}, log: slog.New(slog.NewTextHandler(&log, nil))}
+		settings := Settings{Data: data, TLS: certificates.Settings{TLSKey: key}}
+		s := &Server{Settings: settings, log: slog.New(slog.NewTextHandler(&log, nil))}
 		s.warnOfOpenModes()
 		if got := log.String(); strings.Contains(got, "file="+x.path+" ") != x.warn {
 			t.Errorf("mode %v of %s: log %q; warning: %v", x.mode, x.path, got, x.warn)

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"parley/cmd/internal/operator"
 	"parley/wire"
 	"parley/wire/web"
 )
@@ -129,10 +130,10 @@ func (x *statusReader) read() web.ServerStatus {
 		status.Values = append(status.Values, shown)
 	}
 	turns := s.orgs.TurnLatencies()
-	for _, k := range turns[:min(slowestShown, len(turns))] {
+	for _, k := range turns[:min(operator.SlowestShown, len(turns))] {
 		status.Turns = append(status.Turns, web.ServerTurn{Kind: k.Kind, Count: k.Count,
-			Max:  fmt.Sprintf("%.2f ms", inMilliseconds(k.Max)),
-			Mean: fmt.Sprintf("%.2f ms", inMilliseconds(k.Total/time.Duration(max(1, k.Count))))})
+			Max:  fmt.Sprintf("%.2f ms", operator.InMilliseconds(k.Max)),
+			Mean: fmt.Sprintf("%.2f ms", operator.InMilliseconds(k.Total/time.Duration(max(1, k.Count))))})
 	}
 	for i := range AllBounds {
 		b := &AllBounds[i]

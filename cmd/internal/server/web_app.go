@@ -52,7 +52,7 @@ func (s *Server) announceWebApp() {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		s.log.Warn("reading the name of the previous web app failed", "err", err)
 	case last == page:
-	case last == "" && !s.handover.isSuccessor(): // no page is open
+	case last == "" && !s.handover.IsSuccessor(): // no page is open
 		s.storePage(path, page)
 	default:
 		go func() {

@@ -1,4 +1,4 @@
-package server
+package imports
 
 import (
 	"fmt"
@@ -108,19 +108,19 @@ func (d clusterDisk) ImportRows(
 	return d.importer.Finish(d.names[realm.ID(id)], realm.ID(id), epoch, realm.Seq(at), n, d.keys[realm.ID(id)])
 }
 
-// importStore stores the files of an import.
-type importStore interface {
+// fileStore stores the files of an import.
+type fileStore interface {
 	migration.Files
 	Put(kind, file string, r io.Reader) (stored bool, err error)
 	DiscardNew(keys []string)
 }
 
 // importFiles returns the files of an import into this server, or into its cluster.
-func (o *operator) importFiles() importStore {
-	if o.core == nil || o.files.IsRemote() {
-		return o.files
+func (o *Server) importFiles() fileStore {
+	if o.Core == nil || o.Files.IsRemote() {
+		return o.Files
 	}
-	return leaderFiles{o.files, o.core, o.edge}
+	return leaderFiles{o.Files, o.Core, o.Edge}
 }
 
 // leaderFiles are the files of an import in the data directory of this core: only the leader's files are served.

@@ -1,4 +1,4 @@
-package server
+package orgfiles
 
 import (
 	"context"
@@ -28,11 +28,11 @@ const (
 	maxDownloadFetch = 20 * time.Second
 )
 
-// fileFetcher fetches files that this core lacks from the other cores. Without a bucket, a file is at first only on the
+// Fetcher fetches files that this core lacks from the other cores. Without a bucket, a file is at first only on the
 // core that was the leader when it was uploaded.
-type fileFetcher struct {
+type Fetcher struct {
 	files *files.Store
-	core  atomic.Pointer[cluster.Core] // nil while the server starts
+	core  atomic.Pointer[cluster.Core] // see SetCore
 	log   *slog.Logger
 	// isReferenced reports whether a row names a file. A file that no row names is not fetched: it was deleted.
 	isReferenced func(kind, name string) (bool, error)
@@ -54,15 +54,15 @@ type fileFetch struct {
 	err  error // after done is closed
 }
 
-func newFileFetcher(f *files.Store, log *slog.Logger, isReferenced func(kind, name string) (bool, error),
-) *fileFetcher {
+func NewFetcher(f *files.Store, log *slog.Logger, isReferenced func(kind, name string) (bool, error),
+) *Fetcher {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &fileFetcher{files: f, log: log, isReferenced: isReferenced, ctx: ctx, cancel: cancel,
+	return &Fetcher{files: f, log: log, isReferenced: isReferenced, ctx: ctx, cancel: cancel,
 		places: make(chan struct{}, cluster.MaxFileFetches), running: map[string]*fileFetch{}}
 }
 
 // Fetching returns the number of files that are being fetched.
-func (f *fileFetcher) Fetching() int64 {
+func (f *Fetcher) Fetching() int64 {
 	if f == nil {
 		return 0
 	}
@@ -70,16 +70,16 @@ func (f *fileFetcher) Fetching() int64 {
 }
 
 // Refused returns how many downloads were refused because no core could give the file.
-func (f *fileFetcher) Refused() int64 {
+func (f *Fetcher) Refused() int64 {
 	if f == nil {
 		return 0
 	}
 	return f.refused.Load()
 }
 
-// forRequest fetches a file that a request asks for. It returns nil if the file is here now, fs.ErrNotExist if no row
+// ForRequest fetches a file that a request asks for. It returns nil if the file is here now, fs.ErrNotExist if no row
 // names it, and wire.ErrFileElsewhere if no core can give it now.
-func (f *fileFetcher) forRequest(kind, file string) error {
+func (f *Fetcher) ForRequest(kind, file string) error {
 	var err error
 	if kind != realm.ContentFile { // a row has named content; the address of the request names the others
 		name := files.RowNameOf(kind, file)
@@ -117,7 +117,7 @@ func (f *fileFetcher) forRequest(kind, file string) error {
 }
 
 // begin starts to fetch a file, unless that is in progress.
-func (f *fileFetcher) begin(kind, file, space string) *fileFetch {
+func (f *Fetcher) begin(kind, file, space string) *fileFetch {
 	key := files.Key(kind, file)
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -139,7 +139,7 @@ func (f *fileFetcher) begin(kind, file, space string) *fileFetch {
 // errFetchesBusy is the error of a file that is not fetched, because too many are being fetched.
 var errFetchesBusy = errors.New("too many files are being fetched from other cores at the same time")
 
-func (f *fileFetcher) fetch(kind, file, space string) error {
+func (f *Fetcher) fetch(kind, file, space string) error {
 	t := time.NewTimer(maxFetchWait)
 	defer t.Stop()
 	select {
@@ -158,10 +158,10 @@ func (f *fileFetcher) fetch(kind, file, space string) error {
 }
 
 // collect fetches the missing files of a list and returns those that no core has given, with the reason.
-func (f *fileFetcher) collect(list []missingFile) (left []missingFile, err error) {
+func (f *Fetcher) collect(list []Missing) (left []Missing, err error) {
 	for _, m := range list {
 		for i, file := range files.FilesOf(m.kind, m.name) {
-			x := f.begin(m.kind, file, organizationName(m.realm))
+			x := f.begin(m.kind, file, Space(m.realm))
 			<-x.done
 			if i > 0 && errors.Is(x.err, cluster.ErrNoCoreHas) {
 				continue // the medium size of a logo, for example
@@ -180,15 +180,15 @@ func (f *fileFetcher) collect(list []missingFile) (left []missingFile, err error
 }
 
 // Close ends the fetches.
-func (f *fileFetcher) Close() {
+func (f *Fetcher) Close() {
 	if f != nil {
 		f.cancel()
 		f.ended.Wait()
 	}
 }
 
-// missingFile is a file that a row names and that is missing or damaged.
-type missingFile struct {
+// Missing is a file that a row names and that is missing or damaged.
+type Missing struct {
 	realm   realm.ID
 	kind    string
 	name    string // in the row
@@ -197,7 +197,7 @@ type missingFile struct {
 	reason  string // why no other core has given it; "": unknown
 }
 
-func (m missingFile) String() string {
+func (m Missing) String() string {
 	problem := "missing"
 	if m.damaged {
 		problem = "damaged"
@@ -210,7 +210,7 @@ func (m missingFile) String() string {
 }
 
 // listMissing returns the first missing files, one a line.
-func listMissing(list []missingFile) string {
+func listMissing(list []Missing) string {
 	var b strings.Builder
 	for i, m := range list {
 		if i == maxShownFiles {
@@ -222,8 +222,8 @@ func listMissing(list []missingFile) string {
 	return b.String()
 }
 
-// describeLacking says which files a backup would lack; "": none.
-func describeLacking(list []missingFile) string {
+// DescribeLacking says which files a backup would lack; "": none.
+func DescribeLacking(list []Missing) string {
 	if len(list) == 0 {
 		return ""
 	}
@@ -231,40 +231,38 @@ func describeLacking(list []missingFile) string {
 		strings.TrimSpace(listMissing(list)))
 }
 
-// errLacking returns the error for a backup that would lack files.
-func errLacking(lacking string) error {
+// ErrLacking returns the error for a backup that would lack files.
+func ErrLacking(lacking string) error {
 	return errors.New(lacking + "\nStart the cores that have the files and run the command again. Files that are " +
 		"lost for ever can be left out: --incomplete")
 }
 
-// collectFiles fetches all files that rows name and this core lacks. It returns those that no core has given. only, if
+// CollectAll fetches all files that rows name and this core lacks. It returns those that no core has given. only, if
 // not 0, is the organization whose files are needed.
-func (o *operator) collectFiles(only realm.ID) ([]missingFile, error) {
-	disk := snapshot.Disk{Store: o.store}
-	var left []missingFile
+func (f *Fetcher) CollectAll(disk snapshot.Disk, only realm.ID) (left []Missing, err error) {
 	// Rows can end while files are fetched, and their files with them. The second look finds those that are still
 	// missing.
 	for range 2 {
-		list, _, err := findMissing(disk, o.files, only, false)
+		list, _, err := FindMissing(disk, f.files, only, false)
 		if err != nil || len(list) == 0 {
 			return nil, err
 		}
-		if left, err = o.fetcher.collect(list); err != nil || len(left) == 0 {
+		if left, err = f.collect(list); err != nil || len(left) == 0 {
 			return nil, err
 		}
 	}
 	return left, nil
 }
 
-// openForCores returns the function that opens files for other cores; nil: the files are in a bucket.
-func (s *Server) openForCores() func(kind, name string) (cluster.StoredFile, error) {
-	if s.bucket != nil {
-		return nil
-	}
+// ForCores returns the function that opens files of a store for other cores.
+func ForCores(store *files.Store) func(kind, name string) (cluster.StoredFile, error) {
 	return func(kind, name string) (cluster.StoredFile, error) {
 		if files.RowNameOf(kind, name) == "" {
 			return nil, fs.ErrNotExist
 		}
-		return s.files.Open(kind, name)
+		return store.Open(kind, name)
 	}
 }
+
+// SetCore sets the core that knows the other cores; nothing can be fetched before.
+func (f *Fetcher) SetCore(c *cluster.Core) { f.core.Store(c) }

@@ -1,4 +1,4 @@
-package server
+package handover
 
 import (
 	"context"
@@ -19,51 +19,34 @@ import (
 
 	"parley/actors"
 	"parley/cmd/internal/certificates"
+	"parley/cmd/internal/control"
 	"parley/snapshot"
 	"parley/wire/httpd/park"
 )
 
-// A handover replaces a server by a new process (the successor) without interrupting clients. It starts on SIGHUP or
-// `parley upgrade`:
-//
-//	predecessor                              successor
-//	starts the program file, passes          reads its configuration
-//	  listening sockets
-//	serves                            <----  POST /lend: asks for a copy of the store
-//	copies the store (hard links),    ---->  loads every organization from the copy
-//	  writes no more rows
-//	serves until long requests end    <----  POST /yield: is ready to take over
-//	passes waiting polls and idle     ---->  accepts connections; requests wait in its backlog
-//	  connections, stops, closes the store
-//	                                         opens the store, applies the facts since the copy, serves
-//
-// The predecessor continues if the successor ends before it asks to take over. It ends a successor that hangs: see
-// firstRequestTimeout and successorLoadTimeout. After the copy, the predecessor writes no rows, so that the journal
-// contains everything that the copy lacks. If the copy fails, or rows were written after
-// it, the successor loads the organizations after the predecessor has stopped, and requests wait longer. Event queues
-// are in the data directory, so no client has to register again.
-
 // predecessorEnv is the environment variable with the process id of the predecessor.
-const predecessorEnv = EnvironmentPrefix + "PREDECESSOR"
+const predecessorEnv = "PARLEY_PREDECESSOR"
 
 // Limits of a handover.
 const (
-	// successorTimeout is how long a successor waits for its predecessor to hand over, and then again for the data
+	// PartTimeout is how long a stopping server waits for each part that has requests in progress.
+	PartTimeout = 15 * time.Second
+	// SuccessorTimeout is how long a successor waits for its predecessor to hand over, and then again for the data
 	// directory. It is longer than either can take: requests in progress, the last snapshot, and email being sent.
-	successorTimeout = 5 * shutdownTimeout
+	SuccessorTimeout = 5 * PartTimeout
 	// longRequestTimeout is how long a server waits for long request bodies to arrive before it hands over.
 	longRequestTimeout = 30 * time.Second
-	// downloadTimeout is how long a process that has handed over waits for clients that are still receiving responses.
-	downloadTimeout = 10 * time.Minute
-	// closingDelay is how long a server that hands over answers each request with "Connection: close", if it has
+	// DownloadTimeout is how long a process that has handed over waits for clients that are still receiving responses.
+	DownloadTimeout = 10 * time.Minute
+	// ClosingDelay is how long a server that hands over answers each request with "Connection: close", if it has
 	// connections that cannot be handed over (TLS). Connections in use are then gone before idle ones are closed.
-	closingDelay = 300 * time.Millisecond
-	// snapshotTimeout is how long a successor waits for a snapshot before the predecessor stops. A longer snapshot
+	ClosingDelay = 300 * time.Millisecond
+	// SnapshotTimeout is how long a successor waits for a snapshot before the predecessor stops. A longer snapshot
 	// continues, and the next step waits for it.
-	snapshotTimeout = 10 * time.Second
+	SnapshotTimeout = 10 * time.Second
 	// storeCopyTimeout is how long a successor waits for the copy of the store: for a snapshot, and for data in memory
 	// to be written.
-	storeCopyTimeout = snapshotTimeout + shutdownTimeout
+	storeCopyTimeout = SnapshotTimeout + PartTimeout
 	// preloadTimeout is how long a successor may read the copy before the predecessor writes rows again. The work of
 	// the successor is lost then, but the predecessor's journal stays short enough for a fast start after a crash.
 	preloadTimeout = 5 * time.Minute
@@ -74,22 +57,22 @@ const (
 	lockPollInterval = 2 * time.Millisecond
 )
 
-// Handover has the values that a process needs to start a successor, and to replace its predecessor.
-type Handover struct {
+// Process has the values that a process needs to start a successor, and to replace its predecessor.
+type Process struct {
 	Program     string        // path of the program file to start: an upgrade has put another file there
 	Args        []string      // command line of the successor, with the program's name first
 	Predecessor string        // process id of the predecessor; "" unless this process is a successor
 	Connections *park.Handoff // where the predecessor sends its connections; nil if it sends none
 }
 
-// InheritHandover returns this process's handover, and the sockets that the process was started with by a service
+// Inherit returns this process's values, and the sockets that the process was started with by a service
 // manager or a predecessor. It takes them: a second call returns no sockets.
-func InheritHandover() (*Handover, []net.Listener, error) {
+func Inherit() (*Process, []net.Listener, error) {
 	program, err := os.Executable()
 	if err != nil {
 		return nil, nil, err
 	}
-	h := &Handover{Program: program, Args: os.Args, Predecessor: os.Getenv(predecessorEnv)}
+	h := &Process{Program: program, Args: os.Args, Predecessor: os.Getenv(predecessorEnv)}
 	os.Unsetenv(predecessorEnv)
 	listeners, err := park.InheritListeners()
 	if err != nil {
@@ -101,21 +84,25 @@ func InheritHandover() (*Handover, []net.Listener, error) {
 	return h, listeners, nil
 }
 
-// handover is the state of a server's handover.
-type handover struct {
-	config    *Handover // nil: the server cannot be upgraded while it runs
+// Parts are the parts of a server that a handover uses.
+type Parts struct {
+	Orgs            *actors.Server
+	Store           *snapshot.Store
+	TicketKeys      *certificates.TicketKeys // nil without TLS
+	LongRequests    func() int               // number of requests in progress whose bodies cannot be handed over
+	StopBackground  func() error             // stops the work beside requests, which may take a while
+	YieldLeadership func()                   // lets another core lead
+}
+
+// Handover is the state of a server's handover.
+type Handover struct {
+	config    *Process // nil: the server cannot be upgraded while it runs
 	log       *slog.Logger
 	listeners []net.Listener
 	// firstRequestTimeout is how long a successor may take until its first request; see the setting upgrade-timeout
 	firstRequestTimeout time.Duration
 
-	// Set by connect, before the control socket accepts a request for a handover.
-	orgs            *actors.Server
-	store           *snapshot.Store
-	ticketKeys      *certificates.TicketKeys // nil without TLS
-	longRequests    func() int               // number of requests in progress whose bodies cannot be handed over
-	stopBackground  func() error             // stops the work beside requests, which may take a while
-	yieldLeadership func()                   // lets another core lead
+	parts Parts // set by Connect
 
 	ready   chan struct{} // receives one value when the successor is ready to take over
 	yielded bool          // this process has handed over; used by the goroutine that stops the server
@@ -130,43 +117,47 @@ type handover struct {
 	connections *park.Handoff
 }
 
-func newHandover(
-	config *Handover, log *slog.Logger, listeners []net.Listener, firstRequestTimeout time.Duration,
-) *handover {
-	return &handover{
+// New returns the handover of a server with these sockets. config is nil if the server cannot be upgraded while it
+// runs. firstRequestTimeout is the setting upgrade-timeout.
+func New(
+	config *Process, log *slog.Logger, listeners []net.Listener, firstRequestTimeout time.Duration,
+) *Handover {
+	return &Handover{
 		config: config, log: log, listeners: listeners, firstRequestTimeout: firstRequestTimeout,
 		ready: make(chan struct{}, 1),
 	}
 }
 
-// isSuccessor reports whether this process replaces another one.
-func (h *handover) isSuccessor() bool { return h.config != nil && h.config.Predecessor != "" }
+// IsSuccessor reports whether this process replaces another one.
+func (h *Handover) IsSuccessor() bool { return h.config != nil && h.config.Predecessor != "" }
 
-// connect sets the parts that a handover uses. The server has opened them.
-func (h *handover) connect(s *Server) {
-	h.orgs, h.store, h.ticketKeys, h.yieldLeadership = s.orgs, s.store, s.ticketKeys, s.yieldLeadership
-	h.longRequests = func() int { return s.http.Stats().LongRequests }
-	h.stopBackground = func() error {
-		if s.edge != nil {
-			return nil
-		}
-		s.search.HandOff()
-		return s.closeBackground()
-	}
-}
+// Connect sets the parts. The server has opened them, and its control socket accepts no request for a handover yet.
+func (h *Handover) Connect(p Parts) { h.parts = p }
 
-// StartSuccessor starts the process that replaces this one and returns its id. Successor receives a value when that
-// process is ready.
-func (s *Server) StartSuccessor() (int, error) { return s.handover.startSuccessor() }
-
-// Successor returns the channel that receives a value when a successor is ready to take over; the caller then calls
-// Yield and stops the server.
-func (s *Server) Successor() <-chan struct{} { return s.handover.ready }
+// Ready returns the channel that receives a value when a successor is ready to take over; the caller then calls Yield
+// and stops the server.
+func (h *Handover) Ready() <-chan struct{} { return h.ready }
 
 // Yield records that this process hands over to its successor: when the server stops, it passes on its connections.
-func (s *Server) Yield() { s.handover.yielded = true }
+func (h *Handover) Yield() { h.yielded = true }
 
-func (h *handover) startSuccessor() (int, error) {
+// HasYielded reports whether this process has handed over. Only the goroutine that stops the server calls it.
+func (h *Handover) HasYielded() bool { return h.yielded }
+
+// Connections returns where this process sends its connections; nil if the successor takes none. It is decided when the
+// successor asks to take over.
+func (h *Handover) Connections() *park.Handoff { return h.connections }
+
+// HasSuccessor reports whether a successor is starting.
+func (h *Handover) HasSuccessor() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.successor != nil
+}
+
+// StartSuccessor starts the process that replaces this one and returns its id. Ready receives a value when that process
+// is ready.
+func (h *Handover) StartSuccessor() (int, error) {
 	if h.config == nil {
 		return 0, errors.New("this server does not support upgrades without restart")
 	}
@@ -190,7 +181,7 @@ func (h *handover) startSuccessor() (int, error) {
 // setDeadline ends the successor after a time, unless it asks to take over before that or gets another deadline. A
 // successor that hangs would otherwise prevent every further upgrade, and the journal would grow without a snapshot.
 // h.mu is held.
-func (h *handover) setDeadline(after time.Duration, reason string) {
+func (h *Handover) setDeadline(after time.Duration, reason string) {
 	if h.deadline != nil {
 		h.deadline.Stop()
 	}
@@ -212,7 +203,7 @@ func (h *handover) setDeadline(after time.Duration, reason string) {
 }
 
 // stopDeadline stops the timer of setDeadline. h.mu is held.
-func (h *handover) stopDeadline() {
+func (h *Handover) stopDeadline() {
 	if h.deadline != nil {
 		h.deadline.Stop()
 		h.deadline = nil
@@ -220,7 +211,7 @@ func (h *handover) stopDeadline() {
 }
 
 // watchSuccessor undoes the preparations if the successor ends before this process does.
-func (h *handover) watchSuccessor(p *os.Process, connections *park.Handoff) {
+func (h *Handover) watchSuccessor(p *os.Process, connections *park.Handoff) {
 	state, err := p.Wait()
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -231,7 +222,7 @@ func (h *handover) watchSuccessor(p *os.Process, connections *park.Handoff) {
 		h.copyExpiry.Stop()
 		h.copyExpiry = nil
 		h.resumeSnapshots()
-		if err := h.store.RemoveCheckpoint(); err != nil {
+		if err := h.parts.Store.RemoveCheckpoint(); err != nil {
 			h.log.Warn("removing the copy of the store failed", "err", err)
 		}
 	}
@@ -240,26 +231,26 @@ func (h *handover) watchSuccessor(p *os.Process, connections *park.Handoff) {
 }
 
 // resumeSnapshots allows rows to be written again.
-func (h *handover) resumeSnapshots() { h.orgs.Unfreeze() }
+func (h *Handover) resumeSnapshots() { h.parts.Orgs.Unfreeze() }
 
-// handleCopyStore handles the successor's request for a copy of the store. It answers when the copy exists; the server
+// HandleCopyStore handles the successor's request for a copy of the store. It answers when the copy exists; the server
 // serves meanwhile. The successor removes the copy when it has read it.
-func (h *handover) handleCopyStore(w http.ResponseWriter, r *http.Request) {
+func (h *Handover) HandleCopyStore(w http.ResponseWriter, r *http.Request) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.successor == nil || h.killed || h.store == nil || h.copyExpiry != nil {
+	if h.successor == nil || h.killed || h.parts.Store == nil || h.copyExpiry != nil {
 		http.Error(w, "no successor was started, or it has sent this request before", http.StatusConflict)
 		return
 	}
 	h.setDeadline(successorLoadTimeout, "it has not finished loading the organizations")
-	ctx, cancel := context.WithTimeout(r.Context(), snapshotTimeout)
+	ctx, cancel := context.WithTimeout(r.Context(), SnapshotTimeout)
 	defer cancel()
-	err := h.orgs.Save(ctx) // so that the rows are new and the journal after them is short
+	err := h.parts.Orgs.Save(ctx) // so that the rows are new and the journal after them is short
 	if err == nil {
-		err = h.orgs.Freeze(ctx)
+		err = h.parts.Orgs.Freeze(ctx)
 	}
 	if err == nil {
-		err = h.store.CreateCheckpoint()
+		err = h.parts.Store.CreateCheckpoint()
 	}
 	if err != nil {
 		h.resumeSnapshots()
@@ -271,9 +262,9 @@ func (h *handover) handleCopyStore(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintln(w, `{}`)
 }
 
-// handleYield handles the successor's request to take over. It answers before this process begins to stop. A successor
+// HandleYield handles the successor's request to take over. It answers before this process begins to stop. A successor
 // that takes connections says so in the query: an older program would leave them unread.
-func (h *handover) handleYield(w http.ResponseWriter, r *http.Request) {
+func (h *Handover) HandleYield(w http.ResponseWriter, r *http.Request) {
 	h.mu.Lock()
 	successor := h.successor
 	if h.killed {
@@ -285,7 +276,7 @@ func (h *handover) handleYield(w http.ResponseWriter, r *http.Request) {
 		h.connections = nil
 	}
 	h.mu.Unlock()
-	if successor == nil || h.orgs == nil {
+	if successor == nil || h.parts.Orgs == nil {
 		http.Error(w, "no successor was started", http.StatusConflict)
 		return
 	}
@@ -295,13 +286,13 @@ func (h *handover) handleYield(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the successor has ended", http.StatusConflict)
 		return
 	}
-	h.yieldLeadership()
-	if err := h.stopBackground(); err != nil {
+	h.parts.YieldLeadership()
+	if err := h.parts.StopBackground(); err != nil {
 		h.log.Warn("stopping background work for the successor failed", "err", err)
 	}
 	// An unread body would make the kernel reset the connection, and the successor might miss the answer.
 	io.Copy(io.Discard, r.Body)
-	w.Write(certificates.EncodeTicketAnswer(h.ticketKeys))
+	w.Write(certificates.EncodeTicketAnswer(h.parts.TicketKeys))
 	if err := http.NewResponseController(w).Flush(); err != nil {
 		h.log.Warn("answering the successor failed", "err", err)
 	}
@@ -312,7 +303,7 @@ func (h *handover) handleYield(w http.ResponseWriter, r *http.Request) {
 }
 
 // isRunning reports whether a successor has not ended.
-func (h *handover) isRunning(p *os.Process) bool {
+func (h *Handover) isRunning(p *os.Process) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.successor == p
@@ -320,31 +311,31 @@ func (h *handover) isRunning(p *os.Process) bool {
 
 // save writes a snapshot while this process still serves: all clients wait for data that is written during the stop.
 // It writes nothing if the successor has a copy of the store.
-func (h *handover) save(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, snapshotTimeout)
+func (h *Handover) save(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, SnapshotTimeout)
 	defer cancel()
-	if err := h.orgs.Save(ctx); err != nil {
+	if err := h.parts.Orgs.Save(ctx); err != nil {
 		h.log.Warn("snapshot before the handover failed", "err", err)
 	}
 }
 
 // waitForLongRequests waits until no request is in progress that a stopping server must finish, at most
 // longRequestTimeout. Otherwise all clients would wait for that request, and it would be cut off if it took long.
-func (h *handover) waitForLongRequests(ctx context.Context) {
+func (h *Handover) waitForLongRequests(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, longRequestTimeout)
 	defer cancel()
-	n := h.longRequests()
+	n := h.parts.LongRequests()
 	if n > 0 {
 		h.log.Info("waiting for long requests before the handover", "count", n)
 	}
-	for ; n > 0 && ctx.Err() == nil; n = h.longRequests() {
+	for ; n > 0 && ctx.Err() == nil; n = h.parts.LongRequests() {
 		time.Sleep(lockPollInterval)
 	}
 }
 
-// preload loads the organizations from a copy of the predecessor's store while the predecessor serves. It returns nil
+// Preload loads the organizations from a copy of the predecessor's store while the predecessor serves. It returns nil
 // if that fails; the organizations are then loaded later.
-func preload(data string, log *slog.Logger) *actors.Preloaded {
+func Preload(data string, log *slog.Logger) *actors.Preloaded {
 	began := time.Now()
 	p, err := preloadCopy(data, log)
 	if err != nil {
@@ -356,7 +347,7 @@ func preload(data string, log *slog.Logger) *actors.Preloaded {
 }
 
 func preloadCopy(data string, log *slog.Logger) (p *actors.Preloaded, err error) {
-	r, err := ControlClient(data, storeCopyTimeout).Post(controlURL("lend"), "application/json",
+	r, err := control.Client(data, storeCopyTimeout).Post(control.URL("lend"), "application/json",
 		strings.NewReader("{}"))
 	if err != nil {
 		return nil, err
@@ -384,15 +375,16 @@ func preloadCopy(data string, log *slog.Logger) (p *actors.Preloaded, err error)
 	return p, nil
 }
 
-// takeOver asks the predecessor to hand over. From then on new connections, and those that the predecessor hands over,
-// are in the backlog that it returns.
-func (s *Server) takeOver() (*park.Backlog, error) {
-	c := s.config.Handover
-	request := controlURL("yield")
+// TakeOver asks the predecessor in a data directory to hand over. From then on new connections, and those that the
+// predecessor hands over, are in the backlog that it returns, at most maxConnections. keys get those of the
+// predecessor; nil without TLS.
+func (h *Handover) TakeOver(data string, maxConnections int, keys *certificates.TicketKeys) (*park.Backlog, error) {
+	c := h.config
+	request := control.URL("yield")
 	if c.Connections != nil {
 		request += "?connections=1"
 	}
-	r, err := ControlClient(s.Data, successorTimeout).Post(request, "application/json", strings.NewReader("{}"))
+	r, err := control.Client(data, SuccessorTimeout).Post(request, "application/json", strings.NewReader("{}"))
 	if err != nil {
 		c.Connections.Close()
 		return nil, fmt.Errorf("ask process %s to hand over: %w", c.Predecessor, err)
@@ -406,11 +398,11 @@ func (s *Server) takeOver() (*park.Backlog, error) {
 	}
 	switch {
 	case err != nil: // the predecessor hands over anyway
-		s.log.Warn("reading the answer of the predecessor failed", "err", err)
-	case s.ticketKeys != nil:
-		s.ticketKeys.Replace(answer.TicketKeys)
+		h.log.Warn("reading the answer of the predecessor failed", "err", err)
+	case keys != nil:
+		keys.Replace(answer.TicketKeys)
 	}
-	backlog, err := park.CollectBacklog(s.MaxConnections, s.listeners...)
+	backlog, err := park.CollectBacklog(maxConnections, h.listeners...)
 	if err != nil {
 		c.Connections.Close()
 		return nil, err
@@ -419,25 +411,9 @@ func (s *Server) takeOver() (*park.Backlog, error) {
 	return backlog, nil
 }
 
-// openStore opens the store of the data directory. A successor waits until its predecessor has closed it.
-func (s *Server) openStore() (*snapshot.Store, error) {
-	o := snapshot.Options{
-		Log: s.log, Unsynced: s.NoSync, CompactionDelay: compactionDelay, AcceptLoss: s.AcceptDataLoss,
-		Ballast: int64(s.Space.DiskBallast) << 20, Full: s.space.Full,
-	}
-	if s.node != nil {
-		o.Kept = snapshot.FollowedKept
-		return s.openCoreNode(o)
-	}
-	if !s.handover.isSuccessor() {
-		return snapshot.Open(s.Data, o)
-	}
-	return openAfterPredecessor(func() (*snapshot.Store, error) { return snapshot.Open(s.Data, o) })
-}
-
-// openAfterPredecessor opens something that the predecessor still has open.
-func openAfterPredecessor[T any](open func() (T, error)) (T, error) {
-	for end := time.Now().Add(successorTimeout); ; {
+// OpenAfterPredecessor opens something that the predecessor still has open.
+func OpenAfterPredecessor[T any](open func() (T, error)) (T, error) {
+	for end := time.Now().Add(SuccessorTimeout); ; {
 		x, err := open()
 		inUse := errors.Is(err, snapshot.ErrInUse) || errors.Is(err, syscall.EADDRINUSE)
 		if !inUse || time.Now().After(end) {

@@ -1,4 +1,4 @@
-package server
+package operator
 
 import (
 	"errors"
@@ -9,7 +9,9 @@ import (
 
 	"parley/actors/realm"
 	"parley/cmd/internal/cluster"
+	"parley/cmd/internal/control"
 	"parley/cmd/internal/datadir"
+	"parley/cmd/internal/orgfiles"
 	"parley/snapshot"
 	"parley/wire/peer"
 )
@@ -17,8 +19,8 @@ import (
 // ClusterInit makes a data directory the one of the first core of a new cluster: a new one, or that of a server that is
 // not running. place and credentials are the settings files and files-credentials; cores that join get the place. It
 // returns where the files are.
-func ClusterInit(data, node, peerListen, place, credentials string) (p FilePlace, err error) {
-	if _, ran, _ := RemoteCommand(data, "server-info", nil); ran && !cluster.Exists(data) {
+func ClusterInit(data, node, peerListen, place, credentials string) (p orgfiles.Place, err error) {
+	if _, ran, _ := control.Send(data, "server-info", nil); ran && !cluster.Exists(data) {
 		return p, fmt.Errorf("a server is running in %s: stop it first", data)
 	}
 	if err := os.MkdirAll(data, 0o700); err != nil {
@@ -27,24 +29,24 @@ func ClusterInit(data, node, peerListen, place, credentials string) (p FilePlace
 	if err := datadir.CheckVersion(data); err != nil {
 		return p, err
 	}
-	if p, err = chooseFilePlace(data, place, credentials); err != nil {
+	if p, err = orgfiles.ChoosePlace(data, place, credentials); err != nil {
 		return p, err
 	}
 	if err := cluster.Init(data, node, peerListen); err != nil {
 		return p, err
 	}
-	return p, WriteFilePlace(data, p)
+	return p, orgfiles.WritePlace(data, p)
 }
 
 // ClusterDissolve makes the data directory of a stopped core one of a single node; see cluster.Dissolve.
 func ClusterDissolve(data string, acceptLoss bool) (applied uint64, err error) {
-	if _, ran, _ := RemoteCommand(data, "server-info", nil); ran {
+	if _, ran, _ := control.Send(data, "server-info", nil); ran {
 		return 0, fmt.Errorf("a server is running in %s: stop it first", data)
 	}
 	if err := datadir.CheckVersion(data); err != nil {
 		return 0, err
 	}
-	if err := inheritFileOwner(data); err != nil {
+	if err := orgfiles.InheritOwner(data); err != nil {
 		return 0, err
 	}
 	return cluster.Dissolve(data, acceptLoss)
@@ -53,28 +55,28 @@ func ClusterDissolve(data string, acceptLoss bool) (applied uint64, err error) {
 // errSingleNode is the error of cluster commands on a directory that is no node's.
 var errSingleNode = errors.New("this is a single node: parley cluster init makes it the first node of a cluster")
 
-// errNotRunning is the error of commands that only a running core can realm.Execute.
+// errNotRunning is the error of commands that only a running core can execute.
 var errNotRunning = errors.New("the core is not running: start it, or run the command at another core")
 
 // clusterToken returns a new token.
-func clusterToken(o *operator, args map[string]string) (any, error) {
-	if o.node == nil {
+func clusterToken(o *Operator, args map[string]string) (any, error) {
+	if o.Node == nil {
 		return nil, errSingleNode
 	}
-	t, err := o.node.NewToken(peer.Role(args["role"]), time.Now())
+	t, err := o.Node.NewToken(peer.Role(args["role"]), time.Now())
 	return map[string]any{"token": t}, err
 }
 
 // clusterStatus lists the nodes.
-func clusterStatus(o *operator, _ map[string]string) (any, error) {
-	if o.node == nil {
+func clusterStatus(o *Operator, _ map[string]string) (any, error) {
+	if o.Node == nil {
 		return nil, errSingleNode
 	}
-	if o.core == nil {
+	if o.Core == nil {
 		return nil, errNotRunning
 	}
 	list := []any{}
-	for _, n := range o.core.Status() {
+	for _, n := range o.Core.Status() {
 		list = append(list, n)
 	}
 	return map[string]any{"nodes": list}, nil
@@ -88,22 +90,22 @@ var errLastVoter = errors.New(LastVoterText + ": when it stops, the service stop
 	"not copied. To replace the core, let the new one join first. --yes removes it anyway")
 
 // clusterRemove removes a node.
-func clusterRemove(o *operator, args map[string]string) (any, error) {
-	if o.node == nil {
+func clusterRemove(o *Operator, args map[string]string) (any, error) {
+	if o.Node == nil {
 		return nil, errSingleNode
 	}
-	if o.core != nil && args["yes"] != "true" && o.core.Voters() == 2 && o.core.HasVote(args["node"]) {
+	if o.Core != nil && args["yes"] != "true" && o.Core.Voters() == 2 && o.Core.HasVote(args["node"]) {
 		return nil, errLastVoter
 	}
-	if o.core != nil && args["node"] == o.node.Node {
+	if o.Core != nil && args["node"] == o.Node.Node {
 		return nil, o.leaveLeadership()
 	}
-	if err := o.node.Remove(args["node"]); err != nil && !o.isHalfRemoved(args["node"]) {
+	if err := o.Node.Remove(args["node"]); err != nil && !o.isHalfRemoved(args["node"]) {
 		return nil, err
 	}
-	if o.core != nil {
-		o.core.CutOff(args["node"]) // at once: the node may be in wrong hands
-		if err := o.core.Node.Remove(args["node"]); err != nil {
+	if o.Core != nil {
+		o.Core.CutOff(args["node"]) // at once: the node may be in wrong hands
+		if err := o.Core.Node.Remove(args["node"]); err != nil {
 			return nil, err
 		}
 	}
@@ -112,8 +114,8 @@ func clusterRemove(o *operator, args map[string]string) (any, error) {
 
 // isHalfRemoved reports whether a node is no member, but the replicated log still counts its vote: the leadership was
 // lost in between.
-func (o *operator) isHalfRemoved(node string) bool {
-	return o.core != nil && o.node.IsRemoved(node) && o.core.HasVote(node)
+func (o *Operator) isHalfRemoved(node string) bool {
+	return o.Core != nil && o.Node.IsRemoved(node) && o.Core.HasVote(node)
 }
 
 // errLeaderLeaves is the answer of a leader that has to be removed. It lets another core lead first, which removes it:
@@ -121,8 +123,8 @@ func (o *operator) isHalfRemoved(node string) bool {
 var errLeaderLeaves = errors.New("the core is the leader; another core will become the leader and remove it")
 
 // leaveLeadership returns errLeaderLeaves, and moves the leadership after this answer has been sent.
-func (o *operator) leaveLeadership() error {
-	if o.core.Voters() < 2 {
+func (o *Operator) leaveLeadership() error {
+	if o.Core.Voters() < 2 {
 		return errors.New("this is the only core with a vote: to end the cluster, stop it and use " +
 			"parley cluster dissolve")
 	}
@@ -130,8 +132,8 @@ func (o *operator) leaveLeadership() error {
 		go func() {
 			defer o.leaving.Store(false)
 			time.Sleep(moveLeaderDelay)
-			if err := o.moveLeader(); err != nil {
-				o.log.Error("moving the leadership failed, so the core is not removed", "err", err)
+			if err := o.MoveLeader(); err != nil {
+				o.Log.Error("moving the leadership failed, so the core is not removed", "err", err)
 			}
 		}()
 	}
@@ -147,32 +149,32 @@ const (
 
 // runWithRetry executes a command again while its error is errLeaderLeaves, of this or another node. After this error
 // the links to the old leader end, perhaps during the next attempt, so it then retries after every error.
-func (o *operator) runWithRetry(name string, args map[string]string) (answer any, err error) {
+func (o *Operator) runWithRetry(name string, args map[string]string) (answer any, err error) {
 	leaves := false
 	for end := time.Now().Add(leaveTimeout); ; time.Sleep(leaveRetryInterval) {
-		answer, err = o.run(name, args)
+		answer, err = o.Run(name, args)
 		if err == nil || time.Now().After(end) {
 			return answer, err
 		}
 		if leaves = leaves || strings.Contains(err.Error(), errLeaderLeaves.Error()); !leaves {
 			return nil, err
 		}
-		if o.node.IsRemoved(args["node"]) { // and the answer was lost
+		if o.Node.IsRemoved(args["node"]) { // and the answer was lost
 			return map[string]any{"removed": args["node"]}, nil
 		}
 	}
 }
 
 // clusterVerify compares the state of every organization on all nodes.
-func clusterVerify(o *operator, _ map[string]string) (any, error) {
-	if o.node == nil {
+func clusterVerify(o *Operator, _ map[string]string) (any, error) {
+	if o.Node == nil {
 		return nil, errSingleNode
 	}
-	if o.core == nil {
+	if o.Core == nil {
 		return nil, errNotRunning
 	}
 	list, different := []any{}, 0
-	for _, x := range o.core.Verify(func(id realm.ID) (realm.Seq, string, error) { return stateDigest(o, id) }) {
+	for _, x := range o.Core.Verify(o.StateDigest) {
 		if !x.Equal {
 			different++
 		}
@@ -190,9 +192,9 @@ type digestAt struct {
 	digest string
 }
 
-// stateDigest returns the digest of a realm's state and the number of the last fact in it.
-func stateDigest(o *operator, id realm.ID) (realm.Seq, string, error) {
-	x, err := o.orgs.View(id, realm.System, func(v realm.View) (any, error) {
+// StateDigest returns the digest of a realm's state and the number of the last fact in it.
+func (o *Operator) StateDigest(id realm.ID) (realm.Seq, string, error) {
+	x, err := o.Orgs.View(id, realm.System, func(v realm.View) (any, error) {
 		return digestAt{v.Seq(), snapshot.StateDigest(v.Realm).String()}, nil
 	})
 	if err != nil {
@@ -203,48 +205,48 @@ func stateDigest(o *operator, id realm.ID) (realm.Seq, string, error) {
 }
 
 // clusterLevel raises the rule level of the cluster to that of the program.
-func clusterLevel(o *operator, _ map[string]string) (any, error) {
-	if o.node == nil {
+func clusterLevel(o *Operator, _ map[string]string) (any, error) {
+	if o.Node == nil {
 		return nil, errSingleNode
 	}
-	if o.core == nil {
+	if o.Core == nil {
 		return nil, errNotRunning
 	}
-	raised, err := o.core.RaiseLevel()
+	raised, err := o.Core.RaiseLevel()
 	if err != nil {
 		return nil, err
 	}
-	return map[string]any{"level": int(o.core.Node.Level()), "raised": raised}, nil
+	return map[string]any{"level": int(o.Core.Node.Level()), "raised": raised}, nil
 }
 
 // moveLeaderDelay is the time for sending the answer to a command before the leadership moves.
 const moveLeaderDelay = 50 * time.Millisecond
 
 // clusterMoveLeader moves the leadership to another core.
-func clusterMoveLeader(o *operator, _ map[string]string) (any, error) {
-	if o.node == nil {
+func clusterMoveLeader(o *Operator, _ map[string]string) (any, error) {
+	if o.Node == nil {
 		return nil, errSingleNode
 	}
-	if o.core == nil {
+	if o.Core == nil {
 		return nil, errNotRunning
 	}
-	if o.core.Voters() < 2 {
-		return nil, errOnlyCore
+	if o.Core.Voters() < 2 {
+		return nil, cluster.ErrOnlyCore
 	}
 	// The answer is sent first: the links of a leader end with its leadership.
 	go func() {
 		time.Sleep(moveLeaderDelay)
-		if err := o.moveLeader(); err != nil {
-			o.log.Error("moving the leadership failed", "err", err)
+		if err := o.MoveLeader(); err != nil {
+			o.Log.Error("moving the leadership failed", "err", err)
 		}
 	}()
-	return map[string]any{"moving_from": o.node.Node}, nil
+	return map[string]any{"moving_from": o.Node.Node}, nil
 }
 
 // clusterPromote gives the core that asks for it a vote.
-func clusterPromote(o *operator, args map[string]string) (any, error) {
-	if o.core == nil {
+func clusterPromote(o *Operator, args map[string]string) (any, error) {
+	if o.Core == nil {
 		return nil, errSingleNode
 	}
-	return map[string]any{}, o.core.Promote(args["node"])
+	return map[string]any{}, o.Core.Promote(args["node"])
 }

@@ -1,4 +1,4 @@
-package server
+package operator
 
 import (
 	"errors"
@@ -12,7 +12,7 @@ import (
 )
 
 // wantCommands are all commands of an operator with the nodes that may send them to the leader, independent of
-// operatorCommands.
+// commands.
 var wantCommands = map[string]string{
 	"cluster-status":  "core edge starting",
 	"cluster-promote": "core starting",
@@ -30,25 +30,25 @@ var wantCommands = map[string]string{
 
 // Every command is sent to the leader as every kind of node. What is not for the node is refused before it runs.
 func TestEveryCommandAsEverySender(t *testing.T) {
-	if got, want := slices.Sorted(maps.Keys(operatorCommands)), slices.Sorted(maps.Keys(wantCommands)); !slices.Equal(
+	if got, want := slices.Sorted(maps.Keys(commands)), slices.Sorted(maps.Keys(wantCommands)); !slices.Equal(
 		got, want) {
 		t.Errorf("the commands are %v, this test knows %v", got, want)
 	}
-	saved := operatorCommands
-	defer func() { operatorCommands = saved }()
+	saved := commands
+	defer func() { commands = saved }()
 	ran := ""
-	operatorCommands = map[string]operatorCommand{}
+	commands = map[string]command{}
 	for name, x := range saved { // none has an effect here
-		x.run = func(*operator, map[string]string) (any, error) { ran = name; return nil, nil }
-		operatorCommands[name] = x
+		x.run = func(*Operator, map[string]string) (any, error) { ran = name; return nil, nil }
+		commands[name] = x
 	}
-	o := &operator{log: slog.New(slog.DiscardHandler)}
+	o := &Operator{Log: slog.New(slog.DiscardHandler)}
 	senders := map[string]cluster.Sender{"core": cluster.FromCore, "edge": cluster.FromEdge,
 		"starting": cluster.FromStarting, "removed": cluster.FromRemoved}
 	for name, from := range wantCommands {
 		for kind, sender := range senders {
 			ran = ""
-			_, err := o.runSent(cluster.SentCommand{Node: "n", From: sender, Name: name,
+			_, err := o.RunSent(cluster.SentCommand{Node: "n", From: sender, Name: name,
 				Args: map[string]string{"node": "n"}})
 			allowed := slices.Contains(strings.Fields(from), kind)
 			var refused *cluster.RefusedError
@@ -58,11 +58,11 @@ func TestEveryCommandAsEverySender(t *testing.T) {
 		}
 	}
 	ran = ""
-	if _, err := o.runSent(cluster.SentCommand{Node: "n", From: cluster.FromCore, Name: "cluster-promote",
+	if _, err := o.RunSent(cluster.SentCommand{Node: "n", From: cluster.FromCore, Name: "cluster-promote",
 		Args: map[string]string{"node": "other"}}); err == nil || ran != "" {
 		t.Errorf("a core asks for the vote of another one: %v", err)
 	}
-	if _, err := o.runSent(cluster.SentCommand{Node: "n", From: cluster.FromCore, Name: "x"}); err == nil {
+	if _, err := o.RunSent(cluster.SentCommand{Node: "n", From: cluster.FromCore, Name: "x"}); err == nil {
 		t.Error("a command that does not exist is executed")
 	}
 }

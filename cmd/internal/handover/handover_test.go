@@ -1,4 +1,4 @@
-package server
+package handover
 
 import (
 	"log/slog"
@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"parley/cmd/internal/control"
 	"parley/snapshot"
 )
 
@@ -25,7 +26,7 @@ func TestFailedPreload(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			l, err := net.Listen("unix", filepath.Join(dir, ControlSocketName))
+			l, err := net.Listen("unix", filepath.Join(dir, control.SocketName))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -34,7 +35,7 @@ func TestFailedPreload(t *testing.T) {
 			s := &http.Server{Handler: mux}
 			go s.Serve(l)
 			defer s.Close()
-			if p := preload(dir, slog.New(slog.DiscardHandler)); p != nil {
+			if p := Preload(dir, slog.New(slog.DiscardHandler)); p != nil {
 				t.Error("preload returned organizations without a copy")
 			}
 			store, err := snapshot.Open(dir, snapshot.Options{})

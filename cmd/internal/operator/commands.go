@@ -1,4 +1,4 @@
-package server
+package operator
 
 import (
 	"errors"
@@ -7,7 +7,6 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"parley/actors"
@@ -17,9 +16,9 @@ import (
 	"parley/wire"
 )
 
-// operatorCommands is every command of the operator by its name in requests to the control socket, with the nodes from
+// commands is every command of the operator by its name in requests to the control socket, with the nodes from
 // which the leader of a cluster takes it. The leader refuses all others.
-var operatorCommands = map[string]operatorCommand{
+var commands = map[string]command{
 	"cluster-level":       {run: clusterLevel, from: cluster.FromCore},
 	"cluster-move-leader": {run: clusterMoveLeader, from: cluster.FromCore},
 	"cluster-promote":     {run: clusterPromote, from: cluster.FromCores, self: true},
@@ -57,79 +56,59 @@ var operatorCommands = map[string]operatorCommand{
 }
 
 // realm returns the organization that the argument realm names by its subdomain.
-func (o *operator) realm(args map[string]string) (realm.ID, error) {
-	id, _, ok := o.orgs.RealmByName(args["realm"])
+func (o *Operator) realm(args map[string]string) (realm.ID, error) {
+	id, _, ok := o.Orgs.RealmByName(args["realm"])
 	if !ok {
 		return 0, fmt.Errorf("no organization %q; parley realm list shows them", args["realm"])
 	}
 	return id, nil
 }
 
-func realmCreate(o *operator, args map[string]string) (any, error) {
+func realmCreate(o *Operator, args map[string]string) (any, error) {
 	name := args["name"]
 	if name == "" {
 		return nil, errors.New("--name is required: the name of the organization")
 	}
-	if err := CheckSubdomain(args["realm"]); err != nil {
+	if err := wire.CheckSubdomain(args["realm"]); err != nil {
 		return nil, err
 	}
 	if wire.ReservedSubdomain(args["realm"]) && args["allow-reserved"] != "true" {
 		return nil, fmt.Errorf("%q is a reserved subdomain, where users expect a service of the server; choose "+
 			"another one, or add --allow-reserved", args["realm"])
 	}
-	id, err := o.orgs.CreateRealm(args["realm"], name)
+	id, err := o.Orgs.CreateRealm(args["realm"], name)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := realm.Execute(o.orgs, id, realm.System, realm.CreateFirstChannels{}); err != nil {
+	if _, err := realm.Execute(o.Orgs, id, realm.System, realm.CreateFirstChannels{}); err != nil {
 		return nil, err
 	}
-	return map[string]any{"id": id, "url": o.sites.site(args["realm"]).URL}, nil
+	return map[string]any{"id": id, "url": o.Site(args["realm"]).URL}, nil
 }
 
-// maxSubdomainBytes limits the length of an organization's subdomain.
-const maxSubdomainBytes = 40
-
-// punycodePrefix begins the names that programs show as other letters, which can look like another organization's.
-const punycodePrefix = "xn--"
-
-// CheckSubdomain returns an error if text cannot be the subdomain of an organization. The root organization has "".
-func CheckSubdomain(text string) error {
-	outside := strings.HasPrefix(text, "-") || strings.HasSuffix(text, "-")
-	letters := strings.Trim(text, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
-	if len(text) > maxSubdomainBytes || outside || !letters || text == "www" {
-		return fmt.Errorf("%q is not a subdomain: use lower-case letters, digits and dashes, at most %d characters",
-			text, maxSubdomainBytes)
-	}
-	if strings.HasPrefix(text, punycodePrefix) {
-		return fmt.Errorf("%q is not a subdomain: it must not begin with %s", text, punycodePrefix)
-	}
-	return nil
-}
-
-func realmClose(o *operator, args map[string]string) (any, error) {
+func realmClose(o *Operator, args map[string]string) (any, error) {
 	id, err := o.realm(args)
 	if err != nil {
 		return nil, err
 	}
-	_, err = realm.Execute(o.orgs, id, realm.System, realm.CloseRealm{})
+	_, err = realm.Execute(o.Orgs, id, realm.System, realm.CloseRealm{})
 	return map[string]any{"id": id}, err
 }
 
-func realmReopen(o *operator, args map[string]string) (any, error) {
+func realmReopen(o *Operator, args map[string]string) (any, error) {
 	id, err := o.realm(args)
 	if err != nil {
 		return nil, err
 	}
-	_, err = realm.Execute(o.orgs, id, realm.System, realm.ReopenRealm{})
+	_, err = realm.Execute(o.Orgs, id, realm.System, realm.ReopenRealm{})
 	return map[string]any{"id": id}, err
 }
 
-func realmList(o *operator, args map[string]string) (any, error) {
+func realmList(o *Operator, args map[string]string) (any, error) {
 	list := []any{}
-	realms := o.orgs.Realms()
+	realms := o.Orgs.Realms()
 	for _, name := range slices.Sorted(maps.Keys(realms)) {
-		x, err := o.orgs.View(realms[name], realm.System, func(v realm.View) (any, error) {
+		x, err := o.Orgs.View(realms[name], realm.System, func(v realm.View) (any, error) {
 			people := 0
 			v.EachUser(func(u *realm.User) {
 				if u.Active && !u.IsBot() && !u.System {
@@ -138,7 +117,7 @@ func realmList(o *operator, args map[string]string) (any, error) {
 			})
 			return map[string]any{
 				"id": v.ID(), "subdomain": name, "name": v.Org().Name, "people": people, "closed": v.Closed(),
-				"facts": v.Seq(), "url": o.sites.site(name).URL,
+				"facts": v.Seq(), "url": o.Site(name).URL,
 			}, nil
 		})
 		if err != nil {
@@ -151,11 +130,11 @@ func realmList(o *operator, args map[string]string) (any, error) {
 
 // realmDigest returns the digest of every organization's state. It blocks an organization while it reads all its
 // rows.
-func realmDigest(o *operator, args map[string]string) (any, error) {
+func realmDigest(o *Operator, args map[string]string) (any, error) {
 	list := []any{}
-	realms := o.orgs.Realms()
+	realms := o.Orgs.Realms()
 	for _, name := range slices.Sorted(maps.Keys(realms)) {
-		x, err := o.orgs.View(realms[name], realm.System, func(v realm.View) (any, error) {
+		x, err := o.Orgs.View(realms[name], realm.System, func(v realm.View) (any, error) {
 			return snapshot.StateDigest(v.Realm).String(), nil
 		})
 		if err != nil {
@@ -166,28 +145,28 @@ func realmDigest(o *operator, args map[string]string) (any, error) {
 	return map[string]any{"digests": list}, nil
 }
 
-// slowestShown is the number of kinds of work that realm slowest lists.
-const slowestShown = 10
+// SlowestShown is the number of kinds of work that realm slowest lists.
+const SlowestShown = 10
 
 // realmSlowest lists the kinds of work that blocked an organization longest since the server started, longest first.
-func realmSlowest(o *operator, args map[string]string) (any, error) {
+func realmSlowest(o *Operator, args map[string]string) (any, error) {
 	id, err := o.realm(args)
 	if err != nil {
 		return nil, err
 	}
 	slow := fmt.Sprintf("over_%dms", actors.MaxTurnLatency.Milliseconds())
 	list := []any{}
-	for i, k := range o.orgs.SlowestTurns(id, slowestShown) {
+	for i, k := range o.Orgs.SlowestTurns(id, SlowestShown) {
 		list = append(list, map[string]any{
-			"rank": i + 1, "kind": k.Kind, "ms": inMilliseconds(k.Max), "at": k.MaxAt.UTC().Format(time.RFC3339),
-			"user": k.MaxUser, "times": k.Count, "mean_ms": inMilliseconds(k.Total / time.Duration(k.Count)),
+			"rank": i + 1, "kind": k.Kind, "ms": InMilliseconds(k.Max), "at": k.MaxAt.UTC().Format(time.RFC3339),
+			"user": k.MaxUser, "times": k.Count, "mean_ms": InMilliseconds(k.Total / time.Duration(k.Count)),
 			slow: k.Slow,
 		})
 	}
 	return map[string]any{"slowest": list}, nil
 }
 
-func inMilliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+func InMilliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 var roles = map[string]realm.Role{
 	"owner":         realm.Owner,
@@ -197,7 +176,7 @@ var roles = map[string]realm.Role{
 	"guest":         realm.Guest,
 }
 
-func userCreate(o *operator, args map[string]string) (any, error) {
+func userCreate(o *Operator, args map[string]string) (any, error) {
 	id, err := o.realm(args)
 	if err != nil {
 		return nil, err
@@ -208,24 +187,24 @@ func userCreate(o *operator, args map[string]string) (any, error) {
 	}
 	cmd := realm.CreateUser{Email: args["email"], Name: args["name"], Role: role}
 	if p := args["password"]; p != "" {
-		if cmd.Password, err = o.passwords.Hash(id, p); err != nil {
+		if cmd.Password, err = o.Passwords.Hash(id, p); err != nil {
 			return nil, err
 		}
 	}
-	u, err := realm.Execute(o.orgs, id, realm.System, cmd)
+	u, err := realm.Execute(o.Orgs, id, realm.System, cmd)
 	if err != nil {
 		return nil, err
 	}
-	key, err := realm.Execute(o.orgs, id, realm.System, realm.IssueAPIKey{User: u})
+	key, err := realm.Execute(o.Orgs, id, realm.System, realm.IssueAPIKey{User: u})
 	return map[string]any{"user_id": u, "email": args["email"], "api_key": key}, err
 }
 
-func userList(o *operator, args map[string]string) (any, error) {
+func userList(o *Operator, args map[string]string) (any, error) {
 	id, err := o.realm(args)
 	if err != nil {
 		return nil, err
 	}
-	return o.orgs.View(id, realm.System, func(v realm.View) (any, error) {
+	return o.Orgs.View(id, realm.System, func(v realm.View) (any, error) {
 		list := []any{}
 		v.EachUser(func(u *realm.User) {
 			if !u.System {
@@ -240,29 +219,29 @@ func userList(o *operator, args map[string]string) (any, error) {
 }
 
 // user returns the organization and the user that the arguments realm and email name.
-func (o *operator) user(args map[string]string) (realm.ID, realm.UserID, error) {
+func (o *Operator) user(args map[string]string) (realm.ID, realm.UserID, error) {
 	id, err := o.realm(args)
 	if err != nil {
 		return 0, 0, err
 	}
-	a, ok := o.orgs.AccountByEmail(id, args["email"])
+	a, ok := o.Orgs.AccountByEmail(id, args["email"])
 	if !ok {
 		return 0, 0, fmt.Errorf("no user %q", args["email"])
 	}
 	return id, a.User, nil
 }
 
-func userKey(o *operator, args map[string]string) (any, error) {
+func userKey(o *Operator, args map[string]string) (any, error) {
 	id, u, err := o.user(args)
 	if err != nil {
 		return nil, err
 	}
-	key, err := realm.Execute(o.orgs, id, realm.System, realm.IssueAPIKey{User: u, Only: args["only"] == "true"})
+	key, err := realm.Execute(o.Orgs, id, realm.System, realm.IssueAPIKey{User: u, Only: args["only"] == "true"})
 	return map[string]any{"email": args["email"], "api_key": key}, err
 }
 
 // userKeys lists the additional API keys of a user, after it added or revoked one.
-func userKeys(o *operator, args map[string]string) (any, error) {
+func userKeys(o *Operator, args map[string]string) (any, error) {
 	id, u, err := o.user(args)
 	if err != nil {
 		return nil, err
@@ -275,11 +254,11 @@ func userKeys(o *operator, args map[string]string) (any, error) {
 		if err != nil {
 			return nil, fmt.Errorf("--revoke must be the id of a key, not %q", args["revoke"])
 		}
-		if _, err := realm.Execute(o.orgs, id, realm.System, realm.RevokeKey{User: u, Key: key}); err != nil {
+		if _, err := realm.Execute(o.Orgs, id, realm.System, realm.RevokeKey{User: u, Key: key}); err != nil {
 			return nil, err
 		}
 	}
-	return o.orgs.View(id, realm.System, func(v realm.View) (any, error) {
+	return o.Orgs.View(id, realm.System, func(v realm.View) (any, error) {
 		keys, err := v.AdditionalKeys(u)
 		list := []any{}
 		for _, k := range keys {
@@ -298,7 +277,7 @@ func showTime(at int64) string {
 	return time.Unix(at, 0).UTC().Format(time.RFC3339)
 }
 
-func (o *operator) addKey(id realm.ID, u realm.UserID, args map[string]string) (any, error) {
+func (o *Operator) addKey(id realm.ID, u realm.UserID, args map[string]string) (any, error) {
 	c := realm.AddKey{User: u, Label: args["add"]}
 	if text := args["expires-in"]; text != "" {
 		d, err := time.ParseDuration(text)
@@ -307,27 +286,27 @@ func (o *operator) addKey(id realm.ID, u realm.UserID, args map[string]string) (
 		}
 		c.Lifetime = int64(d / time.Second)
 	}
-	k, err := realm.Execute(o.orgs, id, realm.System, c)
+	k, err := realm.Execute(o.Orgs, id, realm.System, c)
 	return map[string]any{"email": args["email"], "id": k.ID, "api_key": k.Secret, "expires": showTime(k.Expires)}, err
 }
 
-func userPassword(o *operator, args map[string]string) (any, error) {
+func userPassword(o *Operator, args map[string]string) (any, error) {
 	id, u, err := o.user(args)
 	if err != nil {
 		return nil, err
 	}
-	hash, err := o.passwords.Hash(id, args["password"])
+	hash, err := o.Passwords.Hash(id, args["password"])
 	if err != nil {
 		return nil, err
 	}
-	_, err = realm.Execute(o.orgs, id, realm.System, realm.SetPassword{
+	_, err = realm.Execute(o.Orgs, id, realm.System, realm.SetPassword{
 		User: u, Hash: hash, KeepKeys: args["keep-keys"] == "true"})
 	return map[string]any{"email": args["email"]}, err
 }
 
 // userSessions ends the sessions of a user that the argument end names: one by its id, or all. Then it lists the
 // others, the one used last first.
-func userSessions(o *operator, args map[string]string) (any, error) {
+func userSessions(o *Operator, args map[string]string) (any, error) {
 	id, u, err := o.user(args)
 	if err != nil {
 		return nil, err
@@ -339,11 +318,11 @@ func userSessions(o *operator, args map[string]string) (any, error) {
 				return nil, fmt.Errorf("--end must be the id of a session, or all, not %q", which)
 			}
 		}
-		if _, err := realm.Execute(o.orgs, id, realm.System, cmd); err != nil {
+		if _, err := realm.Execute(o.Orgs, id, realm.System, cmd); err != nil {
 			return nil, err
 		}
 	}
-	return o.orgs.View(id, realm.System, func(v realm.View) (any, error) {
+	return o.Orgs.View(id, realm.System, func(v realm.View) (any, error) {
 		list := []any{}
 		for _, s := range v.BrowserSessions(u) {
 			list = append(list, map[string]any{
@@ -356,12 +335,12 @@ func userSessions(o *operator, args map[string]string) (any, error) {
 	})
 }
 
-func userGrant(o *operator, args map[string]string) (any, error) {
+func userGrant(o *Operator, args map[string]string) (any, error) {
 	id, u, err := o.user(args)
 	if err != nil {
 		return nil, err
 	}
-	_, err = realm.Execute(o.orgs, id, realm.System, realm.Grant{
+	_, err = realm.Execute(o.Orgs, id, realm.System, realm.Grant{
 		User:         u,
 		CreateUsers:  args["create-users"] == "true",
 		ChangeEmails: args["change-emails"] == "true",
@@ -370,21 +349,19 @@ func userGrant(o *operator, args map[string]string) (any, error) {
 }
 
 // serverInfo returns the process id and the version of the server, and whether a successor is starting.
-func serverInfo(o *operator, _ map[string]string) (any, error) {
+func serverInfo(o *Operator, _ map[string]string) (any, error) {
 	info := map[string]any{"pid": os.Getpid(), "version": wire.Version}
-	if o.handover != nil {
-		o.handover.mu.Lock()
-		defer o.handover.mu.Unlock()
-		info["successor"] = o.handover.successor != nil
+	if o.Handover != nil {
+		info["successor"] = o.Handover.HasSuccessor()
 	}
 	return info, nil
 }
 
 // startUpgrade starts the successor and returns its process id.
-func startUpgrade(o *operator, _ map[string]string) (any, error) {
-	if o.handover == nil {
+func startUpgrade(o *Operator, _ map[string]string) (any, error) {
+	if o.Handover == nil {
 		return nil, errors.New("no server is running in this data directory")
 	}
-	pid, err := o.handover.startSuccessor()
+	pid, err := o.Handover.StartSuccessor()
 	return map[string]any{"pid": pid}, err
 }

@@ -1,4 +1,4 @@
-package server
+package imports
 
 import (
 	"context"
@@ -13,7 +13,9 @@ import (
 	"parley/cmd/internal/cluster"
 	"parley/cmd/internal/datadir"
 	"parley/cmd/internal/migration"
+	"parley/cmd/internal/orgfiles"
 	"parley/snapshot"
+	"parley/wire"
 )
 
 // OwnImport is the import of an organization that parley export has written.
@@ -25,12 +27,12 @@ type OwnImport struct {
 	Progress  func(migration.Progress)
 }
 
-// ImportOwn adds the organization: to the server that runs in the data directory, or to the directory itself if no
+// RunOwn adds the organization: to the server that runs in the data directory, or to the directory itself if no
 // server runs there. The file is verified before anything is written, not even a directory. It returns the digest of
 // the organization as text.
-func ImportOwn(x OwnImport) (digest string, err error) {
+func RunOwn(x OwnImport) (digest string, err error) {
 	if x.Subdomain != "." {
-		if err := CheckSubdomain(x.Subdomain); err != nil {
+		if err := wire.CheckSubdomain(x.Subdomain); err != nil {
 			return "", err
 		}
 	}
@@ -39,8 +41,8 @@ func ImportOwn(x OwnImport) (digest string, err error) {
 		return "", err
 	}
 	defer f.Close()
-	in := importRequest{Format: migration.OwnFormat, File: x.File, Realm: x.Subdomain, NewKeys: x.NewKeys}
-	if l, ran, err := remoteImport(x.Dir, in, x.Progress); ran {
+	in := request{Format: migration.OwnFormat, File: x.File, Realm: x.Subdomain, NewKeys: x.NewKeys}
+	if l, ran, err := send(x.Dir, in, x.Progress); ran {
 		return l.Digest, err
 	}
 	if err := migration.CheckOwn(f); err != nil {
@@ -49,7 +51,7 @@ func ImportOwn(x OwnImport) (digest string, err error) {
 	if err := datadir.CheckVersion(x.Dir); err != nil {
 		return "", err
 	}
-	if _, err := openStoppedNode(x.Dir); err != nil {
+	if _, err := cluster.OpenStopped(x.Dir); err != nil {
 		return "", err
 	}
 	store, err := snapshot.Open(x.Dir, snapshot.Options{Log: slog.New(slog.DiscardHandler)})
@@ -61,20 +63,20 @@ func ImportOwn(x OwnImport) (digest string, err error) {
 	if err != nil {
 		return "", err
 	}
-	uploads, end, err := OpenFiles(x.Dir, false)
+	uploads, end, err := orgfiles.Open(x.Dir, false)
 	if err != nil {
 		return "", err
 	}
 	defer end()
 	disk := snapshot.Disk{Store: store}
-	organizations, err := FindOrganizations(disk)
+	organizations, err := migration.FindOrganizations(disk)
 	if err != nil {
 		return "", err
 	}
 	o := migration.OwnOptions{Subdomain: x.Subdomain, NewKeys: x.NewKeys, Secret: secret, Progress: x.Progress}
 	d, err := migration.ImportOwn(context.Background(), f, o, migration.OwnTarget{Disk: disk, Files: uploads,
-		Find: organizations.find, Reserve: organizations.reserve,
-		KeyOwner: func(hash [32]byte) realm.ID { return organizations.byKeyHash[hash] },
+		Find: organizations.Find, Reserve: organizations.Reserve,
+		KeyOwner: func(hash [32]byte) realm.ID { return organizations.ByKeyHash[hash] },
 		Verify:   func(id realm.ID) (snapshot.Digest, error) { return storedDigest(disk, id) }})
 	return d.String(), err
 }
@@ -88,86 +90,38 @@ func storedDigest(d snapshot.Disk, id realm.ID) (snapshot.Digest, error) {
 	return snapshot.StateDigest(x.Realm), nil
 }
 
-// Organizations finds the organizations of a stopped server's data directory by subdomain and by API key.
-type Organizations struct {
-	BySubdomain map[string]realm.ID
-	byKeyHash   map[[32]byte]realm.ID
-}
-
-// FindOrganizations reads all organizations of a data directory.
-func FindOrganizations(d snapshot.Disk) (Organizations, error) {
-	k := Organizations{map[string]realm.ID{}, map[[32]byte]realm.ID{}}
-	ids, err := d.Realms()
-	if err != nil {
-		return k, err
-	}
-	for _, id := range ids {
-		x, err := snapshot.Recover(d, id)
-		if err != nil {
-			return k, err
-		}
-		if !x.Realm.Founded() {
-			continue
-		}
-		k.BySubdomain[x.Realm.Org().StringID] = id
-		x.Realm.EachUser(func(u *realm.User) {
-			for _, h := range migration.KeyHashes(u) {
-				k.byKeyHash[h] = id
-			}
-		})
-	}
-	return k, nil
-}
-
-func (k *Organizations) find(subdomain string) (id realm.ID, found bool) {
-	id, found = k.BySubdomain[subdomain]
-	return id, found
-}
-
-// reserve returns the number for an organization: the wanted one if it is free, otherwise the next one.
-func (k *Organizations) reserve(_ string, wanted realm.ID) (realm.ID, error) {
-	last, free := realm.ID(0), wanted > 0
-	for _, id := range k.BySubdomain {
-		last, free = max(last, id), free && id != wanted
-	}
-	if free {
-		return wanted, nil
-	}
-	return last + 1, nil
-}
-
 // importOwn carries out an import at a running server.
-func (o *operator) importOwn(ctx context.Context, in importRequest, secret []byte,
+func (o *Server) importOwn(ctx context.Context, in request, secret []byte,
 	progress func(migration.Progress)) (digest string, err error) {
 	f, err := os.Open(in.File)
 	if err != nil {
 		return "", err
 	}
 	defer f.Close()
-	disk := snapshot.Disk{Store: o.store}
-	to := migration.OwnTarget{Disk: disk, Files: o.files, Serve: o.orgs.ServeImported,
+	disk := snapshot.Disk{Store: o.Store}
+	to := migration.OwnTarget{Disk: disk, Files: o.Files, Serve: o.Orgs.ServeImported,
 		Verify: func(id realm.ID) (snapshot.Digest, error) { return storedDigest(disk, id) },
 		Find: func(subdomain string) (id realm.ID, found bool) {
-			id, _, found = o.orgs.RealmByName(subdomain)
+			id, _, found = o.Orgs.RealmByName(subdomain)
 			return id, found
 		},
 		KeyOwner: func(hash [32]byte) realm.ID {
-			if a, found := o.orgs.AccountByKeyHash(hash); found {
+			if a, found := o.Orgs.AccountByKeyHash(hash); found {
 				return a.Realm
 			}
 			return 0
 		}}
-	reserve, reserveFree := o.orgs.ReserveRealm, o.orgs.ReserveFreeRealm
-	if o.core != nil {
+	reserve, reserveFree := o.Orgs.ReserveRealm, o.Orgs.ReserveFreeRealm
+	if o.Core != nil {
 		// An import whose client has disconnected still removes its texts and rows.
-		d := newClusterDisk(&cluster.Importer{Ctx: context.WithoutCancel(ctx), Core: o.core, Edge: o.edge})
+		d := newClusterDisk(&cluster.Importer{Ctx: context.WithoutCancel(ctx), Core: o.Core, Edge: o.Edge})
 		to.Disk, to.Files, to.Verify, to.Serve = d, o.importFiles(), nil, nil
 		to.StoreKeys = d.storeKeys
 		reserve, reserveFree = d.reserve, d.reserveFree
 	}
 	claimFile := "" // has the number that this import has reserved
 	to.Reserve = func(subdomain string, wanted realm.ID) (id realm.ID, err error) {
-		claimFile = filepath.Join(o.data, "imports", "own-"+subdomain)
+		claimFile = filepath.Join(o.Data, "imports", "own-"+subdomain)
 		if claimed := o.readClaim(claimFile); claimed != 0 {
 			id, err = reserve(subdomain, claimed)
 		} else {
@@ -191,7 +145,7 @@ func (o *operator) importOwn(ctx context.Context, in importRequest, secret []byt
 
 // readClaim returns the number that an earlier attempt of the same import has reserved before the process was killed,
 // so that its texts and rows are removed; 0: there is none.
-func (o *operator) readClaim(file string) realm.ID {
+func (o *Server) readClaim(file string) realm.ID {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return 0
@@ -200,7 +154,7 @@ func (o *operator) readClaim(file string) realm.ID {
 	if err != nil {
 		return 0
 	}
-	if _, last, err := (snapshot.Disk{Store: o.store}).Bounds(realm.ID(id)); err != nil || last != 0 {
+	if _, last, err := (snapshot.Disk{Store: o.Store}).Bounds(realm.ID(id)); err != nil || last != 0 {
 		return 0
 	}
 	return realm.ID(id)

@@ -1,4 +1,4 @@
-package server
+package operator
 
 import (
 	"errors"
@@ -18,16 +18,16 @@ const (
 )
 
 // view calls read with a view of the organization that the arguments name.
-func (o *operator) view(args map[string]string, read func(realm.View) (any, error)) (any, error) {
+func (o *Operator) view(args map[string]string, read func(realm.View) (any, error)) (any, error) {
 	id, err := o.realm(args)
 	if err != nil {
 		return nil, err
 	}
-	return o.orgs.View(id, realm.System, read)
+	return o.Orgs.View(id, realm.System, read)
 }
 
 // retentionList lists the archives of deleted messages, oldest first.
-func retentionList(o *operator, args map[string]string) (any, error) {
+func retentionList(o *Operator, args map[string]string) (any, error) {
 	return o.view(args, func(v realm.View) (any, error) {
 		list := []any{}
 		for _, a := range v.Archives() {
@@ -60,7 +60,7 @@ func placeName(v realm.View, c realm.ChannelID) string {
 }
 
 // retentionRestore restores an archive, or one message, and waits until it is done.
-func retentionRestore(o *operator, args map[string]string) (any, error) {
+func retentionRestore(o *Operator, args map[string]string) (any, error) {
 	id, err := o.realm(args)
 	if err != nil {
 		return nil, err
@@ -76,13 +76,13 @@ func retentionRestore(o *operator, args map[string]string) (any, error) {
 	if (cmd.Archive == "") == (cmd.Message == 0) {
 		return nil, errors.New("give --archive or --message; parley retention list shows the archives")
 	}
-	n, err := realm.Execute(o.orgs, id, realm.System, cmd)
+	n, err := realm.Execute(o.Orgs, id, realm.System, cmd)
 	if err != nil {
 		return nil, err
 	}
 	for end := time.Now().Add(restoreWait); ; time.Sleep(restorePoll) {
 		left := 0
-		_, err := o.orgs.View(id, realm.System, func(v realm.View) (any, error) {
+		_, err := o.Orgs.View(id, realm.System, func(v realm.View) (any, error) {
 			for _, a := range v.Archives() {
 				if a.Name == cmd.Archive && a.Restoring {
 					left = a.Messages
@@ -100,13 +100,13 @@ func retentionRestore(o *operator, args map[string]string) (any, error) {
 }
 
 // holdAdd puts a legal hold on a user or a channel.
-func holdAdd(o *operator, args map[string]string) (any, error) {
+func holdAdd(o *Operator, args map[string]string) (any, error) {
 	id, err := o.realm(args)
 	if err != nil {
 		return nil, err
 	}
 	cmd := realm.AddHold{Reason: args["reason"]}
-	_, err = o.orgs.View(id, realm.System, func(v realm.View) (any, error) {
+	_, err = o.Orgs.View(id, realm.System, func(v realm.View) (any, error) {
 		if name := args["channel"]; name != "" {
 			c := v.FindChannelByName(name)
 			if c == nil {
@@ -129,12 +129,12 @@ func holdAdd(o *operator, args map[string]string) (any, error) {
 	if (cmd.User == 0) == (cmd.Channel == 0) {
 		return nil, errors.New("give --email or --channel")
 	}
-	hold, err := realm.Execute(o.orgs, id, realm.System, cmd)
+	hold, err := realm.Execute(o.Orgs, id, realm.System, cmd)
 	return map[string]any{"hold": hold}, err
 }
 
 // holdList lists the legal holds.
-func holdList(o *operator, args map[string]string) (any, error) {
+func holdList(o *Operator, args map[string]string) (any, error) {
 	return o.view(args, func(v realm.View) (any, error) {
 		list := []any{}
 		for _, h := range v.Holds() {
@@ -152,7 +152,7 @@ func holdList(o *operator, args map[string]string) (any, error) {
 }
 
 // holdRemove ends a legal hold.
-func holdRemove(o *operator, args map[string]string) (any, error) {
+func holdRemove(o *Operator, args map[string]string) (any, error) {
 	id, err := o.realm(args)
 	if err != nil {
 		return nil, err
@@ -161,6 +161,6 @@ func holdRemove(o *operator, args map[string]string) (any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--hold must be the number of a legal hold, not %q", args["hold"])
 	}
-	_, err = realm.Execute(o.orgs, id, realm.System, realm.RemoveHold{ID: n})
+	_, err = realm.Execute(o.Orgs, id, realm.System, realm.RemoveHold{ID: n})
 	return map[string]any{"hold": n}, err
 }

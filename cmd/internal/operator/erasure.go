@@ -1,4 +1,4 @@
-package server
+package operator
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 
 	"parley/actors/realm"
 	"parley/cmd/internal/datadir"
+	"parley/cmd/internal/orgfiles"
 	"parley/snapshot"
 	"parley/snapshot/erase"
 	"parley/snapshot/files/sweep"
@@ -47,22 +48,22 @@ type Certificate struct {
 // userErase deletes the data of a person permanently, and then the bytes that the disk still has. One call takes at
 // most erasureCallTime; while the answer's done is false, the same command with the user's id continues. The answer of
 // the last call has the certificate.
-func userErase(o *operator, args map[string]string) (any, error) {
+func userErase(o *Operator, args map[string]string) (any, error) {
 	id, u, err := o.userByID(args)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := realm.Execute(o.orgs, id, realm.System, realm.EraseUser{User: u}); err != nil {
+	if _, err := realm.Execute(o.Orgs, id, realm.System, realm.EraseUser{User: u}); err != nil {
 		return nil, err
 	}
 	until := time.Now().Add(erasureCallTime)
 	e, left := realm.Erasure{}, 0
 	for e.Done == 0 {
-		if e, err = realm.Execute(o.orgs, id, realm.System, realm.StepErasure{User: u}); err != nil {
+		if e, err = realm.Execute(o.Orgs, id, realm.System, realm.StepErasure{User: u}); err != nil {
 			return nil, err
 		}
 		if e.Done == 0 && time.Now().After(until) {
-			_, err := o.orgs.View(id, realm.System, func(v realm.View) (any, error) {
+			_, err := o.Orgs.View(id, realm.System, func(v realm.View) (any, error) {
 				left = v.SentCount(u)
 				return nil, nil
 			})
@@ -78,7 +79,7 @@ func userErase(o *operator, args map[string]string) (any, error) {
 
 // userByID returns the user whose id or address the arguments have. An account whose data are deleted has no address
 // any more.
-func (o *operator) userByID(args map[string]string) (realm.ID, realm.UserID, error) {
+func (o *Operator) userByID(args map[string]string) (realm.ID, realm.UserID, error) {
 	if args["id"] == "" {
 		return o.user(args)
 	}
@@ -97,8 +98,8 @@ func (o *operator) userByID(args map[string]string) (realm.ID, realm.UserID, err
 }
 
 // eraseBytes removes the bytes of deleted texts, rows and files from the disk. It can be repeated.
-func (o *operator) eraseBytes(id realm.ID, e realm.Erasure) error {
-	row, err := o.orgs.View(id, realm.System, func(v realm.View) (any, error) {
+func (o *Operator) eraseBytes(id realm.ID, e realm.Erasure) error {
+	row, err := o.Orgs.View(id, realm.System, func(v realm.View) (any, error) {
 		p := v.PurgedRange()
 		p.Seq = v.Seq() // rows and facts have personal data, too
 		return p, nil
@@ -106,35 +107,35 @@ func (o *operator) eraseBytes(id realm.ID, e realm.Erasure) error {
 	if err != nil {
 		return err
 	}
-	o.orgs.CollectAcks(id) // rows with fetched events go, too
-	if _, err := erase.Row(context.Background(), snapshot.Disk{Store: o.store}, o.orgs, id, row.(realm.ErasedTexts), true,
-		o.log); err != nil {
+	o.Orgs.CollectAcks(id) // rows with fetched events go, too
+	disk := snapshot.Disk{Store: o.Store}
+	if _, err := erase.Row(context.Background(), disk, o.Orgs, id, row.(realm.ErasedTexts), true, o.Log); err != nil {
 		return err
 	}
 	if err := o.eraseWords(id); err != nil {
 		return err
 	}
-	store := o.files
+	store := o.Files
 	if store == nil { // of a stopped server
 		var end func()
-		if store, end, err = OpenFiles(o.data, false); err != nil {
+		if store, end, err = orgfiles.Open(o.Data, false); err != nil {
 			return err
 		}
 		defer end()
 	}
-	_, err = sweep.Sweep(o.orgs, store, time.Unix(e.At+1, 0), func() bool { return true })
+	_, err = sweep.Sweep(o.Orgs, store, time.Unix(e.At+1, 0), func() bool { return true })
 	return err
 }
 
 // eraseWords removes the words of deleted texts from the files of the search index. If that takes longer than
 // erasureCallTime, the server completes it in the background.
-func (o *operator) eraseWords(id realm.ID) error {
-	if o.search == nil { // of a stopped server: its next start makes the index
-		return os.RemoveAll(search.IndexDir(datadir.SearchDir(o.data), id))
+func (o *Operator) eraseWords(id realm.ID) error {
+	if o.Search == nil { // of a stopped server: its next start makes the index
+		return os.RemoveAll(search.IndexDir(datadir.SearchDir(o.Data), id))
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), erasureCallTime)
 	defer cancel()
-	err := o.search.Rewrite(ctx, id)
+	err := o.Search.Rewrite(ctx, id)
 	if errors.Is(err, context.DeadlineExceeded) {
 		return nil
 	}
@@ -142,7 +143,7 @@ func (o *operator) eraseWords(id realm.ID) error {
 }
 
 // certificate returns the certificate of a completed erasure.
-func (o *operator) certificate(id realm.ID, u realm.UserID, e realm.Erasure) (*Certificate, error) {
+func (o *Operator) certificate(id realm.ID, u realm.UserID, e realm.Erasure) (*Certificate, error) {
 	c := &Certificate{User: u, Began: showTime(e.At), Finished: showTime(e.Done), Removed: map[string]int{},
 		Kept: []RemainingData{
 			{"account", 1, "an empty account without name and address, which messages of others refer to"},
@@ -157,11 +158,11 @@ func (o *operator) certificate(id realm.ID, u realm.UserID, e realm.Erasure) (*C
 				"in a large organization for some time after the erasure"},
 			{"exports and backups", 0, "those made before have everything; the operator deletes them"},
 		}}
-	if o.core != nil {
+	if o.Core != nil {
 		c.Kept = append(c.Kept, RemainingData{"replicated log", 0,
 			"each core deletes old entries as new ones follow; no backup contains the log"})
 	}
-	if o.fetcher != nil {
+	if o.FilesElsewhere {
 		c.Kept = append(c.Kept, RemainingData{"files on other cores", 0,
 			"there is no bucket: a core that led before removes them when it leads again; no user can download them"})
 	}
@@ -171,7 +172,7 @@ func (o *operator) certificate(id realm.ID, u realm.UserID, e realm.Erasure) (*C
 	for _, x := range e.Count {
 		c.Removed[x.Kind] = x.N
 	}
-	_, err := o.orgs.View(id, realm.System, func(v realm.View) (any, error) {
+	_, err := o.Orgs.View(id, realm.System, func(v realm.View) (any, error) {
 		c.Organization, c.OrganizationUUID = v.Org().Name, v.Org().UUID
 		k := v.RemainingDataOf(u)
 		for _, x := range []RemainingData{
@@ -193,6 +194,6 @@ func (o *operator) certificate(id realm.ID, u realm.UserID, e realm.Erasure) (*C
 		return nil, err
 	}
 	sum := sha256.Sum256(text)
-	c.Digest, c.Signature = hex.EncodeToString(sum[:]), o.sign(string(text))
+	c.Digest, c.Signature = hex.EncodeToString(sum[:]), o.Sign(string(text))
 	return c, nil
 }

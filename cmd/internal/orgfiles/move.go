@@ -1,4 +1,4 @@
-package server
+package orgfiles
 
 import (
 	"errors"
@@ -11,20 +11,21 @@ import (
 
 	"parley/actors/realm"
 	"parley/cmd/internal/cluster"
+	"parley/cmd/internal/control"
 	"parley/cmd/internal/datadir"
 	"parley/snapshot"
 	"parley/snapshot/files"
 )
 
-// MoveFiles copies the files of a data directory to another place. While a server runs there, it copies the files
+// Move copies the files of a data directory to another place. While a server runs there, it copies the files
 // so far and changes nothing else. On a stopped server it copies the rest, checks that the new place has every file
 // to which rows refer, and records the place. With remove it then removes the files from the old place.
-func MoveFiles(data, to, credentials string, remove bool, out io.Writer) (err error) {
-	old, err := ReadFilePlace(data)
+func Move(data, to, credentials string, remove bool, out io.Writer) (err error) {
+	old, err := ReadPlace(data)
 	if err != nil {
 		return err
 	}
-	wanted, err := NewFilePlace(to, credentials)
+	wanted, err := NewPlace(to, credentials)
 	if err != nil {
 		return err
 	}
@@ -32,7 +33,7 @@ func MoveFiles(data, to, credentials string, remove bool, out io.Writer) (err er
 		return fmt.Errorf("the files are in %s already", old)
 	}
 	var store *snapshot.Store
-	_, running, _ := RemoteCommand(data, "realm-list", nil)
+	_, running, _ := control.Send(data, "realm-list", nil)
 	if !running {
 		if err := datadir.CheckVersion(data); err != nil {
 			return err
@@ -60,7 +61,7 @@ func MoveFiles(data, to, credentials string, remove bool, out io.Writer) (err er
 			"the rest and records the new place.\n", old)
 		return err
 	}
-	missing, err := CheckFiles(snapshot.Disk{Store: store}, files.OpenReadOnly(datadir.UploadsDir(data), dest), false, out)
+	missing, err := Check(snapshot.Disk{Store: store}, files.OpenReadOnly(datadir.UploadsDir(data), dest), false, out)
 	if err != nil {
 		return err
 	}
@@ -71,7 +72,7 @@ func MoveFiles(data, to, credentials string, remove bool, out io.Writer) (err er
 				"too.\n")
 		}
 	}
-	if err := WriteFilePlace(data, wanted); err != nil {
+	if err := WritePlace(data, wanted); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "The files are in %s now. A setting \"files\" must say the same or be left out.\n", wanted)
@@ -89,7 +90,7 @@ func MoveFiles(data, to, credentials string, remove bool, out io.Writer) (err er
 func moveLog(data string) string { return filepath.Join(datadir.UploadsDir(data), "moved") }
 
 // openPlace opens the files of a place and checks that it can be reached.
-func openPlace(data string, p FilePlace) (files.Blobs, func(), error) {
+func openPlace(data string, p Place) (files.Blobs, func(), error) {
 	b, err := OpenBlobs(p, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return nil, nil, err
@@ -104,7 +105,7 @@ func openPlace(data string, p FilePlace) (files.Blobs, func(), error) {
 	return b, b.Close, nil
 }
 
-func copyFiles(data string, from, to files.Blobs, place FilePlace, out io.Writer) error {
+func copyFiles(data string, from, to files.Blobs, place Place, out io.Writer) error {
 	if err := os.MkdirAll(datadir.UploadsDir(data), 0o700); err != nil {
 		return err
 	}
@@ -133,13 +134,13 @@ func copyFiles(data string, from, to files.Blobs, place FilePlace, out io.Writer
 	return err
 }
 
-// maxShownFiles is how many missing or damaged files CheckFiles prints.
+// maxShownFiles is how many missing or damaged files Check prints.
 const maxShownFiles = 20
 
-// CheckFiles checks that the files to which rows refer exist. With content, it also compares the hash of each upload
+// Check checks that the files to which rows refer exist. With content, it also compares the hash of each upload
 // with its name. It prints the missing and damaged ones and returns their number.
-func CheckFiles(disk snapshot.Disk, store *files.Store, content bool, out io.Writer) (bad int, err error) {
-	list, checked, err := findMissing(disk, store, 0, content)
+func Check(disk snapshot.Disk, store *files.Store, content bool, out io.Writer) (bad int, err error) {
+	list, checked, err := FindMissing(disk, store, 0, content)
 	if err != nil {
 		return len(list), err
 	}
@@ -148,11 +149,11 @@ func CheckFiles(disk snapshot.Disk, store *files.Store, content bool, out io.Wri
 	return len(list), err
 }
 
-// findMissing returns the files that rows of an organization name and that are missing, or damaged; see CheckFiles. It
+// FindMissing returns the files that rows of an organization name and that are missing, or damaged; see Check. It
 // reads the state of one organization at a time, as a start does. only 0 stands for all organizations.
-func findMissing(
+func FindMissing(
 	disk snapshot.Disk, store *files.Store, only realm.ID, content bool,
-) (bad []missingFile, checked int, err error) {
+) (bad []Missing, checked int, err error) {
 	ids, err := disk.Realms()
 	if err != nil {
 		return nil, 0, err
@@ -169,7 +170,7 @@ func findMissing(
 		var list []realm.RowFile
 		r.Realm.EachRow(func(_ uint16, _, row any) { list = append(list, realm.RowFiles(row)...) })
 		for _, f := range list {
-			m := missingFile{realm: id, kind: f.Kind, name: *f.Name}
+			m := Missing{realm: id, kind: f.Kind, name: *f.Name}
 			m.key = files.Key(f.Kind, files.FilesOf(f.Kind, *f.Name)[0])
 			if seen[m.key] {
 				continue
@@ -177,7 +178,7 @@ func findMissing(
 			seen[m.key] = true
 			ok := true
 			if content && f.Kind == realm.ContentFile {
-				err = store.CheckContent(organizationName(id), *f.Name)
+				err = store.CheckContent(Space(id), *f.Name)
 				ok = err == nil
 				if errors.Is(err, files.ErrDamaged) {
 					m.damaged, err = true, nil
@@ -198,12 +199,12 @@ func findMissing(
 	return bad, len(seen), nil
 }
 
-// CheckStoppedFiles checks the files of a stopped server; see CheckFiles.
-func CheckStoppedFiles(data string, content bool, out io.Writer) (bad int, err error) {
+// CheckStopped checks the files of a stopped server; see Check.
+func CheckStopped(data string, content bool, out io.Writer) (bad int, err error) {
 	if err := datadir.CheckVersion(data); err != nil {
 		return 0, err
 	}
-	p, err := ReadFilePlace(data)
+	p, err := ReadPlace(data)
 	if err != nil {
 		return 0, err
 	}
@@ -212,11 +213,11 @@ func CheckStoppedFiles(data string, content bool, out io.Writer) (bad int, err e
 		return 0, datadir.StartError(data, err)
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	uploads, end, err := OpenFiles(data, true)
+	uploads, end, err := Open(data, true)
 	if err != nil {
 		return 0, err
 	}
 	defer end()
 	fmt.Fprintf(out, "The files are in %s.\n", p)
-	return CheckFiles(snapshot.Disk{Store: store}, uploads, content, out)
+	return Check(snapshot.Disk{Store: store}, uploads, content, out)
 }

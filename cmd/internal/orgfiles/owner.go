@@ -1,4 +1,4 @@
-package server
+package orgfiles
 
 import (
 	"errors"
@@ -31,10 +31,10 @@ const (
 	maxOwnerBytes = 100
 )
 
-var errOwnerUnknown = fmt.Errorf("the owner of the files is not known yet: %w", files.ErrUnavailable)
+var ErrOwnerUnknown = fmt.Errorf("the owner of the files is not known yet: %w", files.ErrUnavailable)
 
-// fileOwnerName returns the name of a data directory, or of the cluster to whose cores it belongs.
-func fileOwnerName(data string) (string, error) {
+// ownerName returns the name of a data directory, or of the cluster to whose cores it belongs.
+func ownerName(data string) (string, error) {
 	if !cluster.Exists(data) {
 		return directoryName(data)
 	}
@@ -45,14 +45,14 @@ func fileOwnerName(data string) (string, error) {
 	return d.ClusterName()
 }
 
-// inheritFileOwner gives a data directory that leaves its cluster the name of the cluster, so that it continues to
+// InheritOwner gives a data directory that leaves its cluster the name of the cluster, so that it continues to
 // remove files.
-func inheritFileOwner(data string) error {
-	place, err := ReadFilePlace(data)
+func InheritOwner(data string) error {
+	place, err := ReadPlace(data)
 	if err != nil || place.Files == "" {
 		return err
 	}
-	name, err := fileOwnerName(data)
+	name, err := ownerName(data)
 	if err != nil {
 		return err
 	}
@@ -76,10 +76,10 @@ func directoryName(data string) (string, error) {
 	return name, nil
 }
 
-// checkFileOwner returns an error if the files of a bucket belong to another data directory. This data directory
+// CheckOwner returns an error if the files of a bucket belong to another data directory. This data directory
 // becomes the owner of files without one.
-func checkFileOwner(data string, b files.Blobs) error {
-	name, err := fileOwnerName(data)
+func CheckOwner(data string, b files.Blobs) error {
+	name, err := ownerName(data)
 	if err != nil {
 		return err
 	}
@@ -135,9 +135,9 @@ func writeFileOwner(data string, b files.Blobs, name string) error {
 	return b.Put(fileOwnerKey, f)
 }
 
-// ClaimFiles makes a data directory the owner of the files in its bucket: only it removes files then.
-func ClaimFiles(data string) error {
-	p, err := ReadFilePlace(data)
+// Claim makes a data directory the owner of the files in its bucket: only it removes files then.
+func Claim(data string) error {
+	p, err := ReadPlace(data)
 	if err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ func ClaimFiles(data string) error {
 	if err := b.Probe(); err != nil {
 		return err
 	}
-	name, err := fileOwnerName(data)
+	name, err := ownerName(data)
 	if err != nil {
 		return err
 	}
