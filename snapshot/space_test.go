@@ -236,9 +236,14 @@ func fullAgainAndAgain(t *testing.T, seed uint64) (met int) {
 		crashed.Close()
 	}
 	d.space.Store(1 << 40)
-	time.Sleep(10 * time.Millisecond)
-	if err := s.RestoreBallast(); err != nil {
-		t.Fatal(err)
+	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		err := s.RestoreBallast()
+		if err == nil {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal(err)
+		}
 	}
 	if err := s.Close(); err != nil {
 		t.Errorf("seed %d: close: %v", seed, err)

@@ -140,7 +140,9 @@ func testRollingUpgrade(t *testing.T, way string) {
 	// message was sent, at any server: this one sends on new connections.
 	l.sendOnNew = way == "restart"
 	l.sending.Go(l.send)
-	time.Sleep(time.Second)
+	eventually(t, "all clients poll and receive messages", func() bool {
+		return l.sent.Load() >= 20 && l.polls.Load() >= int64(pollers)
+	})
 	leader := all.leader(all.list[0])
 	order := slices.Clone(all.list) // the leader first: then the leadership moves most often
 	slices.SortFunc(order, func(x, y *runningCore) int { return strings.Compare(isNot(x, leader), isNot(y, leader)) })

@@ -49,10 +49,7 @@ var otherAnswers = []struct {
 	{bySession, "This organization has been deactivated", noLogin, "the end of an organization ends all sessions"},
 }
 
-// keySubscribesNoBrowser is the answer to a user that logs in with a key and asks for notifications of a browser.
-const keySubscribesNoBrowser = "Notifications of browsers need a browser session."
-
-// neverByKey are the endpoints that answer every human keySubscribesNoBrowser unless they have a session.
+// neverByKey are the endpoints that refuse all users without a browser session.
 var neverByKey = []string{"POST /users/me/web_push"}
 
 // keyMakesNoKeys is the answer to a user that logs in with an additional key and asks for another one.
