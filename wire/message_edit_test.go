@@ -119,7 +119,8 @@ func sumOf(text string) string {
 }
 
 // An edit of a message whose row has the mentions reads the present text only for the sum that the client expects, and
-// never renders it. A row of an older program leads to the same refusals and events: then the text is read and rendered.
+// never renders it. A row of an older program leads to the same refusals and events: then the text is read and
+// rendered.
 func TestEditComparesStoredMentions(t *testing.T) {
 	texts := []string{"plain", "@*crew* **x**", "@**all** x", "@**topic** x", "@*crew* @*others* @**all** @**Cy**"}
 	for _, before := range texts {

@@ -50,3 +50,29 @@ func TestMessageEventsMatchObjects(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkMessageEvent encodes a message event directly and from its object. The server does it once for each kind of
+// client, not for each client. Directly it takes 1.3 instead of 9 us of processor time, a tenth of a send, and makes 5
+// instead of 25 allocations.
+//
+//	go test -run - -bench MessageEvent -count 10 ./wire
+func BenchmarkMessageEvent(b *testing.B) {
+	m := realm.MessageInfo{ID: 1, Sender: realm.UserInfo{ID: 8, Name: "Ann Lee", Email: "ann@example.org"},
+		Client: "website", Time: 1_700_000_000, Channel: 3, ChannelName: "general", Topic: "a topic",
+		Body: &realm.Body{HTML: "<p>Some words of a message that is about as long as most are, I would say.</p>"}}
+	site := Site{Host: "chat.example.org", Name: "chat", URL: "https://chat.example.org"}
+	v := variant{client: Client{Markdown: true}, flags: realm.FlagRead}
+	b.Run("directly", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			encodeMessageEvent(&realm.MessageArrived{Message: m}, v, RenderContext{Site: site}, "")
+		}
+	})
+	b.Run("from object", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			encode(obj{"type": "message", "message": messageObject(&m, *m.Body, v.client, site, false),
+				"flags": flagNames(v.flags)})
+		}
+	})
+}

@@ -151,8 +151,8 @@ func (p *messageEdit) check(t *Turn) error {
 	return p.selectMessages(t)
 }
 
-// findOldMentions sets the mentions of the present text. It returns ErrStale if the caller has not read the text but the
-// turn needs it, or if the text has changed since.
+// findOldMentions sets the mentions of the present text. It returns ErrStale if the caller has not read the text but
+// the turn needs it, or if the text has changed since.
 func (p *messageEdit) findOldMentions(t *Turn) error {
 	old := p.Content.Old
 	switch {

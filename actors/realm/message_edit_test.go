@@ -111,8 +111,8 @@ func TestEditChecksNewMentionsOnly(t *testing.T) {
 	do(s, s.ann, withWildcard(s.editText(id, "still @all")))
 }
 
-// A row has the groups that its text mentions. Rows of a lower rule level do not, so an edit asks for the old text, also
-// after a program of that level has edited a text that had them.
+// A row has the groups that its text mentions. Rows of a lower rule level do not, so an edit asks for the old text. So
+// it does after a program of that level has edited a text that had them.
 func TestEditKnowsMentionedGroups(t *testing.T) {
 	s := newTestScene(t)
 	crew := do(s, s.owner, CreateGroup{Name: "crew", Members: []UserID{s.bo}})

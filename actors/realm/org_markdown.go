@@ -28,9 +28,9 @@ type OrgEmoji struct {
 // TopicLink is a link in the name of a topic.
 type TopicLink struct{ Text, URL string }
 
-// markdownNeutral has the facts that cannot change the Markdown configuration, in the order of facts.go. Every other fact
-// is assumed to change it. So only frequent facts need a place here: without it they would make renderers rebuild their
-// caches too often.
+// markdownNeutral has the facts that cannot change the Markdown configuration, in the order of facts.go. Every other
+// fact is assumed to change it. So only frequent facts need a place here: without it they would make renderers rebuild
+// their caches too often.
 var markdownNeutral = typeSet(
 	(*Ticked)(nil), (*Subscribed)(nil), (*Unsubscribed)(nil), (*MessageSent)(nil), (*QueueOpened)(nil),
 	(*QueueClosed)(nil), (*TopicPolicySet)(nil), (*QueuesCaughtUp)(nil), (*PeopleSeen)(nil), (*PurgeBegan)(nil),

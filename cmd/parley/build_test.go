@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// The tests of `make` and of continuous integration run the program that is shipped: it contains no C code. The tests of
-// this package start their own binary as the program, so the build of this binary is the one that counts.
+// The tests of `make` and of continuous integration run the program that is shipped: it contains no C code. The tests
+// of this package start their own binary as the program, so the build of this binary is the one that counts.
 func TestShippedProgramIsTested(t *testing.T) {
 	if os.Getenv("CI") == "" {
 		t.Skip("CI is not set: `go test` without make may build with C code")

@@ -164,7 +164,8 @@ func TestChainedBytesAreBounded(t *testing.T) {
 	runtime.KeepAlive(pieces)
 }
 
-// BenchmarkRegisterAnswer compresses a large answer that shares nearly all bytes with others:
+// BenchmarkRegisterAnswer compresses a large answer that shares nearly all bytes with others. From pieces, 4 MB take
+// 1.6 instead of 50 ms of processor time, and 0.3 instead of 10 MB of memory.
 //
 //	go test ./wire/httpd -run XXX -bench RegisterAnswer
 func BenchmarkRegisterAnswer(b *testing.B) {
