@@ -85,7 +85,7 @@ type groupChangedEvent struct {
 		Name        *string `json:"name,omitzero"`
 		Description *string `json:"description,omitzero"`
 		Deactivated *bool   `json:"deactivated,omitzero"`
-		changedGroupRules
+		Rules       changedGroupRules
 	} `json:"data"`
 }
 
@@ -134,7 +134,7 @@ type groupJSON struct {
 	Subgroups   []realm.GroupID `json:"direct_subgroup_ids"`
 	System      bool            `json:"is_system_group"`
 	Deactivated bool            `json:"deactivated"`
-	groupRules
+	Rules       groupRules
 }
 
 // groupRules is the permission settings of a group, all of them.
@@ -222,7 +222,7 @@ func groupChanged(e *realm.GroupChanged, to *Recipient) []any {
 	}
 	for _, rule := range realm.GroupRules {
 		if v, ok := e.Settings[rule.Name]; ok {
-			changed().Data.changedGroupRules = changedGroupRules{rule.Name: v}
+			changed().Data.Rules = changedGroupRules{rule.Name: v}
 		}
 	}
 	return events
