@@ -121,7 +121,8 @@ func BenchmarkEncode(b *testing.B) {
 	})
 }
 
-// TestStructsMatchMaps checks that a struct has the same bytes as a map with its fields, and that its shape accepts them.
+// TestStructsMatchMaps checks that a struct has the same bytes as a map with its fields, and that its shape accepts
+// them.
 func TestStructsMatchMaps(t *testing.T) {
 	type inner struct {
 		B string  `json:"b"`

@@ -12,6 +12,10 @@ import (
 
 // objectTypes is the JSON objects that are structs and that notations name.
 var objectTypes = []reflect.Type{
+	reflect.TypeFor[reactionJSON](),
+	reflect.TypeFor[inviteJSON](),
+	reflect.TypeFor[groupValueJSON](),
+	reflect.TypeFor[groupJSON](),
 	reflect.TypeFor[linkifierJSON](),
 	reflect.TypeFor[playgroundJSON](),
 	reflect.TypeFor[defaultChannelGroupJSON](),
@@ -53,15 +57,8 @@ var objectNotations = map[string]string{
 		"export_type: 'public' | 'full_with_consent' | 'full_without_consent', pending: bool, " +
 		"deleted_timestamp: int?, failed_timestamp: int?, export_url: str?}",
 	"FoundMessage": "{" + messageFields + ", match_content?: str, match_subject?: str}",
-	"Group": "{id: int, name: str, description: str, date_created: int?, creator_id: int?, members: [int], " +
-		"direct_subgroup_ids: [int], is_system_group: bool, deactivated: bool, " +
-		ruleFields(realm.GroupRules) + "}",
-	"GroupValue": "int | {direct_members: [int], direct_subgroups: [int]}",
 	"Integration": "{name: str, display_name: str, all_event_types: [str]?, config_options: [{key: str, label: str, " +
 		"validator: str}], url_options: [{key: str, label: str, input_type: str}]}",
-	"Invite": "{id: int, invited_by_user_id: int, invited: int, expiry_date: int?, invited_as: int, " +
-		"is_multiuse: bool, notify_referrer_on_join: bool, " +
-		"email?: str, link_url?: str}",
 	"ListedChannel": "{" + channelFields + ", is_default?: bool}",
 	"Message":       "{" + messageFields + "}",
 	"OwnBot":        "{" + botFields + ", username: str, full_name: str, avatar_url: str, api_key: str}",
@@ -73,7 +70,6 @@ var objectNotations = map[string]string{
 	"PermissionRule": "{require_system_group: bool, allow_internet_group: bool, allow_nobody_group: bool, " +
 		"allow_everyone_group: bool, default_group_name: str, " +
 		"default_for_system_groups: str?, allowed_system_groups: [str]}",
-	"Reaction": "{emoji_name: str, emoji_code: str, reaction_type: ReactionType, user_id: int}",
 	"Revision": "{user_id: int?, timestamp: int, prev_content?: str, prev_rendered_content?: str, " +
 		"prev_topic?: str, topic?: str, prev_stream?: int, stream?: int}",
 	"Submessage":   "{id: int, message_id: int, sender_id: int, msg_type: str, content: str}",

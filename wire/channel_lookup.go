@@ -42,12 +42,7 @@ var channelEvents = []EventKind{
 
 // groupValue returns the JSON of a permission setting: the id of a group, or the lists of direct members and
 // subgroups.
-func groupValue(g realm.GroupValue) any {
-	if g.Group != 0 {
-		return g.Group
-	}
-	return obj{"direct_members": nonNil(g.Members), "direct_subgroups": nonNil(g.Subgroups)}
-}
+func groupValue(g realm.GroupValue) any { return groupValueJSON{g} }
 
 // nonNil returns an empty list instead of nil, so that JSON has [] and not null.
 func nonNil[T any](s []T) []T {

@@ -42,7 +42,7 @@
 // The declaration of this endpoint is one line in message_reactions.go, its event another:
 //
 //	CommandFromForm("POST", "/messages/{message_id}/reactions", addReaction, emptyAnswer)
-//	Event(func(e *realm.ReactionAdded, _ *Recipient) any { return reactionEvent("add", e.Message, e.Reaction) })
+//	Event(func(e *realm.ReactionAdded, to *Recipient) *reactionAddedEvent { ... })
 //
 // # Where a request is checked
 //

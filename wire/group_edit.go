@@ -5,74 +5,191 @@ import (
 
 	"parley/actors/realm"
 	"parley/wire/form"
+	"parley/wire/shape"
 )
 
 var groupEndpoints = []Endpoint{
-	Get("/user_groups", getGroups).Returns("{user_groups: [Group]}"),
-	CommandFromCall("POST", "/user_groups/create", createGroup, func(id realm.GroupID) Answer {
-		return Answer{"group_id": id}
-	}).Returns("{group_id: int}"),
+	Get("/user_groups", getGroups),
+	CommandFromCall("POST", "/user_groups/create", createGroup, func(id realm.GroupID) *createdGroupAnswer {
+		return &createdGroupAnswer{id}
+	}),
 	CommandFromCall("PATCH", "/user_groups/{user_group_id}", editGroup, emptyAnswer),
 	CommandFromForm("POST", "/user_groups/{user_group_id}/deactivate", func(f groupIDForm) realm.DeactivateGroup {
 		return realm.DeactivateGroup{Group: f.Group}
 	}, emptyAnswer),
-	Get("/user_groups/{user_group_id}/members", getMembers).Returns("{members: [int]}"),
+	Get("/user_groups/{user_group_id}/members", getMembers),
 	CommandFromForm("POST", "/user_groups/{user_group_id}/members", changeMembers, emptyAnswer),
-	Get("/user_groups/{user_group_id}/members/{user_id}", getIsMember).Returns("{is_user_group_member: bool}"),
-	Get("/user_groups/{user_group_id}/subgroups", getSubgroups).Returns("{subgroups: [int]}"),
+	Get("/user_groups/{user_group_id}/members/{user_id}", getIsMember),
+	Get("/user_groups/{user_group_id}/subgroups", getSubgroups),
 	CommandFromForm("POST", "/user_groups/{user_group_id}/subgroups", changeSubgroups, emptyAnswer),
 }
 
 var groupEvents = []EventKind{
-	EventOneOf(func(e *realm.GroupAppeared, to *Recipient) any {
+	Event(func(e *realm.GroupAppeared, to *Recipient) *groupAddedEvent {
 		if e.Back && to.Has(realm.CapDeactivatedGroups) {
 			return nil // this client gets an update instead
 		}
-		return obj{"type": "user_group", "op": "add", "group": groupObject(e.Group)}
+		return &groupAddedEvent{Group: newGroup(e.Group)}
 	}),
-	Events(groupChanged),
+	Events(groupChanged).sends(formOf[groupChangedEvent](), formOf[groupRemovedEvent]()),
 	EventOneOf(func(e *realm.GroupMembersChanged, to *Recipient) any {
 		if e.Deactivated && !to.Has(realm.CapDeactivatedGroups) {
 			return nil
 		}
-		op := "remove_members"
 		if e.Joined {
-			op = "add_members"
+			return &groupMembersAddedEvent{groupMembers: groupMembers{e.Group, e.Users}}
 		}
-		return obj{"type": "user_group", "op": op, "group_id": e.Group, "user_ids": e.Users}
-	}),
+		return &groupMembersRemovedEvent{groupMembers: groupMembers{e.Group, e.Users}}
+	}).sends(formOf[groupMembersAddedEvent](), formOf[groupMembersRemovedEvent]()),
 	EventOneOf(func(e *realm.MembersChanged, to *Recipient) any {
 		if e.Deactivated && !to.Has(realm.CapDeactivatedGroups) {
 			return nil
 		}
-		op := "remove_subgroups"
 		if e.Joined {
-			op = "add_subgroups"
+			return &subgroupsAddedEvent{subgroups: subgroups{e.Group, e.Groups}}
 		}
-		return obj{"type": "user_group", "op": op, "group_id": e.Group, "direct_subgroup_ids": e.Groups}
-	}),
+		return &subgroupsRemovedEvent{subgroups: subgroups{e.Group, e.Groups}}
+	}).sends(formOf[subgroupsAddedEvent](), formOf[subgroupsRemovedEvent]()),
 }
 
-// groupObject returns a user group as JSON.
-func groupObject(g realm.GroupInfo) obj {
-	o := obj{
-		"id":                  g.ID,
-		"name":                g.Name,
-		"description":         g.Description,
-		"date_created":        g.Created,
-		"creator_id":          nil,
-		"members":             nonNil(g.Members),
-		"direct_subgroup_ids": nonNil(g.Subgroups),
-		"is_system_group":     g.System,
-		"deactivated":         g.Deactivated,
+type groupsAnswer struct {
+	Groups []groupJSON `json:"user_groups"`
+}
+
+type createdGroupAnswer struct {
+	Group realm.GroupID `json:"group_id"`
+}
+
+type groupMembersAnswer struct {
+	Members []realm.UserID `json:"members"`
+}
+
+type isMemberAnswer struct {
+	IsMember bool `json:"is_user_group_member"`
+}
+
+type subgroupsAnswer struct {
+	Subgroups []realm.GroupID `json:"subgroups"`
+}
+
+type groupAddedEvent struct {
+	_     struct{}  `const:"type=user_group op=add"`
+	Group groupJSON `json:"group"`
+}
+
+// groupChangedEvent has one changed field.
+type groupChangedEvent struct {
+	_     struct{}      `const:"type=user_group op=update"`
+	Group realm.GroupID `json:"group_id"`
+	Data  struct {
+		Name        *string `json:"name,omitzero"`
+		Description *string `json:"description,omitzero"`
+		Deactivated *bool   `json:"deactivated,omitzero"`
+		Rules       changedGroupRules
+	} `json:"data"`
+}
+
+type groupRemovedEvent struct {
+	_     struct{}      `const:"type=user_group op=remove"`
+	Group realm.GroupID `json:"group_id"`
+}
+
+type groupMembers struct {
+	Group realm.GroupID  `json:"group_id"`
+	Users []realm.UserID `json:"user_ids"`
+}
+
+type groupMembersAddedEvent struct {
+	_ struct{} `const:"type=user_group op=add_members"`
+	groupMembers
+}
+
+type groupMembersRemovedEvent struct {
+	_ struct{} `const:"type=user_group op=remove_members"`
+	groupMembers
+}
+
+type subgroups struct {
+	Group  realm.GroupID   `json:"group_id"`
+	Groups []realm.GroupID `json:"direct_subgroup_ids"`
+}
+
+type subgroupsAddedEvent struct {
+	_ struct{} `const:"type=user_group op=add_subgroups"`
+	subgroups
+}
+
+type subgroupsRemovedEvent struct {
+	_ struct{} `const:"type=user_group op=remove_subgroups"`
+	subgroups
+}
+
+type groupJSON struct {
+	ID          realm.GroupID   `json:"id"`
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Created     int64           `json:"date_created"`
+	Creator     realm.UserID    `json:"creator_id" zero:"null"`
+	Members     []realm.UserID  `json:"members"`
+	Subgroups   []realm.GroupID `json:"direct_subgroup_ids"`
+	System      bool            `json:"is_system_group"`
+	Deactivated bool            `json:"deactivated"`
+	Rules       groupRules
+}
+
+// groupRules is the permission settings of a group, all of them.
+type groupRules realm.GroupValues
+
+// JSONFields returns a field for each setting.
+func (groupRules) JSONFields() []shape.TableField { return ruleTableFields(realm.GroupRules, false) }
+
+// JSONField returns the value of a setting.
+func (r groupRules) JSONField(i int) any { return groupValueJSON{r[realm.GroupRules[i].Name]} }
+
+// changedGroupRules is one changed permission setting; nil if another field changed.
+type changedGroupRules realm.GroupValues
+
+// JSONFields returns a field for each setting.
+func (changedGroupRules) JSONFields() []shape.TableField {
+	return ruleTableFields(realm.GroupRules, true)
+}
+
+// JSONField returns the value of a setting, Absent for all but the changed one.
+func (r changedGroupRules) JSONField(i int) any {
+	if v, ok := r[realm.GroupRules[i].Name]; ok {
+		return groupValueJSON{v}
 	}
-	if g.Creator != 0 {
-		o["creator_id"] = g.Creator
+	return shape.Absent{}
+}
+
+// ruleTableFields returns the fields of a table of permission settings.
+func ruleTableFields(rules []realm.GroupSettingRule, optional bool) []shape.TableField {
+	return each(rules, func(r realm.GroupSettingRule) shape.TableField {
+		return shape.TableField{Name: r.Name, Shape: formOf[groupValueJSON](), Optional: optional}
+	})
+}
+
+// groupValueJSON is the id of a group, or an unnamed group.
+type groupValueJSON struct{ realm.GroupValue }
+
+type unnamedGroup struct {
+	Members   []realm.UserID  `json:"direct_members"`
+	Subgroups []realm.GroupID `json:"direct_subgroups"`
+}
+
+// JSONShape returns the two alternatives.
+func (groupValueJSON) JSONShape() *shape.Shape { return formOf[either[realm.GroupID, unnamedGroup]]() }
+
+func (g groupValueJSON) appendTo(b []byte) []byte {
+	if g.Group != 0 {
+		return appendJSON(b, int64(g.Group))
 	}
-	for name, v := range g.Settings {
-		o[name] = groupValue(v)
-	}
-	return o
+	return appendJSON(b, unnamedGroup{g.Members, g.Subgroups})
+}
+
+func newGroup(g realm.GroupInfo) groupJSON {
+	return groupJSON{g.ID, g.Name, g.Description, g.Created, g.Creator, g.Members, g.Subgroups, g.System, g.Deactivated,
+		groupRules(g.Settings)}
 }
 
 // groupChanged renders a changed group: one event for each field. Clients that do not know deactivated groups get a
@@ -81,7 +198,7 @@ func groupChanged(e *realm.GroupChanged, to *Recipient) []any {
 	all := to.Has(realm.CapDeactivatedGroups)
 	if e.Deactivated != nil && !all {
 		if *e.Deactivated {
-			return []any{obj{"type": "user_group", "op": "remove", "group_id": e.ID}}
+			return []any{&groupRemovedEvent{Group: e.ID}}
 		}
 		return nil // the client gets an "add" event instead
 	}
@@ -89,21 +206,23 @@ func groupChanged(e *realm.GroupChanged, to *Recipient) []any {
 		return nil
 	}
 	var events []any
-	changed := func(field string, value any) {
-		events = append(events, obj{"type": "user_group", "op": "update", "group_id": e.ID, "data": obj{field: value}})
+	changed := func() *groupChangedEvent {
+		x := &groupChangedEvent{Group: e.ID}
+		events = append(events, x)
+		return x
 	}
 	if e.Name != nil {
-		changed("name", *e.Name)
+		changed().Data.Name = e.Name
 	}
 	if e.Description != nil {
-		changed("description", *e.Description)
+		changed().Data.Description = e.Description
 	}
 	if e.Deactivated != nil {
-		changed("deactivated", *e.Deactivated)
+		changed().Data.Deactivated = e.Deactivated
 	}
 	for _, rule := range realm.GroupRules {
 		if v, ok := e.Settings[rule.Name]; ok {
-			changed(rule.Name, groupValue(v))
+			changed().Data.Rules = changedGroupRules{rule.Name: v}
 		}
 	}
 	return events
@@ -117,17 +236,17 @@ type getGroupsForm struct {
 	Deactivated bool `form:"include_deactivated_groups"`
 }
 
-func getGroups(c *Call, v realm.View, f getGroupsForm) (Answer, error) {
+func getGroups(c *Call, v realm.View, f getGroupsForm) (*groupsAnswer, error) {
 	if _, err := v.MemberOnly(); err != nil {
 		return nil, err
 	}
-	list := []any{}
+	out := &groupsAnswer{}
 	v.EachGroup(func(g *realm.Group) {
 		if !g.Deactivated || f.Deactivated {
-			list = append(list, groupObject(v.GroupInfo(g)))
+			out.Groups = append(out.Groups, newGroup(v.GroupInfo(g)))
 		}
 	})
-	return Answer{"user_groups": list}, nil
+	return out, nil
 }
 
 type createGroupForm struct {
@@ -209,15 +328,15 @@ func findGroup(v realm.View, id realm.GroupID) (*realm.Group, error) {
 	return g, nil
 }
 
-func getMembers(c *Call, v realm.View, f membersForm) (Answer, error) {
+func getMembers(c *Call, v realm.View, f membersForm) (*groupMembersAnswer, error) {
 	g, err := findGroup(v, f.Group)
 	if err != nil {
 		return nil, err
 	}
 	if f.Direct {
-		return Answer{"members": nonNil(v.DirectMembers(g))}, nil
+		return &groupMembersAnswer{v.DirectMembers(g)}, nil
 	}
-	return Answer{"members": v.AllMembers(g)}, nil
+	return &groupMembersAnswer{v.AllMembers(g)}, nil
 }
 
 type isMemberForm struct {
@@ -225,7 +344,7 @@ type isMemberForm struct {
 	User realm.UserID `path:"user_id"`
 }
 
-func getIsMember(c *Call, v realm.View, f isMemberForm) (Answer, error) {
+func getIsMember(c *Call, v realm.View, f isMemberForm) (*isMemberAnswer, error) {
 	g, err := findGroup(v, f.Group)
 	if err != nil {
 		return nil, err
@@ -235,9 +354,9 @@ func getIsMember(c *Call, v realm.View, f isMemberForm) (Answer, error) {
 		return nil, realm.BadRequest("No such user")
 	}
 	if f.Direct {
-		return Answer{"is_user_group_member": slices.Contains(v.DirectMembers(g), u.ID)}, nil
+		return &isMemberAnswer{slices.Contains(v.DirectMembers(g), u.ID)}, nil
 	}
-	return Answer{"is_user_group_member": u.Active && v.InGroup(u, g.ID)}, nil
+	return &isMemberAnswer{u.Active && v.InGroup(u, g.ID)}, nil
 }
 
 type subgroupsForm struct {
@@ -245,15 +364,15 @@ type subgroupsForm struct {
 	Direct bool          `form:"direct_subgroup_only"`
 }
 
-func getSubgroups(c *Call, v realm.View, f subgroupsForm) (Answer, error) {
+func getSubgroups(c *Call, v realm.View, f subgroupsForm) (*subgroupsAnswer, error) {
 	g, err := findGroup(v, f.Group)
 	if err != nil {
 		return nil, err
 	}
 	if f.Direct {
-		return Answer{"subgroups": nonNil(slices.Clone(g.Subgroups))}, nil
+		return &subgroupsAnswer{slices.Clone(g.Subgroups)}, nil
 	}
-	return Answer{"subgroups": v.AllSubgroups(g)}, nil
+	return &subgroupsAnswer{v.AllSubgroups(g)}, nil
 }
 
 type changeMembersForm struct {

@@ -6,9 +6,9 @@ import (
 )
 
 var inviteEndpoints = []Endpoint{
-	Custom("GET", "/invites", getInvites).Returns("{invites: [Invite]}").atOwner(),
+	Custom("GET", "/invites", getInvites).atOwner(),
 	Custom("POST", "/invites", inviteByMail),
-	Custom("POST", "/invites/multiuse", makeInviteLink).Returns("{invite_link: str}"),
+	Custom("POST", "/invites/multiuse", makeInviteLink),
 	CommandFromForm("DELETE", "/invites/multiuse/{invite_id}", func(f inviteIDForm) realm.RevokeInvite {
 		return realm.RevokeInvite{ID: f.ID, Multi: true}
 	}, emptyAnswer),
@@ -19,7 +19,32 @@ var inviteEndpoints = []Endpoint{
 }
 
 var inviteEvents = []EventKind{
-	EventOneOf(func(e *realm.InvitesChanged, to *Recipient) any { return obj{"type": "invites_changed"} }),
+	Event(func(e *realm.InvitesChanged, to *Recipient) *invitesChangedEvent { return &invitesChangedEvent{} }),
+}
+
+type invitesChangedEvent struct {
+	_ struct{} `const:"type=invites_changed"`
+}
+
+type invitesAnswer struct {
+	Invites listOf[inviteJSON] `json:"invites"`
+}
+
+type inviteLinkAnswer struct {
+	Link string `json:"invite_link"`
+}
+
+// inviteJSON has an address if it was sent as an email, else a link.
+type inviteJSON struct {
+	ID      int64        `json:"id"`
+	By      realm.UserID `json:"invited_by_user_id"`
+	At      int64        `json:"invited"`
+	Expires int64        `json:"expiry_date" zero:"null"`
+	Role    realm.Role   `json:"invited_as"`
+	Multi   bool         `json:"is_multiuse"`
+	Notify  bool         `json:"notify_referrer_on_join"`
+	Email   *string      `json:"email,omitzero"`
+	Link    *string      `json:"link_url,omitzero"`
 }
 
 type inviteIDForm struct {
@@ -55,22 +80,22 @@ type inviteForm struct {
 	Notify bool `form:"notify_referrer_on_join,default=true"`
 }
 
-func inviteByMail(c *Call, f inviteForm) (Answer, error) {
+func inviteByMail(c *Call, f inviteForm) (a noFields, _ error) {
 	cmd := realm.InviteByMail{InviteOptions: f.invitation(f.Channels), Emails: f.Emails, Daily: c.Tools.DailyInvites}
 	cmd.Notify, cmd.Compose = f.Notify, c.inviteComposer()
 	made, err := Execute(c, cmd)
 	if err != nil {
-		return nil, err
+		return a, err
 	}
 	if made.Failure != nil {
-		return nil, made.Failure
+		return a, made.Failure
 	}
-	return Answer{}, nil
+	return a, nil
 }
 
-func resendInvite(c *Call, f inviteIDForm) (Answer, error) {
+func resendInvite(c *Call, f inviteIDForm) (noFields, error) {
 	_, err := Execute(c, realm.ResendInvite{ID: f.ID, Compose: c.inviteComposer()})
-	return Answer{}, err
+	return noFields{}, err
 }
 
 // inviteComposer returns the function that writes invitation emails. It returns nil if the server sends no email.
@@ -92,36 +117,32 @@ type inviteLinkForm struct {
 	inviteOptions
 }
 
-func makeInviteLink(c *Call, f inviteLinkForm) (Answer, error) {
+func makeInviteLink(c *Call, f inviteLinkForm) (*inviteLinkAnswer, error) {
 	token, err := Execute(c, realm.MakeInviteLink{InviteOptions: f.invitation(f.Channels)})
 	if err != nil {
 		return nil, err
 	}
-	return Answer{"invite_link": c.joinURL(token)}, nil
+	return &inviteLinkAnswer{c.joinURL(token)}, nil
 }
 
-func getInvites(c *Call, _ noParameters) (Answer, error) {
+func getInvites(c *Call, _ noParameters) (*invitesAnswer, error) {
 	list, err := Read(c, realm.View.ManagedInvites)
 	if err != nil {
 		return nil, err
 	}
 	out := newEncodedList(c)
 	for _, i := range list {
-		o := obj{"id": i.ID, "invited_by_user_id": i.By, "invited": i.At, "expiry_date": nil, "invited_as": i.Role,
-			"is_multiuse": i.Multi, "notify_referrer_on_join": i.Notify}
-		if i.Expires != 0 {
-			o["expiry_date"] = i.Expires
-		}
+		x := inviteJSON{ID: i.ID, By: i.By, At: i.At, Expires: i.Expires, Role: i.Role, Multi: i.Multi, Notify: i.Notify}
 		if i.Multi {
-			o["link_url"] = c.joinURL(c.Tools.LinkToken(c.Realm, i.ID))
+			x.Link = ptr(c.joinURL(c.Tools.LinkToken(c.Realm, i.ID)))
 		} else {
-			o["email"] = i.Email
+			x.Email = &i.Email
 		}
-		if err := out.add(o); err != nil {
+		if err := out.add(x); err != nil {
 			return nil, err
 		}
 	}
-	return Answer{"invites": out.elements()}, nil
+	return &invitesAnswer{listOf[inviteJSON]{out.elements()}}, nil
 }
 
 // FindInvite returns the invitation of a link, for the page that the link opens.

@@ -10,14 +10,11 @@ import (
 )
 
 var flagEndpoints = []Endpoint{
-	Custom("POST", "/messages/flags", setFlags).
-		Returns("{messages: [int], ignored_because_not_subscribed_channels: [int]}"),
-	Custom("POST", "/messages/flags/narrow", setFlagsNarrow).
-		Returns("{processed_count: int, updated_count: int, first_processed_id: int?, last_processed_id: int?, " +
-			"found_oldest: bool, found_newest: bool, ignored_because_not_subscribed_channels?: [int]}"),
+	Custom("POST", "/messages/flags", setFlags),
+	Custom("POST", "/messages/flags/narrow", setFlagsNarrow),
 	CommandFromForm("POST", "/mark_all_as_read", func(noParameters) realm.ReadAll {
 		return realm.ReadAll{}
-	}, func(realm.Done) Answer { return Answer{"complete": true} }).Returns("{complete: bool}"),
+	}, func(realm.Done) *completeAnswer { return &completeAnswer{true} }),
 	CommandFromForm("POST", "/mark_stream_as_read", func(f readChannelForm) realm.ReadChannel {
 		return realm.ReadChannel{Channel: realm.ChannelID(f.Channel)}
 	}, emptyAnswer),
@@ -27,7 +24,59 @@ var flagEndpoints = []Endpoint{
 }
 
 var flagEvents = []EventKind{
-	EventOneOf(flagsChanged),
+	EventOneOf(flagsChanged).sends(formOf[flagAddedEvent](), formOf[flagRemovedEvent]()),
+}
+
+type flagsAnswer struct {
+	Messages []realm.MessageID `json:"messages"`
+	Ignored  []realm.ChannelID `json:"ignored_because_not_subscribed_channels"`
+}
+
+type flagsNarrowAnswer struct {
+	Processed int                `json:"processed_count"`
+	Updated   int                `json:"updated_count"`
+	First     *realm.MessageID   `json:"first_processed_id"`
+	Last      *realm.MessageID   `json:"last_processed_id"`
+	Oldest    bool               `json:"found_oldest"`
+	Newest    bool               `json:"found_newest"`
+	Ignored   *[]realm.ChannelID `json:"ignored_because_not_subscribed_channels,omitzero"`
+}
+
+// completeAnswer reports whether the whole request was carried out.
+type completeAnswer struct {
+	Complete bool `json:"complete"`
+}
+
+type flagEvent struct {
+	Flag     string  `json:"flag"`
+	Messages []int64 `json:"messages"`
+	All      bool    `json:"all"`
+}
+
+type flagAddedEvent struct {
+	_ struct{} `const:"type=update_message_flags op=add operation=add"`
+	flagEvent
+}
+
+type flagRemovedEvent struct {
+	_ struct{} `const:"type=update_message_flags op=remove operation=remove"`
+	flagEvent
+	// Details says where messages are that are unread again.
+	Details map[string]either[unreadDirectMessage, unreadChannelMessage] `json:"message_details,omitzero"`
+}
+
+type unreadDirectMessage struct {
+	_         struct{}       `const:"type=private"`
+	Mentioned bool           `json:"mentioned,omitzero"`
+	Users     []realm.UserID `json:"user_ids"`
+}
+
+type unreadChannelMessage struct {
+	_         struct{}        `const:"type=stream"`
+	Mentioned bool            `json:"mentioned,omitzero"`
+	Channel   realm.ChannelID `json:"stream_id"`
+	Topic     string          `json:"topic"`
+	Unmuted   bool            `json:"unmuted_stream_msg"`
 }
 
 type setFlagsForm struct {
@@ -36,7 +85,7 @@ type setFlagsForm struct {
 	Flag     string  `form:"flag,required"`
 }
 
-func setFlags(c *Call, f setFlagsForm) (Answer, error) {
+func setFlags(c *Call, f setFlagsForm) (*flagsAnswer, error) {
 	ids := make([]realm.MessageID, len(f.Messages))
 	for i, id := range f.Messages {
 		ids[i] = realm.MessageID(id)
@@ -45,7 +94,7 @@ func setFlags(c *Call, f setFlagsForm) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Answer{"messages": ids, "ignored_because_not_subscribed_channels": ignored}, nil
+	return &flagsAnswer{ids, ignored}, nil
 }
 
 // changeFlagsInParts changes the flags of many messages in several turns, so that other requests run in between. It
@@ -87,7 +136,7 @@ type setFlagsNarrowForm struct {
 	Flag          string           `form:"flag,required"`
 }
 
-func setFlagsNarrow(c *Call, f setFlagsNarrowForm) (Answer, error) {
+func setFlagsNarrow(c *Call, f setFlagsNarrowForm) (*flagsNarrowAnswer, error) {
 	anchor, err := realmAnchor(f.Anchor, f.Date)
 	if err != nil {
 		return nil, err
@@ -113,19 +162,14 @@ func setFlagsNarrow(c *Call, f setFlagsNarrowForm) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := Answer{
-		"processed_count":    len(result.Page.IDs),
-		"updated_count":      result.Changed,
-		"first_processed_id": nil,
-		"last_processed_id":  nil,
-		"found_oldest":       result.Page.Oldest,
-		"found_newest":       result.Page.Newest,
-	}
-	if n := len(result.Page.IDs); n > 0 {
-		a["first_processed_id"], a["last_processed_id"] = result.Page.IDs[0], result.Page.IDs[n-1]
+	ids := result.Page.IDs
+	a := &flagsNarrowAnswer{Processed: len(ids), Updated: result.Changed, Oldest: result.Page.Oldest,
+		Newest: result.Page.Newest}
+	if n := len(ids); n > 0 {
+		a.First, a.Last = &ids[0], &ids[n-1]
 	}
 	if f.Op == "remove" && f.Flag == "read" { // only here: POST /messages/flags always has the field (protocol)
-		a["ignored_because_not_subscribed_channels"] = result.Ignored
+		a.Ignored = &result.Ignored
 	}
 	return a, nil
 }
@@ -140,32 +184,23 @@ type readTopicForm struct {
 }
 
 func flagsChanged(e *realm.FlagsEvent, to *Recipient) any {
-	op := "remove"
+	common := flagEvent{flagNames(e.Flag)[0], ids.IDs[int64](e.IDs), e.All}
 	if e.Add {
-		op = "add"
+		return &flagAddedEvent{flagEvent: common}
 	}
-	o := obj{"type": "update_message_flags", "op": op, "operation": op, "flag": flagNames(e.Flag)[0],
-		"messages": ids.IDs[int64](e.IDs), "all": e.All}
-	if e.Flag == realm.FlagRead && !e.Add {
-		details := obj{}
+	out := &flagRemovedEvent{flagEvent: common}
+	if e.Flag == realm.FlagRead {
+		out.Details = map[string]either[unreadDirectMessage, unreadChannelMessage]{}
 		for _, d := range e.Details() {
-			details[strconv.FormatInt(int64(d.ID), 10)] = unreadDetail(d, to.Client)
+			at := strconv.FormatInt(int64(d.ID), 10)
+			if d.Channel == 0 {
+				out.Details[at] = either[unreadDirectMessage, unreadChannelMessage]{
+					unreadDirectMessage{Mentioned: d.Mentioned, Users: d.People}}
+				continue
+			}
+			out.Details[at] = either[unreadDirectMessage, unreadChannelMessage]{unreadChannelMessage{
+				Mentioned: d.Mentioned, Channel: d.Channel, Topic: to.Topic(d.Topic), Unmuted: d.Unmuted}}
 		}
-		o["message_details"] = details
 	}
-	return o
-}
-
-func unreadDetail(d realm.UnreadDetail, c Client) obj {
-	o := obj{"type": "private"}
-	if d.Mentioned {
-		o["mentioned"] = true
-	}
-	if d.Channel != 0 {
-		o["type"], o["stream_id"], o["topic"], o["unmuted_stream_msg"] = "stream", d.Channel, c.Topic(d.Topic),
-			d.Unmuted
-	} else {
-		o["user_ids"] = nonNil(d.People)
-	}
-	return o
+	return out
 }

@@ -12,12 +12,47 @@ var reactionEndpoints = []Endpoint{
 }
 
 var reactionEvents = []EventKind{
-	EventOneOf(func(e *realm.ReactionAdded, to *Recipient) any {
-		return reactionEvent("add", e.Message, e.Reaction, e.UserName, to)
+	Event(func(e *realm.ReactionAdded, to *Recipient) *reactionAddedEvent {
+		return &reactionAddedEvent{reactionEvent: newReactionEvent(e.Message, e.Reaction, e.UserName, to)}
 	}),
-	EventOneOf(func(e *realm.ReactionRemoved, to *Recipient) any {
-		return reactionEvent("remove", e.Message, e.Reaction, e.UserName, to)
+	Event(func(e *realm.ReactionRemoved, to *Recipient) *reactionRemovedEvent {
+		return &reactionRemovedEvent{reactionEvent: newReactionEvent(e.Message, e.Reaction, e.UserName, to)}
 	}),
+}
+
+type reactionAddedEvent struct {
+	_ struct{} `const:"type=reaction op=add"`
+	reactionEvent
+}
+
+type reactionRemovedEvent struct {
+	_ struct{} `const:"type=reaction op=remove"`
+	reactionEvent
+}
+
+type reactionEvent struct {
+	Message realm.MessageID `json:"message_id"`
+	Who     *reactionUser   `json:"user,omitzero"`
+	reactionJSON
+}
+
+type reactionJSON struct {
+	User realm.UserID     `json:"user_id"`
+	Name string           `json:"emoji_name"`
+	Code string           `json:"emoji_code"`
+	Type reactionTypeJSON `json:"reaction_type"`
+}
+
+// reactionUser is for clients that need it; see needsReactionUsers.
+type reactionUser struct {
+	User  realm.UserID `json:"user_id"`
+	ID    realm.UserID `json:"id"`
+	Email string       `json:"email"`
+	Name  string       `json:"full_name"`
+}
+
+func newReaction(r realm.Reaction) reactionJSON {
+	return reactionJSON{r.User, r.Name, r.Code, reactionTypeJSON(r.Type)}
 }
 
 type addReactionForm struct {
@@ -47,16 +82,15 @@ func removeReaction(f removeReactionForm) realm.RemoveReaction {
 	return c
 }
 
-// reactionEvent returns the event of a reaction. Clients that need the key user get it with the account's id, its
-// placeholder address and its name; name is "" for users that are not allowed to see the account.
-func reactionEvent(op string, id realm.MessageID, r realm.Reaction, name string, to *Recipient) obj {
-	o := obj{"type": "reaction", "op": op, "message_id": id, "user_id": r.User, "emoji_name": r.Name,
-		"emoji_code": r.Code, "reaction_type": r.Type}
+// newReactionEvent returns the fields of a reaction's event. Clients that need the key user get it with the account's
+// id, its placeholder address and its name; name is "" for users that are not allowed to see the account.
+func newReactionEvent(id realm.MessageID, r realm.Reaction, name string, to *Recipient) reactionEvent {
+	out := reactionEvent{Message: id, reactionJSON: newReaction(r)}
 	if to.ReactionUsers {
 		if name == "" {
 			name = unknownName
 		}
-		o["user"] = obj{"user_id": r.User, "id": r.User, "email": dummyEmail(r.User, to.Site), "full_name": name}
+		out.Who = &reactionUser{r.User, r.User, dummyEmail(r.User, to.Site), name}
 	}
-	return o
+	return out
 }

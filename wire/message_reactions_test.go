@@ -10,14 +10,10 @@ import (
 func TestReactionEventsForTheTerminalClient(t *testing.T) {
 	for name, want := range map[string]bool{"ZulipTerminal": true, "ZulipFlutter": false, "website": false, "": false} {
 		to := &Recipient{Client: ClientOf(&realm.Queue{Client: name})}
-		for _, op := range []string{"add", "remove"} {
-			for full, shown := range map[string]string{"Bo Park": "Bo Park", "": unknownName} {
-				o := reactionEvent(op, 3, realm.Reaction{User: 7, Name: "tada"}, full, to)
-				user, has := o["user"].(obj)
-				if has != want || o["user_id"] != realm.UserID(7) ||
-					has && (user["user_id"] != realm.UserID(7) || user["full_name"] != shown) {
-					t.Errorf("%q: %v", name, o)
-				}
+		for full, shown := range map[string]string{"Bo Park": "Bo Park", "": unknownName} {
+			e := newReactionEvent(3, realm.Reaction{User: 7, Name: "tada"}, full, to)
+			if has := e.Who != nil; has != want || e.User != 7 || has && (e.Who.User != 7 || e.Who.Name != shown) {
+				t.Errorf("%q: %+v", name, e)
 			}
 		}
 	}

@@ -9,30 +9,31 @@ type reportForm struct {
 }
 
 // reportMessage reports a message with its text to the moderators.
-func reportMessage(c *Call, f reportForm) (Answer, error) {
+func reportMessage(c *Call, f reportForm) (a noFields, _ error) {
 	if f.Type == "other" && f.Description == "" {
-		return nil, realm.BadRequest("An explanation is required.")
+		return a, realm.BadRequest("An explanation is required.")
 	}
 	err := checkPermission(c, func(v realm.View) error {
 		_, err := v.ModerationChannel()
 		return err
 	})
 	if err != nil {
-		return nil, err
+		return a, err
 	}
 	_, text, err := readText(c, f.Message)
 	if err != nil {
-		return nil, err
+		return a, err
 	}
 	_, err = Execute(c, realm.ReportMessage{Message: f.Message, Type: f.Type, Description: f.Description, Text: text})
-	return Answer{}, err
+	return a, err
 }
 
 // reportTypes returns the reasons for a report, as registrations list them.
-func reportTypes() []any {
-	out := []any{}
-	for _, r := range realm.ReportTypes {
-		out = append(out, obj{"key": r.Key, "name": r.Name})
-	}
-	return out
+func reportTypes() []reportType {
+	return each(realm.ReportTypes, func(r realm.ReportType) reportType { return reportType{r.Key, r.Name} })
+}
+
+type reportType struct {
+	Key  string `json:"key"`
+	Name string `json:"name"`
 }

@@ -7,11 +7,19 @@ var submessageEndpoints = []Endpoint{
 }
 
 var submessageEvents = []EventKind{
-	EventOneOf(func(e *realm.SubmessageAdded, _ *Recipient) any {
+	Event(func(e *realm.SubmessageAdded, _ *Recipient) *submessageEvent {
 		s := e.Submessage
-		return obj{"type": "submessage", "message_id": e.Message, "submessage_id": s.ID, "sender_id": s.Sender,
-			"msg_type": s.Type, "content": s.Content}
+		return &submessageEvent{Message: e.Message, ID: s.ID, Sender: s.Sender, Type: s.Type, Content: s.Content}
 	}),
+}
+
+type submessageEvent struct {
+	_       struct{}        `const:"type=submessage"`
+	Message realm.MessageID `json:"message_id"`
+	ID      int64           `json:"submessage_id"`
+	Sender  realm.UserID    `json:"sender_id"`
+	Type    string          `json:"msg_type"`
+	Content string          `json:"content"`
 }
 
 type addSubmessageForm struct {

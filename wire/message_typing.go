@@ -3,6 +3,7 @@ package wire
 import (
 	"parley/actors/realm"
 	"parley/wire/form"
+	"parley/wire/shape"
 )
 
 var typingEndpoints = []Endpoint{
@@ -11,8 +12,9 @@ var typingEndpoints = []Endpoint{
 }
 
 var typingEvents = []EventKind{
-	EventOneOf(typingEvent),
-	EventOneOf(editTypingEvent),
+	EventOneOf(renderTyping).sends(typingForms("start")...).sends(typingForms("stop")...),
+	EventOneOf(renderEditTyping).sends(withOp(formOf[editTypingEvent](), "start"),
+		withOp(formOf[editTypingEvent](), "stop")),
 }
 
 type typingForm struct {
@@ -63,29 +65,77 @@ func startOrStop(stop bool) string {
 	return "start"
 }
 
-func typingEvent(e *realm.Typing, to *Recipient) any {
-	o := obj{"type": "typing", "op": startOrStop(e.Stop),
-		"sender": obj{"user_id": e.Sender.ID, "email": apiEmail(e.Sender, to.Site)}}
+type typingEvent struct {
+	_      struct{}     `const:"type=typing"`
+	Op     string       `json:"op"`
+	Sender typingPerson `json:"sender"`
+}
+
+type typingPerson struct {
+	User  realm.UserID `json:"user_id"`
+	Email string       `json:"email"`
+}
+
+type directTypingEvent struct {
+	_ struct{} `const:"message_type=direct"`
+	typingEvent
+	Recipients []typingPerson `json:"recipients"`
+}
+
+type channelTypingEvent struct {
+	_ struct{} `const:"message_type=stream"`
+	typingEvent
+	Channel realm.ChannelID `json:"stream_id"`
+	Topic   string          `json:"topic"`
+}
+
+type editTypingEvent struct {
+	_         struct{}                                        `const:"type=typing_edit_message"`
+	Op        string                                          `json:"op"`
+	Sender    realm.UserID                                    `json:"sender_id"`
+	Message   realm.MessageID                                 `json:"message_id"`
+	Recipient either[directTypingTarget, channelTypingTarget] `json:"recipient"`
+}
+
+type directTypingTarget struct {
+	_     struct{}       `const:"type=direct"`
+	Users []realm.UserID `json:"user_ids"`
+}
+
+type channelTypingTarget struct {
+	_       struct{}        `const:"type=channel"`
+	Channel realm.ChannelID `json:"channel_id"`
+	Topic   string          `json:"topic"`
+}
+
+// typingForms returns the shapes of typing events with an op.
+func typingForms(op string) []*shape.Shape {
+	return []*shape.Shape{withOp(formOf[directTypingEvent](), op), withOp(formOf[channelTypingEvent](), op)}
+}
+
+// withOp returns the shape of an event with one of its ops.
+func withOp(s *shape.Shape, op string) *shape.Shape {
+	return shape.Merge(s, &shape.Shape{Fields: map[string]shape.Field{"op": {ListedRequired: true,
+		Shape: &shape.Shape{Kind: "string", Enum: []string{op}}}}})
+}
+
+func renderTyping(e *realm.Typing, to *Recipient) any {
+	person := func(p realm.UserInfo) typingPerson { return typingPerson{p.ID, apiEmail(p, to.Site)} }
+	common := typingEvent{Op: startOrStop(e.Stop), Sender: person(e.Sender)}
 	if e.Channel != 0 {
 		if !to.Has(realm.CapStreamTyping) {
 			return nil
 		}
-		o["message_type"], o["stream_id"], o["topic"] = "stream", e.Channel, to.Topic(e.Topic)
-		return o
+		return &channelTypingEvent{typingEvent: common, Channel: e.Channel, Topic: to.Topic(e.Topic)}
 	}
-	people := []any{}
-	for _, p := range e.People {
-		people = append(people, obj{"user_id": p.ID, "email": apiEmail(p, to.Site)})
-	}
-	o["message_type"], o["recipients"] = "direct", people
-	return o
+	return &directTypingEvent{typingEvent: common, Recipients: each(e.People, person)}
 }
 
-func editTypingEvent(e *realm.TypingEdit, to *Recipient) any {
-	recipient := obj{"type": "direct", "user_ids": e.People}
+func renderEditTyping(e *realm.TypingEdit, to *Recipient) any {
+	out := &editTypingEvent{Op: startOrStop(e.Stop), Sender: e.Sender, Message: e.Message}
+	out.Recipient.value = directTypingTarget{Users: e.People}
 	if e.Channel != 0 {
-		recipient = obj{"type": "channel", "channel_id": e.Channel, "topic": to.Topic(e.Topic)}
+		out.Recipient.value = channelTypingTarget{Channel: e.Channel, Topic: to.Topic(e.Topic)}
 	}
-	return obj{"type": "typing_edit_message", "op": startOrStop(e.Stop), "sender_id": e.Sender, "message_id": e.Message,
-		"recipient": recipient}
+	return out
 }

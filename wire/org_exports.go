@@ -183,7 +183,7 @@ func exportParts(v realm.View, s Site, kind string) []func(realm.View) []obj {
 	var groups []realm.GroupID
 	v.EachGroup(func(g *realm.Group) { groups = append(groups, g.ID) })
 	parts = append(parts, exportInChunks(groups, exportGroupsPerView, func(v realm.View, id realm.GroupID) obj {
-		return obj{"kind": "user_group", "user_group": groupObject(v.GroupInfo(v.FindGroup(id)))}
+		return obj{"kind": "user_group", "user_group": newGroup(v.GroupInfo(v.FindGroup(id)))}
 	})...)
 	var channels []realm.ChannelID
 	v.EachChannel(func(c *realm.Channel) {

@@ -18,8 +18,8 @@ type eventShape struct {
 }
 
 // eventShapes is every shape of event that this server sends. Tests check each received event against this list, and
-// the list against the types that have a renderer. The OpenAPI document has each shape as an object. Type, op and fields
-// distinguish each shape from all others.
+// the list against the types that have a renderer. The OpenAPI document has each shape as an object. Type, op and
+// fields distinguish each shape from all others.
 var eventShapes []eventShape
 
 // eventNotation is the shape of an event: its fields besides id, type and op, in the notation of package shape.
@@ -39,10 +39,7 @@ var eventNotations = slices.Concat([]eventNotation{
 			"push_token_last_updated_timestamp?: int, push_registration_error_code?: str?"},
 	{"device", "remove", "device_id: int"},
 	{"heartbeat", "", ""},
-	{"invites_changed", "", ""},
 	{"message", "", "message: ArrivedMessage, flags: [str], local_message_id?: str"},
-	{"reaction", "add", "message_id: int, user?: any, " + reactionFields},
-	{"reaction", "remove", "message_id: int, user?: any, " + reactionFields},
 	{"realm", "deactivated", "realm_id: int"},
 	{"realm_bot", "add", "bot: Bot"},
 	{"realm_bot", "update",
@@ -74,7 +71,6 @@ var eventNotations = slices.Concat([]eventNotation{
 		", history_public_to_subscribers: bool, is_web_public: bool"},
 	{"stream", "update", "stream_id: int, name: str, property: " + enumNotation(ruleNames(realm.ChannelRules)) +
 		", value: GroupValue"},
-	{"submessage", "", "message_id: int, submessage_id: int, sender_id: int, msg_type: str, content: str"},
 	{"subscription", "add", "subscriptions: [Subscription]"},
 	{"subscription", "remove", "subscriptions: [{stream_id: int, name: str}]"},
 	{"subscription", "update", "stream_id: int, property: 'color', value: str"},
@@ -85,12 +81,6 @@ var eventNotations = slices.Concat([]eventNotation{
 			"'email_notifications' | 'wildcard_mentions_notify', value: bool?"},
 	{"subscription", "peer_add", "stream_ids: [int], user_ids: [int]"},
 	{"subscription", "peer_remove", "stream_ids: [int], user_ids: [int]"},
-	{"typing", "start", typingSenderFields + "message_type: 'direct', recipients: [{user_id: int, email: str}]"},
-	{"typing", "start", typingSenderFields + "message_type: 'stream', stream_id: int, topic: str"},
-	{"typing", "stop", typingSenderFields + "message_type: 'direct', recipients: [{user_id: int, email: str}]"},
-	{"typing", "stop", typingSenderFields + "message_type: 'stream', stream_id: int, topic: str"},
-	{"typing_edit_message", "start", editTypingFields},
-	{"typing_edit_message", "stop", editTypingFields},
 	// The present fields depend on the kind of edit. Some fields require others, which the notation cannot express.
 	{"update_message", "",
 		"user_id: int?, rendering_only: bool, edit_timestamp: int, message_id: int, message_ids: [int], " +
@@ -98,19 +88,6 @@ var eventNotations = slices.Concat([]eventNotation{
 			"content?: str, rendered_content?: str, is_me_message?: bool, orig_content?: str, " +
 			"orig_rendered_content?: str, propagate_mode?: 'change_one' | 'change_later' | 'change_all', " +
 			"orig_subject?: str, subject?: str, topic_links?: [TopicLink], new_stream_id?: int"},
-	{"update_message_flags", "add", "operation: 'add', flag: str, messages: [int], all: bool"},
-	{"update_message_flags", "remove",
-		"operation: 'remove', flag: str, messages: [int], all: bool, message_details?: {*: " +
-			"{type: 'private', user_ids: [int], mentioned?: bool} | {type: 'stream', stream_id: int, topic: str, " +
-			"unmuted_stream_msg: bool, mentioned?: bool}}"},
-	{"user_group", "add", "group: Group"},
-	{"user_group", "update", "group_id: int, data: {name?: str, description?: str, deactivated?: bool, " +
-		optionalFields(ruleFields(realm.GroupRules)) + "}"},
-	{"user_group", "add_members", "group_id: int, user_ids: [int]"},
-	{"user_group", "remove_members", "group_id: int, user_ids: [int]"},
-	{"user_group", "add_subgroups", "group_id: int, direct_subgroup_ids: [int]"},
-	{"user_group", "remove_subgroups", "group_id: int, direct_subgroup_ids: [int]"},
-	{"user_group", "remove", "group_id: int"},
 	{"web_reload_client", "", "immediate: bool"},
 },
 	settingEventShapes("user_settings", "update", slices.DeleteFunc(slices.Clone(realm.UserSettings),

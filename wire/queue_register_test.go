@@ -87,7 +87,7 @@ func buildUncached(s *initialState) Answer {
 	usersSectionUncached(&uncached)
 	realmSection(&uncached)
 	serverSection(&uncached)
-	uncached.answer["realm_user_groups"] = allGroupObjects(s.View, s.Has(realm.CapDeactivatedGroups))
+	uncached.answer["realm_user_groups"] = allGroups(s.View, s.Has(realm.CapDeactivatedGroups))
 	list := []any{}
 	for _, c := range s.visibleChannels() {
 		list = append(list, channelObject(s.ChannelInfo(c.Channel)))

@@ -153,15 +153,15 @@ func (l *objectList) end() Fragments {
 func groupsSection(s *initialState) {
 	all := s.Has(realm.CapDeactivatedGroups)
 	s.answer["realm_user_groups"] = Fragments{sharedFragment(s.GroupListJSON(all, func() []byte {
-		return encode(allGroupObjects(s.View, all))
+		return encode(allGroups(s.View, all))
 	}))}
 }
 
-func allGroupObjects(v realm.View, all bool) []any {
-	list := []any{}
+func allGroups(v realm.View, all bool) []groupJSON {
+	list := []groupJSON{}
 	v.EachGroup(func(g *realm.Group) {
 		if !g.Deactivated || all {
-			list = append(list, groupObject(v.GroupInfo(g)))
+			list = append(list, newGroup(v.GroupInfo(g)))
 		}
 	})
 	return list

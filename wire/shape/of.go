@@ -13,7 +13,7 @@ import (
 // fields that come from a table.
 type Shaper interface{ JSONShape() *Shape }
 
-// Table is a struct's embedded part whose fields come from a table instead of Go fields. JSONFields is called on the zero
+// Table is the part of a struct whose fields come from a table instead of Go fields. JSONFields is called on the zero
 // value. JSONField returns the value of the field with an index in this list; Absent leaves the field out.
 type Table interface {
 	JSONFields() []TableField
@@ -57,7 +57,8 @@ type StructField struct {
 //	Name T `json:"name" zero:"null"`   the field is null if it is zero
 //	Name T `json:"name" enum:"a|b"`    a string that is one of these
 //	_ struct{} `const:"type=x op=y"`   constants
-//	T                                  an embedded struct or Table: its fields
+//	T                                  an embedded struct: its fields
+//	Name T                             a Table: its fields
 func StructFields(t reflect.Type) []StructField {
 	var out []StructField
 	for i := range t.NumField() {
@@ -71,7 +72,7 @@ func StructFields(t reflect.Type) []StructField {
 			continue
 		}
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if f.Anonymous && f.Type.Implements(reflect.TypeFor[Table]()) {
+		if f.Tag.Get("json") == "" && f.Type.Implements(reflect.TypeFor[Table]()) {
 			for n, row := range reflect.Zero(f.Type).Interface().(Table).JSONFields() {
 				out = append(out, StructField{Name: row.Name, Index: []int{i}, Table: &row, Row: n})
 			}
