@@ -76,7 +76,7 @@ func (m *ask) output(x stream.Result) stream.Output {
 
 // runSystemAsync runs a command of the server itself and does not wait for it.
 func (srv *Server) runSystemAsync(r *realmHandle, decide func(*realm.Turn) (any, error)) {
-	caller := realm.Caller{System: true, Client: "Internal"}
+	caller := realm.System
 	srv.runtime.Send(r.pid, &ask{caller: caller, decide: decide, reply: make(chan stream.Result, 1)})
 }
 

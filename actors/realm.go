@@ -127,7 +127,7 @@ func (a *realmActor) Receive(message any) {
 // refuse answers a command or view because this node has lost the realm.
 func (a *realmActor) refuse(m *ask) {
 	p := m.output(stream.Result{})
-	owner.Refuse(&a.srv.owner, a, &p)
+	owner.AnswerLost(&a.srv.owner, a, &p)
 }
 
 // journalAcks records in the journal how far the queues have acknowledged, so that standbys need not store older

@@ -104,7 +104,7 @@ func (srv *Server) CreateRealm(stringID, name string) (realm.ID, error) {
 	table.BeginEpoch(claimed.Epoch)
 	a.start(a, table)
 	a.handle.sessions.SendAll(&delivery.Restore{}) // session actors without users must report acknowledgements too
-	_, err = srv.Turn(id, realm.Caller{System: true, Client: "Internal"}, func(t *realm.Turn) (any, error) {
+	_, err = srv.Turn(id, realm.System, func(t *realm.Turn) (any, error) {
 		return realm.FoundRealm{StringID: stringID, Name: name}.Decide(t)
 	})
 	if err != nil {

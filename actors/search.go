@@ -38,7 +38,7 @@ func (srv *Server) Search(id realm.ID, words string) (realm.SearchHits, realm.Hi
 	if r := srv.find(id); r != nil && r.source != nil {
 		return nil, nil, realm.ErrNotOwner // the owner has the index
 	}
-	system := realm.Caller{System: true, Client: "Internal"}
+	system := realm.System
 	seq, err := srv.View(id, system, func(v realm.View) (any, error) { return v.Seq(), nil })
 	if err != nil {
 		return nil, nil, err

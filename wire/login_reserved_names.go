@@ -1,6 +1,9 @@
 package wire
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // reservedSubdomains are names that visitors cannot give to a new organization, because people and programs expect
 // a service of the server's operator there. They are those of the reference and others of their kind, in the singular:
@@ -68,4 +71,24 @@ func ReservedSubdomain(name string) bool {
 		return true
 	}
 	return reservedSubdomains[name] || reservedSubdomains[strings.TrimSuffix(name, "s")]
+}
+
+// maxSubdomainBytes limits the length of an organization's subdomain.
+const maxSubdomainBytes = 40
+
+// punycodePrefix begins the names that programs show as other letters, which can look like another organization's.
+const punycodePrefix = "xn--"
+
+// CheckSubdomain returns an error if text cannot be the subdomain of an organization. The root organization has "".
+func CheckSubdomain(text string) error {
+	outside := strings.HasPrefix(text, "-") || strings.HasSuffix(text, "-")
+	letters := strings.Trim(text, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
+	if len(text) > maxSubdomainBytes || outside || !letters || text == "www" {
+		return fmt.Errorf("%q is not a subdomain: use lower-case letters, digits and dashes, at most %d characters",
+			text, maxSubdomainBytes)
+	}
+	if strings.HasPrefix(text, punycodePrefix) {
+		return fmt.Errorf("%q is not a subdomain: it must not begin with %s", text, punycodePrefix)
+	}
+	return nil
 }

@@ -28,7 +28,7 @@ func RenderPreviews(c *Call, job *realm.OutboxJob, pages map[string]markdown.Pre
 		return false, err
 	}
 	system := *c
-	system.Caller = realm.Caller{System: true, Client: "Internal"}
+	system.Caller = realm.System
 	return rerender(&system, ref, job.ID, func(b realm.Body) (realm.Body, error) {
 		rendered, _, err := renderWithPreviews(c, b.Text, pages)
 		return rendered, err

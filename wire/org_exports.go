@@ -95,7 +95,7 @@ const (
 // the messages in order, each as it is when it is read. Messages newer than the start of the export are left out. Each
 // step checks that the user of the export still has the right to it, because an export can take hours.
 func WriteExport(server Server, id realm.ID, s Site, x realm.Export, to io.Writer) error {
-	c, kind := &Call{Server: server, Realm: id, Site: s, Caller: realm.Caller{System: true, Client: "Internal"}}, x.Kind
+	c, kind := &Call{Server: server, Realm: id, Site: s, Caller: realm.System}, x.Kind
 	var places []func(realm.View) ids.Set
 	newest := realm.MessageID(0)
 	parts, err := readExport(c, x, func(v realm.View) ([]func(realm.View) []obj, error) {

@@ -328,7 +328,7 @@ func SetPushRights(server Server, id realm.ID, cmd realm.SetPushRights) error {
 	if changes, _ := v.(bool); err != nil || !changes {
 		return err
 	}
-	caller := realm.Caller{System: true, Client: "Internal"}
+	caller := realm.System
 	_, err = server.Turn(id, caller, func(t *realm.Turn) (any, error) { return cmd.Decide(t) })
 	return err
 }

@@ -92,7 +92,7 @@ func (t *Turns) View(p stream.Output) { t.hold(p, nil) }
 
 // System gives a command of the server itself its turn.
 func (t *Turns) System(decide func(*realm.Turn) (any, error)) {
-	t.Command(realm.Caller{System: true, Client: "Internal"}, decide, stream.Output{})
+	t.Command(realm.System, decide, stream.Output{})
 }
 
 // hold releases an output when all facts of the realm are on disk.
@@ -255,10 +255,10 @@ func (t *Turns) End() {
 }
 
 // Refuse answers a turn or view whose facts were not stored.
-func (t *Turns) Refuse(p *stream.Output) { Refuse(t.env, t.replica, p) }
+func (t *Turns) Refuse(p *stream.Output) { AnswerLost(t.env, t.replica, p) }
 
-// Refuse answers a command or view of a realm that this node has lost.
-func Refuse(env *Env, to interface{ Release(*stream.Output) }, p *stream.Output) {
+// AnswerLost answers a command or view of a realm that this node has lost.
+func AnswerLost(env *Env, to interface{ Release(*stream.Output) }, p *stream.Output) {
 	p.Answer.Result = stream.Result{Err: ErrOwnershipLost}
 	p.Publications, p.Answer.Sent = nil, nil
 	env.Refused(ErrOwnershipLost)

@@ -12,14 +12,15 @@ import (
 )
 
 // realSleeps are the calls of time.Sleep in tests that wait for a time by the real clock and not for a condition, by
-// file. Their numbers only become smaller: a test that waits for something that it can ask about asks in a loop, or runs
-// in a bubble of synctest, whose clock is not the real one.
+// file. Their numbers only become smaller: a test that waits for something that it can ask about asks in a loop, or
+// runs in a bubble of synctest, whose clock is not the real one.
 var realSleeps = map[string]struct {
 	calls int
 	why   string
 }{
 	"actors/linear_test.go":                     {1, "a request that takes a time"},
-	"cmd/internal/server/retention_test.go":     {1, "a sweep in the background between two backups, which it waits for"},
+	"cmd/internal/server/retention_test.go":     {1,
+		"a sweep in the background between two backups, which it waits for"},
 	"cmd/parley/answer_memory_test.go":          {4, "the periods in which the memory is measured"},
 	"cmd/parley/cluster_backup_test.go":         {1, "the next whole second: a restore goes to a second"},
 	"cmd/parley/cluster_clock_test.go":          {1, "an edge reads its clock, which no answer shows"},

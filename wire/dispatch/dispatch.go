@@ -364,7 +364,7 @@ func (d *Dispatcher) finish(id realm.ID, job int64, shown bool) {
 		cmd.Shown = cmd.IDs
 	}
 	for {
-		caller := realm.Caller{System: true, Client: "Internal"}
+		caller := realm.System
 		_, err := d.o.Server.Turn(id, caller, func(t *realm.Turn) (any, error) { return cmd.Decide(t) })
 		if err == nil {
 			return

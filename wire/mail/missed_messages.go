@@ -32,7 +32,7 @@ type missedState struct {
 	unread []realm.BodyRef   // texts of the messages that are still unread
 }
 
-var system = realm.Caller{System: true, Client: "Internal"}
+var system = realm.System
 
 // Handle waits until the oldest message has waited for the user's gathering period. Then it finishes the jobs of all
 // the user's missed messages in one turn, and sends emails about those that are still unread. An active user whose

@@ -48,7 +48,7 @@ func (h *Registrar) Handle(_ context.Context, a *dispatch.Attempt) dispatch.Outc
 		return dispatch.Outcome{}
 	}
 	finish := realm.FinishDeviceRegistration{ID: r.Device, Token: r.TokenID, Failure: code}
-	_, err = h.Server.Turn(a.Realm, realm.Caller{System: true, Client: "Internal"}, func(t *realm.Turn) (any, error) {
+	_, err = h.Server.Turn(a.Realm, realm.System, func(t *realm.Turn) (any, error) {
 		done, err := finish.Decide(t)
 		if err == nil {
 			t.FinishOutboxJobs([]int64{a.Job.ID})

@@ -290,7 +290,7 @@ func (u *Uploader) auditRow(id int64, org realm.ID, now, before roleCounts, know
 
 // describe returns one organization as the bouncer wants it, and its counts.
 func (u *Uploader) describe(id realm.ID, site wire.Site) (uploadedRealm, error) {
-	caller := realm.Caller{System: true, Client: "Internal"}
+	caller := realm.System
 	v, err := u.Server.View(id, caller, func(v realm.View) (any, error) {
 		o := v.Org()
 		_, host, _ := strings.Cut(site.URL, "://")

@@ -161,7 +161,8 @@ func ofStruct(t reflect.Type) *Shape {
 	s := &Shape{Kind: "object", Closed: true, Fields: map[string]Field{}}
 	for _, f := range StructFields(t) {
 		if f.Table != nil {
-			s.Fields[f.Name] = Field{Shape: f.Table.Shape, ListedRequired: !f.Table.Optional, Optional: f.Table.Optional}
+			s.Fields[f.Name] = Field{Shape: f.Table.Shape, ListedRequired: !f.Table.Optional,
+				Optional: f.Table.Optional}
 			continue
 		}
 		fs := Of(f.Type)

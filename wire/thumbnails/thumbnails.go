@@ -138,7 +138,7 @@ func (w *Worker) catchUpRealm(id realm.ID) {
 }
 
 func (w *Worker) call(id realm.ID) *wire.Call {
-	return &wire.Call{Server: w.server, Realm: id, Caller: realm.Caller{System: true, Client: "Internal"}}
+	return &wire.Call{Server: w.server, Realm: id, Caller: realm.System}
 }
 
 // make makes a thumbnail, records the result and shows it in messages. The job is repeated once after renderSlack.

@@ -160,7 +160,7 @@ func (c *Client) reportFailure(request *wire.Call, e *realm.ServiceTriggered, er
 	if err := wire.SendServiceReply(request, e, text, "", 0); err != nil {
 		log.Info("message about a failed outgoing webhook not sent", "err", err)
 	}
-	request.Caller = realm.Caller{System: true, Client: "Internal"}
+	request.Caller = realm.System
 	report := realm.ReportServiceFailure{Bot: e.Bot.ID, Message: e.Message.ID, Why: err.Error()}
 	if _, err := wire.Execute(request, report); err != nil {
 		log.Warn("failed outgoing webhook not reported to the bot's owner", "err", err)

@@ -103,7 +103,7 @@ func askSeq(ctx context.Context, link *peer.Link, id realm.ID) (seq realm.Seq, e
 // newestSeq returns the last fact of an organization that this core has acknowledged. The view makes sure that this
 // core leads: a core that was deposed without knowing it returns an error.
 func (c *Core) newestSeq(id realm.ID) (realm.Seq, error) {
-	_, err := c.Orgs.View(id, realm.Caller{System: true, Client: "Internal"},
+	_, err := c.Orgs.View(id, realm.System,
 		func(realm.View) (any, error) { return nil, nil })
 	if err != nil {
 		return 0, err
