@@ -21,17 +21,16 @@ func readSettings(file string, flags map[string]string) (s server.Settings, give
 			return s, given, err
 		}
 	}
-	for i := range server.AllSettings {
-		x := &server.AllSettings[i]
+	for _, x := range s.Table() {
 		if text, ok := os.LookupEnv(x.Env()); ok {
 			given[x.Name] = true
-			if err := x.Set(&s, text); err != nil {
+			if err := x.Set(text); err != nil {
 				return s, given, fmt.Errorf("%s: %w", x.Env(), err)
 			}
 		}
 		if text, ok := flags[x.Name]; ok {
 			given[x.Name] = true
-			if err := x.Set(&s, text); err != nil {
+			if err := x.Set(text); err != nil {
 				return s, given, fmt.Errorf("--%s: %w", x.Name, err)
 			}
 		}
@@ -46,14 +45,13 @@ func readFile(s *server.Settings, file string, given map[string]bool) error {
 	if err != nil {
 		return fmt.Errorf("read configuration: %w", err)
 	}
-	for i := range server.AllSettings {
-		x := &server.AllSettings[i]
+	for _, x := range s.Table() {
 		value, ok := values[x.Name]
 		if !ok {
 			continue
 		}
 		delete(values, x.Name)
-		if err := meta.PrimitiveDecode(value, x.Field(s)); err != nil {
+		if err := meta.PrimitiveDecode(value, x.Value); err != nil {
 			return fmt.Errorf("read configuration: %s: %s: %w", file, x.Name, err)
 		}
 		given[x.Name] = true

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"parley/actors/registry"
 	"parley/cmd/internal/server"
 	"parley/wire/httpd/park"
 )
@@ -53,9 +53,10 @@ func TestSourcesOfSettings(t *testing.T) {
 	want := server.DefaultSettings()
 	want.RateLimit, want.LoginLimit, want.MaxBody, want.IdleTimeout = 11, 8, 5, 90*time.Second
 	want.Listen, want.URL, want.LogJSON = "[::1]:1", "http://[::1]:1", true
-	for i := range server.AllSettings {
-		if x := &server.AllSettings[i]; x.Text(&s) != x.Text(&want) {
-			t.Errorf("setting %s is %s, want %s", x.Name, x.Text(&s), x.Text(&want))
+	wanted := want.Table()
+	for i, x := range s.Table() {
+		if x.Text() != wanted[i].Text() {
+			t.Errorf("setting %s is %s, want %s", x.Name, x.Text(), wanted[i].Text())
 		}
 	}
 	if s, err = settingsOf(configFile(t, "login-limit = 6")...); err != nil || s.LoginLimit != 7 {
@@ -88,20 +89,17 @@ func TestInvalidSettings(t *testing.T) {
 	}
 }
 
-// Every setting has a field of its type, a group, a meaning and a name of its own.
+// Every setting has a field of its own, a group, a meaning and a name of its own.
 func TestSettingsTable(t *testing.T) {
 	seen := map[string]bool{}
 	s := server.DefaultSettings()
-	for i := range server.AllSettings {
-		x := &server.AllSettings[i]
-		kind := map[string]server.Type{
-			"*string": server.Text, "*int": server.Number, "*bool": server.Switch, "*time.Duration": server.Duration,
-		}[fmt.Sprintf("%T", x.Field(&s))]
-		if kind != x.Type || x.Meaning == "" || !slices.Contains(server.SettingGroups(), x.Group) || seen[x.Name] {
-			t.Errorf("setting %s: field of type %s, type %s, group %q, meaning %q", x.Name, kind, x.Type, x.Group,
-				x.Meaning)
+	fields := map[any]bool{}
+	for _, x := range s.Table() {
+		if x.Type() == "" || x.Meaning == "" || !slices.Contains(registry.SettingGroups(), x.Group) || seen[x.Name] ||
+			fields[x.Value] {
+			t.Errorf("setting %s: type %s, group %q, meaning %q", x.Name, x.Type(), x.Group, x.Meaning)
 		}
-		seen[x.Name] = true
+		seen[x.Name], fields[x.Value] = true, true
 	}
 	if p := (park.Config{}).WithDefaults(); s.ReadTimeout != p.ReadTimeout || s.IdleTimeout != p.IdleTimeout {
 		t.Errorf("default timeouts %v and %v", s.ReadTimeout, s.IdleTimeout)

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra/doc"
 	"github.com/spf13/pflag"
 
+	"parley/actors/registry"
 	"parley/cmd/internal/server"
 	"parley/wire"
 )
@@ -103,12 +104,12 @@ const (
 func settingsPage() string {
 	var b strings.Builder
 	b.WriteString(settingsIntro)
-	for _, group := range server.SettingGroups() {
+	for _, group := range registry.SettingGroups() {
 		b.WriteString("\n## " + group + "\n\n")
 		b.WriteString("| setting | type | default | environment | meaning |\n|---|---|---|---|---|\n")
-		for i := range server.AllSettings {
-			if x := &server.AllSettings[i]; x.Group == group {
-				fmt.Fprintf(&b, "| `%s` | %s | %s | `%s` | %s |\n", x.Name, x.Type, code(x.Default), x.Env(), x.Meaning)
+		for _, x := range new(server.Settings).Table() {
+			if x.Group == group {
+				fmt.Fprintf(&b, "| `%s` | %s | %s | `%s` | %s |\n", x.Name, x.Type(), code(x.Default), x.Env(), x.Meaning)
 			}
 		}
 	}
@@ -118,13 +119,14 @@ func settingsPage() string {
 func boundsPage() string {
 	var b strings.Builder
 	b.WriteString(boundsIntro)
-	for i := range server.AllBounds {
-		x := &server.AllBounds[i]
+	bounds := server.AllBounds()
+	for i := range bounds {
+		x := &bounds[i]
 		of := x.Of
-		if x.IsHalved() && !strings.Contains(of, "half") {
+		if server.IsHalved(x) && !strings.Contains(of, "half") {
 			of += "; each of several organizations has at most half"
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", x.Name, x.DefaultLimit(), of, x.Overflow, x.Reason)
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", x.Name, server.DefaultLimit(x), of, x.Overflow, x.Reason)
 	}
 	return b.String()
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"parley/actors/registry"
 	"parley/bench"
 	"parley/cmd/internal/server"
 	"parley/wire"
@@ -194,7 +195,7 @@ func dataFlag(c *cobra.Command, meaning string) func() string {
 	dir := c.Flags().String(name, defaultDir, meaning)
 	c.MarkFlagDirname(name)
 	return func() string {
-		if fromEnv := os.Getenv(server.EnvironmentPrefix + "DATA"); fromEnv != "" && !c.Flags().Changed(name) {
+		if fromEnv := os.Getenv(registry.EnvironmentPrefix + "DATA"); fromEnv != "" && !c.Flags().Changed(name) {
 			return fromEnv
 		}
 		return *dir

@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"parley/actors/registry"
 	"parley/cmd/internal/handover"
 	"parley/cmd/internal/logs"
 	"parley/cmd/internal/machine"
@@ -35,17 +36,16 @@ func newServeCommand() *cobra.Command {
 		Short: "Run a server",
 		Long: "Run a server. Settings come from defaults, then from the TOML file of --config, then from " +
 			"environment variables\n(" +
-			server.EnvironmentPrefix +
+			registry.EnvironmentPrefix +
 			" and the name in capitals, _ for -), then from flags; the last one that is set counts.",
 		Args: noArgs,
 	}
 	file := c.Flags().String("config", "", "configuration file (TOML)")
 	c.MarkFlagFilename("config", "toml")
 	flags := map[string]string{}
-	for i := range server.AllSettings {
-		x := &server.AllSettings[i]
+	for _, x := range new(server.Settings).Table() {
 		f := c.Flags().VarPF(&settingFlag{setting: x, values: flags}, x.Name, "", x.Meaning)
-		if x.Type == server.Switch {
+		if x.Type() == registry.Switch {
 			f.NoOptDefVal = "true"
 		}
 	}
@@ -53,7 +53,7 @@ func newServeCommand() *cobra.Command {
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		path := *file
 		if !c.Flags().Changed("config") {
-			path = os.Getenv(server.EnvironmentPrefix + "CONFIG")
+			path = os.Getenv(registry.EnvironmentPrefix + "CONFIG")
 		}
 		settings, given, err := readSettings(path, flags)
 		if err != nil {
@@ -67,7 +67,7 @@ func newServeCommand() *cobra.Command {
 // settingFlag is the flag of a setting. It only stores the text: readSettings parses values in the order of the
 // sources.
 type settingFlag struct {
-	setting *server.Setting
+	setting registry.Setting
 	values  map[string]string // by the name of the setting; shared by all flags
 }
 
@@ -82,22 +82,21 @@ func (f *settingFlag) Set(text string) error {
 
 // Type returns the type as the help text shows it.
 func (f *settingFlag) Type() string {
-	if f.setting.Type == server.Switch {
+	if f.setting.Type() == registry.Switch {
 		return "bool"
 	}
-	return string(f.setting.Type)
+	return string(f.setting.Type())
 }
 
 // serveUsage prints the flags of serve in the groups of the settings.
 func serveUsage(c *cobra.Command, out io.Writer) error {
 	const width = 120
 	groups := map[string]*pflag.FlagSet{}
-	for _, g := range server.SettingGroups() {
+	for _, g := range registry.SettingGroups() {
 		groups[g] = pflag.NewFlagSet(g, pflag.ContinueOnError)
 		groups[g].SortFlags = false
 	}
-	for i := range server.AllSettings {
-		x := &server.AllSettings[i]
+	for _, x := range new(server.Settings).Table() {
 		groups[x.Group].AddFlag(c.Flags().Lookup(x.Name))
 	}
 	other := pflag.NewFlagSet("other", pflag.ContinueOnError)
@@ -107,7 +106,7 @@ func serveUsage(c *cobra.Command, out io.Writer) error {
 		}
 	})
 	text := "Usage:\n  " + c.UseLine() + "\n\nFlags:\n" + other.FlagUsagesWrapped(width)
-	for _, g := range server.SettingGroups() {
+	for _, g := range registry.SettingGroups() {
 		text += "\n" + g + ":\n" + groups[g].FlagUsagesWrapped(width)
 	}
 	_, err := io.WriteString(out, text)

@@ -2,6 +2,7 @@ package server
 
 import (
 	"parley/actors/admission"
+	"parley/actors/registry"
 )
 
 // sharing says how organizations share a bound.
@@ -89,4 +90,4 @@ func init() {
 }
 
 // IsHalved reports whether each of several organizations has at most half of a bound.
-func (b *Bound) IsHalved() bool { return boundSharing[b.Name].whole == "" }
+func IsHalved(b *registry.Bound) bool { return boundSharing[b.Name].whole == "" }

@@ -17,8 +17,9 @@ func TestEveryBoundIsShared(t *testing.T) {
 	known := map[string]bool{}
 	budgets := map[string]*admission.Shares{}
 	limits := map[string]int64{}
-	for i := range AllBounds {
-		b := &AllBounds[i]
+	bounds := AllBounds()
+	for i := range bounds {
+		b := &bounds[i]
 		known[b.Name] = true
 		x, ok := boundSharing[b.Name]
 		if kinds := countTrue(x.half != nil, x.rule != "", x.whole != ""); !ok || kinds != 1 {
@@ -32,7 +33,7 @@ func TestEveryBoundIsShared(t *testing.T) {
 		if x.half == nil {
 			continue
 		}
-		limit, err := strconv.ParseInt(b.DefaultLimit(), 10, 64)
+		limit, err := strconv.ParseInt(DefaultLimit(b), 10, 64)
 		if err != nil {
 			t.Fatalf("%s: %v", b.Name, err)
 		}

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"time"
 
 	"parley/actors"
@@ -42,28 +41,12 @@ const jwtKeysMark = "jwt-keys (signature)"
 // filesSetting is the name of the setting for the place of files. Edges have no files and ignore it.
 const filesSetting = "files"
 
-// Text returns the value of the setting in s as an operator writes it.
-func (x *Setting) Text(s *Settings) string {
-	switch field := x.field(s).(type) {
-	case *string:
-		return *field
-	case *bool:
-		return strconv.FormatBool(*field)
-	case *int:
-		return strconv.Itoa(*field)
-	case *time.Duration:
-		return field.String()
-	default:
-		panic(fmt.Sprintf("BUG: setting %s has a field of type %T", x.Name, field))
-	}
-}
-
 // shared returns the values of sharedSettings.
 func (s *Settings) shared() map[string]string {
 	values := map[string]string{}
-	for i := range AllSettings {
-		if x := &AllSettings[i]; slices.Contains(sharedSettings, x.Name) {
-			values[x.Name] = x.Text(s)
+	for _, x := range s.Table() {
+		if slices.Contains(sharedSettings, x.Name) {
+			values[x.Name] = x.Text()
 		}
 	}
 	return values
@@ -71,13 +54,12 @@ func (s *Settings) shared() map[string]string {
 
 // applyShared sets the shared settings that no operator has set at this node.
 func (c *Config) applyShared(values map[string]string) error {
-	for i := range AllSettings {
-		x := &AllSettings[i]
+	for _, x := range c.Settings.Table() {
 		text, ok := values[x.Name]
 		if !ok || !slices.Contains(sharedSettings, x.Name) || c.Given[x.Name] {
 			continue
 		}
-		if err := x.Set(&c.Settings, text); err != nil {
+		if err := x.Set(text); err != nil {
 			return fmt.Errorf("setting %s of the core: %w", x.Name, err)
 		}
 	}

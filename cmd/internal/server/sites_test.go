@@ -37,7 +37,9 @@ func TestForeignHosts(t *testing.T) {
 		{"http://192.0.2.1:9991", "", "", foreign, nil},
 		{"http://parley:9991", "", "", []string{"parley.lan"}, nil},
 	} {
-		sites := (&Settings{URL: x.url, AllowedHosts: x.allowed, TrustedProxies: x.proxies}).newSites()
+		settings := Settings{URL: x.url, AllowedHosts: x.allowed}
+		settings.TrustedProxies = x.proxies
+		sites := settings.newSites()
 		for _, host := range append(always, x.shows...) {
 			if sites.IsForeign(host) {
 				t.Errorf("%s (allowed %q): %q is refused", x.url, x.allowed, host)

@@ -17,7 +17,7 @@ const statusAge = time.Second
 // statusValue is one number of the page about the server.
 type statusValue struct {
 	label   string // in English
-	metric  string // name in allMetrics; "" if read is set
+	metric  string // name of a metric; "" if read is set
 	read    func(r *metricReading) float64
 	unit    string // "bytes", "seconds" or ""
 	counter bool   // the page shows how fast it grows
@@ -63,9 +63,10 @@ func (v *statusValue) value(r *metricReading) float64 {
 	if v.read != nil {
 		return v.read(r)
 	}
-	for i := range allMetrics {
-		if m := &allMetrics[i]; m.name == v.metric {
-			return m.value(r)
+	metrics := r.metrics()
+	for i := range metrics {
+		if m := &metrics[i]; m.Name == v.metric {
+			return m.Value()
 		}
 	}
 	panic("BUG: no metric " + v.metric)
@@ -135,14 +136,13 @@ func (x *statusReader) read() web.ServerStatus {
 			Max:  fmt.Sprintf("%.2f ms", operator.InMilliseconds(k.Max)),
 			Mean: fmt.Sprintf("%.2f ms", operator.InMilliseconds(k.Total/time.Duration(max(1, k.Count))))})
 	}
-	for i := range AllBounds {
-		b := &AllBounds[i]
-		if b.used == nil {
+	for _, b := range r.bounds() {
+		if b.Used == nil {
 			continue
 		}
-		row := web.ServerBound{Of: b.Name, Used: b.used(r), Limit: b.limit(r)}
-		if b.hits != nil {
-			row.Hits = b.hits(r)
+		row := web.ServerBound{Of: b.Name, Used: b.Used(), Limit: b.Limit()}
+		if b.Hits != nil {
+			row.Hits = b.Hits()
 		}
 		status.Bounds = append(status.Bounds, row)
 	}

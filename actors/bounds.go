@@ -1,0 +1,67 @@
+package actors
+
+import (
+	"parley/actors/registry"
+)
+
+// Bounds returns the bounds of the actors, with a reading of the organizations.
+func (srv *Server) Bounds(r RealmMetrics) []registry.Bound {
+	return []registry.Bound{
+		{
+			Name:     "commands",
+			Of:       "commands and views waiting in the fullest mailbox of an organization, or for the disk",
+			Overflow: "503",
+			Reason:   "at 50,000 turns a second a full mailbox takes a fifth of a second",
+			Limit:    registry.Constant(MaxInFlight),
+			Used:     func() int64 { return registry.Largest(r.InFlight) },
+			Hits:     func() int64 { return srv.Metrics.Busy.Load() },
+		},
+		{
+			Name:     "undelivered_recipients",
+			Of:       "recipients of events that wait in the mailboxes of sessions",
+			Overflow: "commands get 503",
+			Reason:   "8 bytes each, seconds of work in total; events must not be produced faster than delivered",
+			Limit:    registry.Constant(MaxUndelivered),
+			Used:     func() int64 { return srv.Metrics.Undelivered.Load() },
+			Hits:     func() int64 { return srv.Metrics.Busy.Load() },
+		},
+		{
+			Name: "unacked_bytes",
+			Of: "bytes of unacknowledged events in memory, of all organizations; one organization can use " +
+				"half of it",
+			Overflow: "the slowest queues are closed: BAD_EVENT_QUEUE_ID",
+			Reason:   "clients that do not acknowledge must not fill the memory",
+			Limit:    srv.UnackedLimit,
+			Used:     func() int64 { return srv.Metrics.UnackedBytes.Load() },
+			Hits:     func() int64 { return srv.Metrics.QueuesEvictedForMemory.Load() },
+		},
+		{
+			Name: "unacked_account_bytes",
+			Of: "bytes of events in memory because of one account and its bots; an event's bytes are divided " +
+				"between the accounts " +
+				"that have not acknowledged it",
+			Overflow: "the oldest queues of the account are closed: BAD_EVENT_QUEUE_ID; other accounts are not " +
+				"affected",
+			Reason: "one account must not use what an organization can use",
+			Limit:  srv.AccountLimit,
+			Used:   srv.LargestAccountBytes,
+			Hits:   func() int64 { return srv.Metrics.QueuesEvictedForAccount.Load() },
+		},
+		{
+			Name:     "text_cache_bytes",
+			Of:       "bytes of message texts in memory",
+			Overflow: "the least recently read ones are dropped",
+			Reason:   "they can be read from the disk",
+			Limit:    registry.Constant(TextCacheBytes),
+			Used:     srv.TextCacheSize,
+		},
+		{
+			Name:     "damaged_texts",
+			Of:       "damaged message texts that the server counts for /health",
+			Overflow: "further ones are refused and logged, but not counted",
+			Reason:   "a lost file of the store can hold millions of texts",
+			Limit:    registry.Constant(MaxDamagedTexts),
+			Used:     srv.DamagedTexts,
+		},
+	}
+}

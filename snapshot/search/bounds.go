@@ -1,0 +1,19 @@
+package search
+
+import (
+	"parley/actors/registry"
+)
+
+// Bounds returns the bounds of the index.
+func (s *Service) Bounds() []registry.Bound {
+	return []registry.Bound{
+		{
+			Name:     "search_queue",
+			Of:       "texts of one organization that wait to be indexed",
+			Overflow: "the queue is dropped, and the index is compared with the disk",
+			Reason:   "32 bytes each; a comparison takes a scan but no memory",
+			Limit:    registry.Constant(MaxQueued),
+			Used:     s.Queued,
+		},
+	}
+}

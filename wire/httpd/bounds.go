@@ -1,0 +1,163 @@
+package httpd
+
+import (
+	"parley/actors/registry"
+)
+
+// BoundTable returns the bounds of the server, besides those of its connections.
+func (s *Server) BoundTable() []registry.Bound {
+	return []registry.Bound{
+		{
+			Name:     "avatar_drawings",
+			Of:       "requests that draw a generated avatar or wait for it",
+			Overflow: "503",
+			Reason:   "drawing takes processor time",
+			Limit:    registry.Constant(MaxIdenticonsPending),
+			Used:     s.IdenticonsPending,
+		},
+		{
+			Name:     "avatars_drawn_per_minute",
+			Of:       "generated avatars that one network has drawn in a minute; cached ones do not count",
+			Overflow: "429",
+			Reason:   "the users of a large organization fit; drawing more takes processor time from all users",
+			Limit:    registry.Constant(MaxDrawingsPerMinute),
+		},
+		{
+			Name:     "cached_avatars",
+			Of:       "generated avatars in memory, about 2 kB each",
+			Overflow: "all are dropped and drawn again",
+			Reason:   "they can be drawn again",
+			Limit:    registry.Constant(MaxIdenticonsCached),
+			Used:     s.IdenticonsCached,
+		},
+		{
+			Name:     "compressed_cache_bytes",
+			Of:       "bytes of short compressed pieces of answers in memory",
+			Overflow: "all are dropped and compressed again",
+			Reason:   "they can be compressed again",
+			Limit:    registry.Constant(MaxChainedBytes),
+			Used:     s.ChainedBytes,
+		},
+		{
+			Name: "waiting_answers",
+			Of: "requests that wait until their large answers can be built: one for two processors at a time; " +
+				"one organization can have half of them",
+			Overflow: "the newest request of the account with the most gets 503: ANSWER_MEMORY_FULL",
+			Reason:   "each holds a connection, and up to 100 kB",
+			Limit:    registry.Constant(MaxWaitingBuilds),
+			Used:     func() int64 { n, _ := s.AnswerBuilds(); return n },
+			Hits:     func() int64 { _, n := s.AnswerBuilds(); return n },
+		},
+		{
+			Name:     "waiting_answers_per_account",
+			Of:       "of these, requests of one account with its bots, or without login of one client network",
+			Overflow: "503: ANSWER_MEMORY_FULL",
+			Reason:   "no client has as many requests in progress",
+			Limit:    registry.Constant(MaxWaitingBuildsOfCaller),
+		},
+		{
+			Name:     "large_requests",
+			Of:       "requests with bodies over 64 kB in handlers",
+			Overflow: "they wait",
+			Reason:   "a decoded body takes a multiple of its size",
+			Limit:    registry.Constant(MaxLargeBodies),
+			Used:     s.LargeBodies,
+		},
+		{
+			Name:     "large_requests_waiting",
+			Of:       "requests with bodies over 64 kB that wait for a handler",
+			Overflow: "503",
+			Reason:   "their bodies are in memory",
+			Limit:    registry.Constant(MaxLargeBodiesWaiting),
+			Used:     func() int64 { n, _ := s.LargeBodiesWaiting(); return n },
+			Hits:     func() int64 { _, n := s.LargeBodiesWaiting(); return n },
+		},
+		{
+			Name:     "rate_limited_callers",
+			Of:       "users and addresses whose request rate is counted, of each kind, by each node for itself",
+			Overflow: "the oldest is forgotten, then any",
+			Reason:   "every address that ever sent a request would take memory",
+			Limit:    registry.Constant(MaxTracked),
+			Used:     s.Tracked,
+		},
+		{
+			Name:     "email_forms_per_hour",
+			Of:       "forms of pages that send an email, from one client network in an hour",
+			Overflow: "429",
+			Reason:   "the caller chooses the address; an office signs up together",
+			Limit:    registry.Constant(EmailFormsPerHour),
+		},
+		{
+			Name:     "password_forms_per_hour",
+			Of:       "forms of pages with a new password, from one client network in an hour",
+			Overflow: "429",
+			Reason:   "each hashes a password; an office signs up together",
+			Limit:    registry.Constant(PasswordFormsPerHour),
+		},
+		{
+			Name: "emails_to_address_per_day",
+			Of: "emails in 24 hours that forms send to one address, and that one account sends to change its " +
+				"address",
+			Overflow: "429",
+			Reason:   "the receiver did not ask for them; in an hour at most 2",
+			Limit:    registry.Constant(AddressChangesPerDay),
+		},
+		{
+			Name:     "login_tokens",
+			Of:       "tokens with which desktop apps finish a login, about 200 bytes each",
+			Overflow: "any other is forgotten: that user logs in again",
+			Reason:   "a token is used within two minutes",
+			Limit:    registry.Constant(MaxLoginTokens),
+			Used:     s.LoginTokens,
+		},
+		{
+			Name: "confirmed_sessions",
+			Of: "browser sessions whose users have just entered the password, so that they can make API keys; about " +
+				"60 " +
+				"bytes each",
+			Overflow: "any other is forgotten: that user enters the password again",
+			Reason:   "each is remembered for ten minutes",
+			Limit:    registry.Constant(MaxConfirmedSessions),
+			Used:     s.ConfirmedSessions,
+		},
+		{
+			Name:     "forwarded_polls",
+			Of:       "forwarded polls of a core that wait at the leader, because the core cannot host event queues",
+			Overflow: "503; the client polls again, perhaps another node",
+			Reason:   "each takes about 50 kB at both nodes; usually a node answers its polls itself",
+			Limit:    registry.Constant(MaxForwardedPolls),
+			Used:     func() int64 { n, _ := s.ForwardedPolls(); return n },
+			Hits:     func() int64 { _, n := s.ForwardedPolls(); return n },
+		},
+		{
+			Name:     "catching_up",
+			Of:       "requests of a node that wait for the newest changes of the leader before they are refused",
+			Overflow: "503 with Retry-After",
+			Reason:   "each takes about 50 kB; usually they wait for milliseconds, and at most 2 seconds",
+			Limit:    registry.Constant(MaxCatchingUp),
+			Used:     func() int64 { n, _ := s.CatchingUp(); return n },
+			Hits:     func() int64 { _, n := s.CatchingUp(); return n },
+		},
+		{
+			Name:     "owner_connections",
+			Of:       "connections of a node to the leader for files and large requests",
+			Overflow: "a request waits for 10 seconds, then 503",
+			Reason:   "a download lasts as long as its client takes",
+			Limit:    registry.Constant(MaxOwnerConnections),
+		},
+	}
+}
+
+// Bounds returns the bounds of the passwords that are hashed.
+func (p *Passwords) Bounds() []registry.Bound {
+	return []registry.Bound{
+		{
+			Name:     "password_hashings",
+			Of:       "passwords that are hashed or wait for it",
+			Overflow: "429",
+			Reason:   "a hash takes a processor and memory on purpose",
+			Limit:    registry.Constant(MaxPasswords),
+			Used:     p.Waiting,
+		},
+	}
+}
