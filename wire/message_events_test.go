@@ -36,7 +36,7 @@ func TestMessageEventsMatchObjects(t *testing.T) {
 				for _, local := range []string{"", `1"7`} {
 					v := variant{client: c, flags: realm.FlagRead | realm.FlagMentioned, hideSender: unknown}
 					site := Site{Host: "chat.example.org", Name: "chat", URL: "https://chat.example.org"}
-					o := obj{"type": "message", "message": messageObject(&m, *m.Body, c, site, unknown),
+					o := obj{"type": "message", "message": newMessage(&m, *m.Body, c, site, unknown),
 						"flags": flagNames(v.flags)}
 					if local != "" {
 						o["local_message_id"] = local
@@ -49,4 +49,26 @@ func TestMessageEventsMatchObjects(t *testing.T) {
 			}
 		}
 	}
+}
+
+// BenchmarkMessageEvent encodes a message directly, beside the struct with the same bytes.
+func BenchmarkMessageEvent(b *testing.B) {
+	m := realm.MessageInfo{ID: 1, Sender: realm.UserInfo{ID: 8, Name: "Ann Lee", Email: "a@example.org"}, Client: "web",
+		Time: 1_700_000_000, Channel: 3, ChannelName: "general", Topic: "a topic"}
+	body := realm.Body{Text: "Some words.", HTML: "<p>Some words of a message.</p>"}
+	c, site := Client{Markdown: true}, Site{Host: "chat.example.org", Name: "chat"}
+	b.Run("direct", func(b *testing.B) {
+		b.ReportAllocs()
+		var out []byte
+		for range b.N {
+			out = appendMessage(out[:0], &m, body, c, site, false)
+		}
+	})
+	b.Run("struct", func(b *testing.B) {
+		b.ReportAllocs()
+		var out []byte
+		for range b.N {
+			out = appendJSON(out[:0], newMessage(&m, body, c, site, false))
+		}
+	})
 }
