@@ -132,7 +132,8 @@ func getInvites(c *Call, _ noParameters) (*invitesAnswer, error) {
 	}
 	out := newEncodedList(c)
 	for _, i := range list {
-		x := inviteJSON{ID: i.ID, By: i.By, At: i.At, Expires: i.Expires, Role: i.Role, Multi: i.Multi, Notify: i.Notify}
+		x := inviteJSON{ID: i.ID, By: i.By, At: i.At, Expires: i.Expires, Role: i.Role, Multi: i.Multi,
+			Notify: i.Notify}
 		if i.Multi {
 			x.Link = ptr(c.joinURL(c.Tools.LinkToken(c.Realm, i.ID)))
 		} else {
