@@ -169,6 +169,15 @@ func TestStructsMatchMaps(t *testing.T) {
 	}
 }
 
+// TestEmptyAnswers checks that answers without fields have those of every success only.
+func TestEmptyAnswers(t *testing.T) {
+	for _, a := range []any{nil, noFields{}, (*settingsAnswer)(nil), &settingsAnswer{}, Answer{}} {
+		if got, want := string(Success(a, nil)), `{"msg":"","result":"success"}`+"\n"; got != want {
+			t.Errorf("%T: %s", a, got)
+		}
+	}
+}
+
 func decodeNumbers(t testing.TB, b []byte) (v any) {
 	t.Helper()
 	d := json.NewDecoder(bytes.NewReader(b))

@@ -12,6 +12,13 @@ import (
 
 // objectTypes is the JSON objects that are structs and that notations name.
 var objectTypes = []reflect.Type{
+	reflect.TypeFor[topicLinkJSON](),
+	reflect.TypeFor[submessageJSON](),
+	reflect.TypeFor[revisionJSON](),
+	reflect.TypeFor[personJSON](),
+	reflect.TypeFor[messageJSON](),
+	reflect.TypeFor[foundMessageJSON](),
+	reflect.TypeFor[arrivedMessageJSON](),
 	reflect.TypeFor[reactionJSON](),
 	reflect.TypeFor[inviteJSON](),
 	reflect.TypeFor[groupValueJSON](),
@@ -43,38 +50,30 @@ var objectTypes = []reflect.Type{
 // objectNotations is the JSON objects in answers, by their name in the OpenAPI document, in the notation of package
 // shape. Parts that follow from a table of the realm are made from that table.
 var objectNotations = map[string]string{
-	"ArrivedMessage": "{" + strings.Replace(messageFields, ", flags: [str]", "", 1) + "}",
-	"Attachment":     "{id: int, name: str, path_id: str, size: int, create_time: int, message_ids: [int]}",
-	"BotService":     "{base_url: str, interface: int, token: str} | {service_name: str, config_data: {*: str}}",
-	"Bot":            "{" + botFields + "}",
-	"Channel":        "{" + channelFields + "}",
-	"DevUser":        "{email: str, realm_url: str, realm_uri: str}",
-	"Conversation":   "{max_message_id: int, user_ids: [int]}",
+	"Attachment":   "{id: int, name: str, path_id: str, size: int, create_time: int, message_ids: [int]}",
+	"BotService":   "{base_url: str, interface: int, token: str} | {service_name: str, config_data: {*: str}}",
+	"Bot":          "{" + botFields + "}",
+	"Channel":      "{" + channelFields + "}",
+	"DevUser":      "{email: str, realm_url: str, realm_uri: str}",
+	"Conversation": "{max_message_id: int, user_ids: [int]}",
 	"Device": "{push_key_id: int?, push_token_id: str?, pending_push_token_id: str?, " +
 		"push_token_last_updated_timestamp: int?, push_registration_error_code: str?}",
 	"Emoji": "{id: str, name: str, source_url: str, still_url: str?, deactivated: bool, author_id: int?}",
 	"Export": "{id: int, acting_user_id: int, export_time: int, " +
 		"export_type: 'public' | 'full_with_consent' | 'full_without_consent', pending: bool, " +
 		"deleted_timestamp: int?, failed_timestamp: int?, export_url: str?}",
-	"FoundMessage": "{" + messageFields + ", match_content?: str, match_subject?: str}",
 	"Integration": "{name: str, display_name: str, all_event_types: [str]?, config_options: [{key: str, label: str, " +
 		"validator: str}], url_options: [{key: str, label: str, input_type: str}]}",
 	"ListedChannel": "{" + channelFields + ", is_default?: bool}",
-	"Message":       "{" + messageFields + "}",
 	"OwnBot":        "{" + botFields + ", username: str, full_name: str, avatar_url: str, api_key: str}",
 	"PastMessage": "{topic: str, content: str, rendered_content: str, timestamp: int, user_id: int?, " +
 		"prev_topic?: str, prev_content?: str, prev_rendered_content?: str, " +
 		"prev_stream?: int, stream?: int, content_html_diff?: str}",
 	"OtherChannel": "{" + channelFields + ", " + subscriberListFields + "}",
-	"Person":       "{id: int, email: str, full_name: str, is_mirror_dummy: bool}",
 	"PermissionRule": "{require_system_group: bool, allow_internet_group: bool, allow_nobody_group: bool, " +
 		"allow_everyone_group: bool, default_group_name: str, " +
 		"default_for_system_groups: str?, allowed_system_groups: [str]}",
-	"Revision": "{user_id: int?, timestamp: int, prev_content?: str, prev_rendered_content?: str, " +
-		"prev_topic?: str, topic?: str, prev_stream?: int, stream?: int}",
-	"Submessage":   "{id: int, message_id: int, sender_id: int, msg_type: str, content: str}",
 	"Subscription": "{" + channelFields + ", " + personalFields + ", " + subscriberListFields + "}",
-	"TopicLink":    "{text: str, url: str}",
 	"UnreadMessages": "{count: int, pms: [{other_user_id: int, sender_id: int, unread_message_ids: [int]}], " +
 		"streams: [{stream_id: int, topic: str, unread_message_ids: [int]}], " +
 		"huddles: [{user_ids_string: str, unread_message_ids: [int]}], mentions: [int], " +
@@ -85,12 +84,6 @@ var objectNotations = map[string]string{
 const (
 	botFields = "user_id: int, default_sending_stream: str?, default_events_register_stream: str?, " +
 		"default_all_public_streams: bool, services: [BotService]"
-	messageFields = "id: int, type: 'stream' | 'private', sender_id: int, sender_email: str, sender_full_name: str, " +
-		"sender_realm_str: str, avatar_url: str?, client: str, timestamp: int, " +
-		"recipient_id: int, display_recipient: str | [Person], stream_id?: int, subject: str, " +
-		"topic_links: [TopicLink], is_me_message: bool, content: str, " +
-		"content_type: 'text/html' | 'text/x-markdown', reactions: [Reaction], submessages: [Submessage], " +
-		"flags: [str], last_edit_timestamp?: int, last_moved_timestamp?: int, edit_history?: [Revision]"
 	personalFields = "color: str, is_muted: bool, in_home_view: bool, pin_to_top: bool, " +
 		"desktop_notifications: bool?, audible_notifications: bool?, push_notifications: bool?, " +
 		"email_notifications: bool?, wildcard_mentions_notify: bool?"

@@ -236,8 +236,11 @@ func (e either[A, B]) appendTo(b []byte) []byte { return appendJSON(b, e.value) 
 // noFields is the answer of endpoints without a result.
 type noFields struct{}
 
-// structOf returns the struct of an answer. A nil pointer is an answer without fields.
+// structOf returns the struct of an answer. Nil is an answer without fields.
 func structOf(answer any) reflect.Value {
+	if answer == nil {
+		return reflect.ValueOf(noFields{})
+	}
 	v := reflect.ValueOf(answer)
 	if v.Kind() == reflect.Pointer {
 		if v.IsNil() {

@@ -3,10 +3,14 @@ package wire
 import "parley/actors/realm"
 
 // ServiceMessage returns a message as outgoing webhooks receive it: the message of the API, as text and as HTML.
-func ServiceMessage(m *realm.MessageInfo, body realm.Body, s Site) map[string]any {
-	o := messageObject(m, body, Client{}, s, false)
-	o["rendered_content"] = body.HTML
-	return o
+func ServiceMessage(m *realm.MessageInfo, body realm.Body, s Site) any {
+	return renderedMessage{newMessage(m, body, Client{}, s, false), body.HTML}
+}
+
+// renderedMessage is a message as text and as HTML.
+type renderedMessage struct {
+	arrivedMessageJSON
+	HTML string `json:"rendered_content"`
 }
 
 // EncodeJSON returns v as the API encodes it: keys are sorted and nothing is escaped for HTML.

@@ -50,7 +50,7 @@ func textOfEvent(ctx RenderContext, ref realm.BodyRef) (realm.Body, bool) {
 	return b, ok
 }
 
-// appendMessage appends the same bytes as encode(messageObject(...)) without building the object, because messages
+// appendMessage appends the same bytes as encode(newMessage(...)) without building the struct, because messages
 // are the most frequent events.
 func appendMessage(b []byte, m *realm.MessageInfo, body realm.Body, c Client, s Site, unknown bool) []byte {
 	sender, name := apiEmail(m.Sender, s), m.Sender.Name
@@ -72,7 +72,7 @@ func appendMessage(b []byte, m *realm.MessageInfo, body realm.Body, c Client, s 
 		b = appendString(b, m.ChannelName)
 		recipient, subject, of = int64(m.Channel)*2+1, c.Topic(m.Topic), "stream"
 	} else {
-		b = appendJSON(b, personObjects(m.People, s))
+		b = appendJSON(b, newPeople(m.People, s))
 	}
 	b = strconv.AppendInt(append(b, `,"id":`...), int64(m.ID), 10)
 	b = strconv.AppendBool(append(b, `,"is_me_message":`...), m.Me)
@@ -84,7 +84,7 @@ func appendMessage(b []byte, m *realm.MessageInfo, body realm.Body, c Client, s 
 	}
 	b = append(b, `,"reactions":`...)
 	if len(m.Reactions) > 0 {
-		b = appendJSON(b, reactionObjects(m.Reactions))
+		b = appendJSON(b, each(m.Reactions, newReaction))
 	} else {
 		b = append(b, "[]"...)
 	}
@@ -99,7 +99,7 @@ func appendMessage(b []byte, m *realm.MessageInfo, body realm.Body, c Client, s 
 	b = appendString(append(b, `,"subject":`...), subject)
 	b = append(b, `,"submessages":`...)
 	if len(m.Submessages) > 0 {
-		b = appendJSON(b, submessageObjects(m))
+		b = appendJSON(b, newSubmessages(m))
 	} else {
 		b = append(b, "[]"...)
 	}

@@ -9,11 +9,53 @@ import (
 )
 
 var historyEndpoints = []Endpoint{
-	Custom("GET", "/messages", getMessages).
-		Returns("{messages: [FoundMessage], anchor?: int, found_anchor: bool, found_oldest: bool, " +
-			"found_newest: bool, history_limited: bool}").AllowVisitors(),
-	Custom("GET", "/messages/{message_id}", getMessage).Returns("{message: Message, raw_content: str}").AllowVisitors(),
-	Get("/messages/{message_id}/read_receipts", getReadReceipts).Returns("{user_ids: [int]}"),
+	Custom("GET", "/messages", getMessages).AllowVisitors(),
+	Custom("GET", "/messages/{message_id}", getMessage).AllowVisitors(),
+	Get("/messages/{message_id}/read_receipts", getReadReceipts),
+}
+
+type messagesAnswer struct {
+	Messages listOf[foundMessageJSON] `json:"messages"`
+	Anchor   *int64                   `json:"anchor,omitzero"` // unless the request named the messages
+	Found    bool                     `json:"found_anchor"`
+	Oldest   bool                     `json:"found_oldest"`
+	Newest   bool                     `json:"found_newest"`
+	Limited  bool                     `json:"history_limited"` // always false
+}
+
+type messageAnswer struct {
+	Message messageJSON `json:"message"`
+	Content string      `json:"raw_content"`
+}
+
+type readReceiptsAnswer struct {
+	Users []realm.UserID `json:"user_ids"`
+}
+
+// messageJSON is a message as its reader gets it.
+type messageJSON struct {
+	arrivedMessageJSON
+	Flags   []string                 `json:"flags"`
+	History *encoded[[]revisionJSON] `json:"edit_history,omitzero"`
+}
+
+// foundMessageJSON is a message of a list. The marked texts are there if the narrow has a search.
+type foundMessageJSON struct {
+	messageJSON
+	MatchContent *string `json:"match_content,omitzero"`
+	MatchTopic   *string `json:"match_subject,omitzero"`
+}
+
+// revisionJSON is an entry of the edit history of a message.
+type revisionJSON struct {
+	User       realm.UserID     `json:"user_id"`
+	At         int64            `json:"timestamp"`
+	OldContent *string          `json:"prev_content,omitzero"`
+	OldHTML    *string          `json:"prev_rendered_content,omitzero"`
+	OldTopic   *string          `json:"prev_topic,omitzero"`
+	Topic      *string          `json:"topic,omitzero"`
+	OldChannel realm.ChannelID  `json:"prev_stream,omitzero"`
+	Channel    *realm.ChannelID `json:"stream,omitzero"`
 }
 
 // maxMessagesPerRequest is how many messages one request can ask for (protocol).
@@ -71,7 +113,7 @@ func requestClient(c *Call, markdown, gravatar, emptyTopic bool) Client {
 	return client
 }
 
-func getMessages(c *Call, f getMessagesForm) (Answer, error) {
+func getMessages(c *Call, f getMessagesForm) (*messagesAnswer, error) {
 	terms, query := narrowTerms(f.Narrow)
 	search, err := newNarrowSearch(c, query)
 	if err != nil {
@@ -109,40 +151,39 @@ func getMessages(c *Call, f getMessagesForm) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := Answer{"messages": found.elements(), "found_anchor": page.Found, "found_oldest": page.Oldest,
-		"found_newest": page.Newest, "history_limited": false}
+	out := &messagesAnswer{Messages: listOf[foundMessageJSON]{found.elements()}, Found: page.Found, Oldest: page.Oldest,
+		Newest: page.Newest}
 	if !f.IDs.Set {
-		out["anchor"] = page.Anchor
+		out.Anchor = &page.Anchor
 	}
 	return out, nil
 }
 
-// messageObjectForReader returns a message with the reader's flags and the visible part of its edit history.
-func messageObjectForReader(c *Call, m *realm.VisibleMessage, body realm.Body, r Client) (obj, error) {
+// newMessageForReader returns a message with the reader's flags and the visible part of its edit history.
+func newMessageForReader(c *Call, m *realm.VisibleMessage, body realm.Body, r Client) (out messageJSON, err error) {
 	if m.Channel != 0 {
 		m.Links = topicLinksOf(c, m.Topic)
 	}
-	o := messageObjectOf(m, body, r, c.Site)
+	out = newMessageOf(m, body, r, c.Site)
 	if len(m.History) > 0 {
 		old := revisionTexts{call: c, left: maxHistoryBytes, html: true}
-		list, err := old.objects(m, r)
+		list, err := old.revisions(m, r)
 		if err != nil {
-			return nil, err
+			return out, err
 		}
 		memory := answerMemory{call: c}
 		if err := memory.add(maxHistoryBytes - max(old.left, 0)); err != nil {
-			return nil, err
+			return out, err
 		}
-		o["edit_history"] = list
+		out.History = ptr(encodedAs[[]revisionJSON](encode(list)))
 	}
-	return o, nil
+	return out, nil
 }
 
-// messageObjectOf returns a message with the reader's flags.
-func messageObjectOf(m *realm.VisibleMessage, body realm.Body, r Client, s Site) obj {
-	o := messageObject(&m.MessageInfo, body, r, s, m.SenderHidden)
-	o["flags"] = flagNames(m.Flags)
-	return o
+// newMessageOf returns a message with the reader's flags.
+func newMessageOf(m *realm.VisibleMessage, body realm.Body, r Client, s Site) messageJSON {
+	return messageJSON{arrivedMessageJSON: newMessage(&m.MessageInfo, body, r, s, m.SenderHidden),
+		Flags: flagNames(m.Flags)}
 }
 
 // maxListedHistoryBytes bounds the old texts, in bytes, that one message has in a listing. A listing has thousands of
@@ -158,21 +199,21 @@ type revisionTexts struct {
 	html bool // whether entries contain the HTML
 }
 
-// objects returns the edit history of a message, newest first.
-func (t *revisionTexts) objects(m *realm.VisibleMessage, r Client) ([]any, error) {
-	out := make([]any, 0, len(m.History))
+// revisions returns the edit history of a message, newest first.
+func (t *revisionTexts) revisions(m *realm.VisibleMessage, r Client) ([]revisionJSON, error) {
+	out := make([]revisionJSON, 0, len(m.History))
 	for _, x := range slices.Backward(m.History) {
-		o := obj{"user_id": x.User, "timestamp": x.At}
+		o := revisionJSON{User: x.User, At: x.At}
 		if x.Content {
-			if err := t.add(o, realm.BodyRef{Message: m.ID, Version: x.Version}); err != nil {
+			if err := t.add(&o, realm.BodyRef{Message: m.ID, Version: x.Version}); err != nil {
 				return nil, err
 			}
 		}
 		if x.TopicBefore != nil && x.TopicAfter != nil {
-			o["prev_topic"], o["topic"] = r.Topic(*x.TopicBefore), r.Topic(*x.TopicAfter)
+			o.OldTopic, o.Topic = ptr(r.Topic(*x.TopicBefore)), ptr(r.Topic(*x.TopicAfter))
 		}
 		if x.ChannelBefore != 0 {
-			o["prev_stream"], o["stream"] = x.ChannelBefore, x.ChannelAfter
+			o.OldChannel, o.Channel = x.ChannelBefore, &x.ChannelAfter
 		}
 		out = append(out, o)
 	}
@@ -180,7 +221,7 @@ func (t *revisionTexts) objects(m *realm.VisibleMessage, r Client) ([]any, error
 }
 
 // add adds an old text to the entry of its edit, if it fits. A text that was erased in the meantime is left out.
-func (t *revisionTexts) add(o obj, ref realm.BodyRef) error {
+func (t *revisionTexts) add(o *revisionJSON, ref realm.BodyRef) error {
 	if t.left < 0 {
 		return nil
 	}
@@ -195,9 +236,9 @@ func (t *revisionTexts) add(o obj, ref realm.BodyRef) error {
 	if t.left -= size; t.left < 0 {
 		return nil
 	}
-	o["prev_content"] = b.Text
+	o.OldContent = &b.Text
 	if t.html {
-		o["prev_rendered_content"] = b.HTML
+		o.OldHTML = &b.HTML
 	}
 	return nil
 }
@@ -208,7 +249,7 @@ type getMessageForm struct {
 	EmptyTopic bool  `form:"allow_empty_topic_name"`
 }
 
-func getMessage(c *Call, f getMessageForm) (Answer, error) {
+func getMessage(c *Call, f getMessageForm) (*messageAnswer, error) {
 	m, err := Read(c, func(v realm.View) (realm.VisibleMessage, error) {
 		return v.VisibleMessage(realm.MessageID(f.Message))
 	})
@@ -222,18 +263,18 @@ func getMessage(c *Call, f getMessageForm) (Answer, error) {
 	if !ok {
 		return nil, realm.BadRequest("Invalid message(s)")
 	}
-	o, err := messageObjectForReader(c, &m, body, requestClient(c, f.Markdown, true, f.EmptyTopic))
-	return Answer{"message": o, "raw_content": body.Text}, err
+	out, err := newMessageForReader(c, &m, body, requestClient(c, f.Markdown, true, f.EmptyTopic))
+	return &messageAnswer{out, body.Text}, err
 }
 
 type readReceiptsForm struct {
 	Message int64 `path:"message_id"`
 }
 
-func getReadReceipts(c *Call, v realm.View, f readReceiptsForm) (Answer, error) {
+func getReadReceipts(c *Call, v realm.View, f readReceiptsForm) (*readReceiptsAnswer, error) {
 	users, err := v.ReadReceipts(realm.MessageID(f.Message))
 	if err != nil {
 		return nil, err
 	}
-	return Answer{"user_ids": users}, nil
+	return &readReceiptsAnswer{users}, nil
 }

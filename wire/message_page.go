@@ -122,7 +122,7 @@ func (p *messagePage) add(m *realm.VisibleMessage, body realm.Body) (fits bool, 
 	}
 	if len(x.History) > 0 {
 		old := revisionTexts{call: p.call, left: maxListedHistoryBytes}
-		revisions, err := old.objects(m, p.client)
+		revisions, err := old.revisions(m, p.client)
 		if err != nil {
 			return false, err
 		}
@@ -147,16 +147,16 @@ func (x *foundMessage) estimate() int {
 	return n + len(x.revisions)
 }
 
-// object returns the message as the reader gets it.
-func (x *foundMessage) object(p *messagePage) obj {
-	o := messageObjectOf(&x.VisibleMessage, x.body, p.client, p.call.Site)
+// forReader returns the message as the reader gets it.
+func (x *foundMessage) forReader(p *messagePage) *foundMessageJSON {
+	out := &foundMessageJSON{messageJSON: newMessageOf(&x.VisibleMessage, x.body, p.client, p.call.Site)}
 	if p.search.wanted {
-		o["match_content"], o["match_subject"] = x.matchContent, x.matchTopic
+		out.MatchContent, out.MatchTopic = &x.matchContent, &x.matchTopic
 	}
 	if x.revisions != nil {
-		o["edit_history"] = x.revisions
+		out.History = ptr(encodedAs[[]revisionJSON](x.revisions))
 	}
-	return o
+	return out
 }
 
 // elements returns the messages by ascending id.
@@ -166,7 +166,7 @@ func (p *messagePage) elements() *ElementList {
 		len:  len(p.list),
 		size: p.memory.used,
 		encode: func(b []byte, i int) []byte {
-			return appendObject(b, p.list[i].object(p))
+			return appendJSON(b, p.list[i].forReader(p))
 		},
 		drop: func(i int) int {
 			n := p.list[i].size

@@ -11,11 +11,10 @@ import (
 )
 
 var messageEndpoints = []Endpoint{
-	Custom("POST", "/messages", sendMessage).
-		Returns("{id: int, automatic_new_visibility_policy?: int}").allowWebhookBots(),
-	Custom("POST", "/messages/render", renderMessage).Returns("{rendered: str}"),
+	Custom("POST", "/messages", sendMessage).allowWebhookBots(),
+	Custom("POST", "/messages/render", renderMessage),
 	Custom("POST", "/messages/{message_id}/report", reportMessage),
-	Custom("POST", "/zcommand", zcommand).Returns("{msg: str}"),
+	Custom("POST", "/zcommand", zcommand),
 	Custom("GET", "/messages/summary", summarize).AlwaysFails(),
 }
 
@@ -49,7 +48,7 @@ var clientsReadingOwnMessages = map[string]bool{
 }
 
 // sendMessage sends a message. If a bot sends to a channel that does not exist, its owner gets a warning.
-func sendMessage(c *Call, f sendForm) (Answer, error) {
+func sendMessage(c *Call, f sendForm) (*sentAnswer, error) {
 	cmd, err := f.command(c)
 	if err != nil {
 		return nil, err
@@ -61,7 +60,7 @@ func sendMessage(c *Call, f sendForm) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return sendAnswer(s), nil
+	return newSentAnswer(s), nil
 }
 
 // isNoSuchChannel reports whether a message was refused because its channel does not exist.
@@ -178,105 +177,115 @@ type summaryForm struct {
 }
 
 // summarize always refuses: this server has no language model. Registrations say so in server_can_summarize_topics.
-func summarize(*Call, summaryForm) (Answer, error) {
-	return nil, realm.BadRequest("Topic summaries are not enabled on this server.")
+func summarize(*Call, summaryForm) (noFields, error) {
+	return noFields{}, realm.BadRequest("Topic summaries are not enabled on this server.")
 }
 
 type renderForm struct {
 	Content string `form:"content,required,maxlen=10000"`
 }
 
-func renderMessage(c *Call, f renderForm) (Answer, error) {
+func renderMessage(c *Call, f renderForm) (*renderedAnswer, error) {
 	body, _, err := render(c, f.Content)
 	if err != nil {
 		return nil, err
 	}
-	return Answer{"rendered": body.HTML}, nil
+	return &renderedAnswer{body.HTML}, nil
 }
 
-func sendAnswer(s realm.SendResult) Answer {
-	a := Answer{"id": s.ID}
-	if s.Policy != 0 {
-		a["automatic_new_visibility_policy"] = s.Policy
-	}
-	return a
+type renderedAnswer struct {
+	HTML string `json:"rendered"`
 }
 
-// messageObject returns a message as JSON for one kind of client, without flags. unknown replaces the sender, for
-// readers that are not allowed to see that user.
-func messageObject(m *realm.MessageInfo, body realm.Body, c Client, s Site, unknown bool) obj {
-	sender, name := apiEmail(m.Sender, s), m.Sender.Name
-	avatar := avatarURL(m.Sender, s, c.Gravatar && m.Sender.EmailPublic)
+type sentAnswer struct {
+	ID     realm.MessageID `json:"id"`
+	Policy int             `json:"automatic_new_visibility_policy,omitzero"` // that the sender now has for the topic
+}
+
+func newSentAnswer(s realm.SendResult) *sentAnswer { return &sentAnswer{s.ID, s.Policy} }
+
+// arrivedMessageJSON is a message without what depends on its reader.
+type arrivedMessageJSON struct {
+	ID          realm.MessageID              `json:"id"`
+	Type        string                       `json:"type" enum:"stream|private"`
+	Sender      realm.UserID                 `json:"sender_id"`
+	Email       string                       `json:"sender_email"`
+	Name        string                       `json:"sender_full_name"`
+	Realm       string                       `json:"sender_realm_str"`
+	Avatar      *string                      `json:"avatar_url"`
+	Client      string                       `json:"client"`
+	Time        int64                        `json:"timestamp"`
+	Recipient   int64                        `json:"recipient_id"`
+	Display     either[string, []personJSON] `json:"display_recipient"` // the channel's name, or the participants
+	Channel     realm.ChannelID              `json:"stream_id,omitzero"`
+	Topic       string                       `json:"subject"`
+	Links       []topicLinkJSON              `json:"topic_links"`
+	Me          bool                         `json:"is_me_message"`
+	Content     string                       `json:"content"`
+	ContentType string                       `json:"content_type" enum:"text/html|text/x-markdown"`
+	Reactions   []reactionJSON               `json:"reactions"`
+	Submessages []submessageJSON             `json:"submessages"`
+	Edited      int64                        `json:"last_edit_timestamp,omitzero"`
+	Moved       int64                        `json:"last_moved_timestamp,omitzero"`
+}
+
+type personJSON struct {
+	ID    realm.UserID `json:"id"`
+	Email string       `json:"email"`
+	Name  string       `json:"full_name"`
+	Dummy bool         `json:"is_mirror_dummy"` // always false
+}
+
+type topicLinkJSON struct {
+	Text string `json:"text"`
+	URL  string `json:"url"`
+}
+
+type submessageJSON struct {
+	ID      int64           `json:"id"`
+	Message realm.MessageID `json:"message_id"`
+	Sender  realm.UserID    `json:"sender_id"`
+	Type    string          `json:"msg_type"`
+	Content string          `json:"content"`
+}
+
+// newMessage returns a message for one kind of client. unknown replaces the sender, for readers that are not allowed to
+// see that user.
+func newMessage(m *realm.MessageInfo, body realm.Body, c Client, s Site, unknown bool) arrivedMessageJSON {
+	out := arrivedMessageJSON{ID: m.ID, Sender: m.Sender.ID, Email: apiEmail(m.Sender, s), Name: m.Sender.Name,
+		Realm: s.Name, Client: m.Client, Time: m.Time, Links: topicLinks(m.Links), Me: m.Me,
+		Reactions: each(m.Reactions, newReaction), Submessages: newSubmessages(m), Edited: m.Edited, Moved: m.Moved,
+		Content: body.Text, ContentType: "text/x-markdown"}
 	if unknown {
-		sender, name, avatar = dummyEmail(m.Sender.ID, s), unknownName, ptr(unknownAvatar)
-	}
-	o := obj{
-		"id":               m.ID,
-		"sender_id":        m.Sender.ID,
-		"sender_email":     sender,
-		"sender_full_name": name,
-		"sender_realm_str": s.Name,
-		"avatar_url":       avatar,
-		"client":           m.Client,
-		"timestamp":        m.Time,
-		"subject":          c.Topic(m.Topic),
-		"topic_links":      topicLinks(m.Links),
-		"is_me_message":    m.Me,
-		"reactions":        reactionObjects(m.Reactions),
-		"submessages":      submessageObjects(m),
+		out.Email, out.Name, out.Avatar = dummyEmail(m.Sender.ID, s), unknownName, ptr(unknownAvatar)
+	} else {
+		out.Avatar = avatarURL(m.Sender, s, c.Gravatar && m.Sender.EmailPublic)
 	}
 	if c.Markdown {
-		o["content"], o["content_type"] = body.HTML, "text/html"
-	} else {
-		o["content"], o["content_type"] = body.Text, "text/x-markdown"
+		out.Content, out.ContentType = body.HTML, "text/html"
 	}
 	if m.Channel != 0 {
-		o["type"], o["display_recipient"], o["stream_id"], o["recipient_id"] = "stream", m.ChannelName, m.Channel,
+		out.Type, out.Display.value, out.Channel, out.Recipient = "stream", m.ChannelName, m.Channel,
 			m.Channel.Recipient()
+		out.Topic = c.Topic(m.Topic)
 	} else {
-		o["type"], o["display_recipient"], o["recipient_id"], o["subject"] = "private", personObjects(m.People, s),
-			int64(m.Talk)*2, ""
-	}
-	if m.Edited != 0 {
-		o["last_edit_timestamp"] = m.Edited
-	}
-	if m.Moved != 0 {
-		o["last_moved_timestamp"] = m.Moved
-	}
-	return o
-}
-
-func personObjects(people []realm.UserInfo, s Site) []any {
-	out := []any{}
-	for _, p := range people {
-		out = append(out, obj{"id": p.ID, "email": apiEmail(p, s), "full_name": p.Name, "is_mirror_dummy": false})
+		out.Type, out.Display.value, out.Recipient = "private", newPeople(m.People, s), int64(m.Talk)*2
 	}
 	return out
 }
 
-func topicLinks(links []realm.TopicLink) []any {
-	out := []any{}
-	for _, l := range links {
-		out = append(out, obj{"text": l.Text, "url": l.URL})
-	}
-	return out
+func newPeople(people []realm.UserInfo, s Site) []personJSON {
+	return each(people, func(p realm.UserInfo) personJSON { return personJSON{p.ID, apiEmail(p, s), p.Name, false} })
 }
 
-func reactionObjects(list []realm.Reaction) []any {
-	out := []any{}
-	for _, r := range list {
-		out = append(out, obj{"emoji_name": r.Name, "emoji_code": r.Code, "reaction_type": r.Type, "user_id": r.User})
-	}
-	return out
+func topicLinks(links []realm.TopicLink) []topicLinkJSON {
+	return each(links, func(l realm.TopicLink) topicLinkJSON { return topicLinkJSON{l.Text, l.URL} })
 }
 
-func submessageObjects(m *realm.MessageInfo) []any {
-	out := []any{}
-	for _, s := range m.Submessages {
-		out = append(out, obj{"id": s.ID, "message_id": m.ID, "sender_id": s.Sender, "msg_type": s.Type,
-			"content": s.Content})
-	}
-	return out
+func newSubmessages(m *realm.MessageInfo) []submessageJSON {
+	return each(m.Submessages, func(s realm.Submessage) submessageJSON {
+		return submessageJSON{s.ID, m.ID, s.Sender, s.Type, s.Content}
+	})
 }
 
 // flagNames returns the names of flags. The older name wildcard_mentioned follows from the two newer ones.

@@ -56,5 +56,5 @@ func (s *FastSend) Response(v any, err error) (status int, body []byte) {
 	if err != nil {
 		return Failure(err)
 	}
-	return 200, Success(sendAnswer(v.(realm.SendResult)), s.ignored)
+	return 200, Success(newSentAnswer(v.(realm.SendResult)), s.ignored)
 }

@@ -143,8 +143,7 @@ func WriteExport(server Server, id realm.ID, s Site, x realm.Export, to io.Write
 			if !ok {
 				continue // deleted after its id was read
 			}
-			o := messageObject(&part[i], body, Client{Caps: realm.CapEmptyTopicName}, s, false)
-			o["rendered_content"] = body.HTML
+			o := renderedMessage{newMessage(&part[i], body, Client{Caps: realm.CapEmptyTopicName}, s, false), body.HTML}
 			if _, err := to.Write(encodeLine(obj{"kind": "message", "message": o})); err != nil {
 				return fmt.Errorf("export: %w", err)
 			}
