@@ -15,10 +15,17 @@ import (
 type diskContents struct {
 	mu    sync.Mutex
 	epoch uint64
-	facts [][]byte // of realm 1, after the rows
+	facts []storedFact // of realm 1, after the rows
 	rows  realm.Seq
 	table map[string]realm.EncodedRow
 	texts map[realm.BodyRef][]byte
+}
+
+// storedFact is a fact, and the inputs with which it is applied.
+type storedFact struct {
+	data  []byte
+	now   int64
+	level uint16
 }
 
 func newDiskContents() *diskContents {
@@ -144,12 +151,12 @@ func (d *slowDisk) Tail(_ realm.ID, after realm.Seq, fn func(realm.Record) error
 	if after < d.rows {
 		return fmt.Errorf("facts after %d are in the rows", after)
 	}
-	for i, data := range d.facts[after-d.rows:] {
-		f, err := codec.DecodeFact(data)
+	for i, x := range d.facts[after-d.rows:] {
+		f, err := codec.DecodeFact(x.data)
 		if err != nil {
 			return err
 		}
-		if err := fn(realm.Record{Seq: after + realm.Seq(i) + 1, Fact: f}); err != nil {
+		if err := fn(realm.Record{Seq: after + realm.Seq(i) + 1, Now: x.now, Level: x.level, Fact: f}); err != nil {
 			return err
 		}
 	}
@@ -197,7 +204,9 @@ func (d *slowDisk) Append(batches []realm.Batch) []error {
 				)
 				continue
 			}
-			p.facts = append(p.facts, b.Facts...)
+			for _, data := range b.Facts {
+				p.facts = append(p.facts, storedFact{data, b.Now, b.Level})
+			}
 			for _, t := range b.Texts {
 				if t.Body == nil {
 					delete(p.texts, t.Ref)

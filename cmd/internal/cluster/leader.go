@@ -3,284 +3,429 @@ package cluster
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"net"
-	"slices"
+	"strings"
 	"sync"
-	"syscall"
+	"sync/atomic"
 	"time"
 
 	"parley/actors"
+	"parley/actors/presence"
+	"parley/actors/realm"
+	"parley/snapshot"
+	"parley/snapshot/codec"
+	"parley/wire/httpd"
+	"parley/wire/peer"
 )
 
-// errNotLeader is the answer to nodes that ask a core which is not the leader.
-var errNotLeader = errors.New("this core is not the leader")
+// CoreOptions are the options of a Core.
+type CoreOptions struct {
+	Directory *Directory
+	Node      *CoreNode
+	Orgs      *actors.Server
+	Disk      func() snapshot.Disk
+	HTTP      *httpd.Server
+	Log       *slog.Logger
+	Now       func() time.Time
+	Program   string // version
 
-// SetLeader records whether this core is the leader and owns the organizations. Only the leader has links: a core that
-// loses the leadership cuts its links, so that the other nodes dial the new leader.
-func (c *Core) SetLeader(on bool) {
-	if c.isLeader.Swap(on) == on {
-		return
+	Files string // bucket of the uploaded files; "": they are in the data directory
+
+	Secret []byte // of the server, for cores that join
+
+	// Settings of the core that edges adopt.
+	Settings                          map[string]string
+	Generation                        int64
+	Pushes, Bouncer, DevelopmentLogin bool
+
+	// OpenFile opens a file for another core; nil: the files are in a bucket. The error wraps fs.ErrNotExist if this
+	// core does not have the file.
+	OpenFile func(kind, name string) (StoredFile, error)
+
+	// Command executes an operator command of another node, if that node may send it.
+	Command func(SentCommand) (any, error)
+	// HasVote reports whether a core has a vote; nil: as the replicated log says.
+	HasVote func(node string) bool
+}
+
+// Core serves the links of the other nodes. Only the leader accepts links.
+type Core struct {
+	CoreOptions
+	links    *peer.Server
+	stopped  sync.WaitGroup
+	isLeader atomic.Bool
+	owns     Changes // signaled when this core has begun to own the organizations
+	closed   chan struct{}
+
+	sources     *fileSources // other cores with files
+	servedFiles atomic.Int64 // see ServedFiles
+
+	totals sync.Map // node -> *peerTotals
+
+	// FactsSent counts the facts that were sent to edges: a fact counts once for each edge with a replica of its
+	// organization. Served and ServeFailed count the forwarded requests that were answered, and those that failed.
+	FactsSent, Served, ServeFailed atomic.Int64
+	// PresenceCopied counts the rows of presence that were sent to other cores.
+	PresenceCopied atomic.Int64
+	// Compared counts the organizations whose states Verify has compared, Different those whose states differed.
+	Compared, Different atomic.Int64
+}
+
+// edgeLink is a link from another node, an edge or a core.
+type edgeLink struct {
+	peer    *peer.Peer
+	edge    *actors.Edge
+	boot    string // see greeting
+	program string
+	level   uint16 // newest rule level that its program knows
+	since   time.Time
+
+	mu            sync.Mutex
+	closed        bool
+	stopFollowing map[realm.ID]func() // end the subscriptions to presence and ephemeral events
+	// presence has the rows of presence for another core; nil for edges.
+	presence *presenceCopies
+	report   edgeReport
+	lag      map[realm.ID]*realmLag
+	// sentThrough is the newest fact of each realm that was sent over this link.
+	sentThrough map[realm.ID]realm.Seq
+	totals      *peerTotals // of the node
+
+	voter    atomic.Bool  // the core had a vote when it was last asked for
+	commands atomic.Int64 // operator commands of the node that are being executed
+
+	nextAsk atomic.Int64
+	asked   sync.Map // id of a digestMessage -> chan digestMessage
+}
+
+// StartCore listens for other nodes.
+func StartCore(o CoreOptions) (*Core, error) {
+	c := &Core{CoreOptions: o, closed: make(chan struct{})}
+	if c.HasVote == nil {
+		c.HasVote = c.hasVote
 	}
-	if on {
-		c.owns.Signal()
+	var err error
+	if c.sources, err = newFileSources(o.Directory); err != nil {
+		return nil, err
 	}
-	c.Log.Info("leadership of the cluster", "leads", on)
-	if !on {
-		peers := c.links.Peers()
-		time.AfterFunc(linkCutDelay, func() {
-			for _, p := range peers {
-				p.Cut(errNotLeader)
+	listener := o.Node.listener
+	listener.OnRefused(func(from net.Addr, err error) {
+		c.Log.Warn("connection refused: the other side is not a node of this cluster, or its clock is wrong",
+			"from", from.String(), "err", err)
+	})
+	c.links = peer.NewServer(c)
+	c.stopped.Go(func() { c.links.Serve(listener.Protocol(peer.LinkProtocol)) })
+	c.stopped.Go(func() {
+		peer.ServeJoins(listener.Protocol(peer.JoinProtocol), func(r peer.JoinRequest) peer.JoinAnswer {
+			if !c.isLeader.Load() {
+				return peer.JoinAnswer{Error: errNotLeader.Error(), Elsewhere: true}
 			}
+			if err := checkLevel(r.Node, max(r.Level, realm.FirstLevel), c.Node.Level()); err != nil {
+				return peer.JoinAnswer{Error: err.Error()}
+			}
+			a := c.Directory.Admit(r, c.Now())
+			if a.Error == "" && a.Role == peer.Core {
+				a.Secret, a.Development, a.Files = c.Secret, c.DevelopmentLogin, c.Files
+				c.stopped.Go(func() { c.addCore(r.Node, r.Address) })
+			}
+			c.Log.Info("join request answered", "node", r.Node, "role", string(a.Role), "err", a.Error)
+			return a
 		})
-	}
+	})
+	clock := newClockWatch(c.Now)
+	c.stopped.Go(func() { clock.run(c.closed, c.clockSet) })
+	c.stopped.Go(func() { c.HTTP.ServeNodes(listener.Protocol(peer.HTTPProtocol), c.allowed) })
+	c.stopped.Go(func() { c.serveFiles(listener.Protocol(peer.FilesProtocol)) })
+	c.Log.Info("listening for other nodes", "node", o.Directory.Node, "listen", listener.Addr().String())
+	return c, nil
 }
 
-// linkCutDelay is how long the links of a core that has lost the leadership stay open. In this time it sends the
-// answers and refusals of the last requests.
-const linkCutDelay = 100 * time.Millisecond
+// Addr returns the address at which other nodes reach this one.
+func (c *Core) Addr() string { return c.Node.listener.Addr().String() }
 
-// IsLeader reports whether this core is the leader and owns the organizations.
-func (c *Core) IsLeader() bool { return c.isLeader.Load() }
+// Handshakes returns the connections that have not shown a certificate yet, and how many were closed because there were
+// too many.
+func (c *Core) Handshakes() (now int, closed int64) { return c.Node.listener.Handshakes() }
 
-// A core that asks for votes is often elected soon, and owns the organizations some milliseconds later. Nodes that
-// connect meanwhile wait for that, at most ownershipTimeout, and need not connect again. electedPoll is how often it is
-// checked that the core has not lost the election or the leadership meanwhile.
-const (
-	ownershipTimeout = 500 * time.Millisecond
-	electedPoll      = 20 * time.Millisecond
-)
-
-// awaitOwnership returns true as soon as this core owns the organizations, and false if it is not going to.
-func (c *Core) awaitOwnership() bool {
-	t := time.NewTicker(electedPoll)
-	defer t.Stop()
-	for end := time.Now().Add(ownershipTimeout); c.mayLead() && time.Now().Before(end); {
-		owns := c.owns.Next()
-		if c.isLeader.Load() {
-			return true
-		}
-		select {
-		case <-owns:
-		case <-t.C:
-		case <-c.closed:
-			return false
-		}
-	}
-	return c.isLeader.Load()
+// Close ends all links.
+func (c *Core) Close() error {
+	close(c.closed)
+	err := c.Node.listener.Close()
+	c.links.Close()
+	c.sources.client.CloseIdleConnections()
+	c.stopped.Wait()
+	return err
 }
 
-// mayLead reports whether this core has been elected or asks for votes.
-func (c *Core) mayLead() bool { return c.Node.IsElected() || c.Node.IsCandidate() }
-
-// Changes lets any number of goroutines wait for the next change of something. The zero value can be used.
-type Changes struct {
-	mu   sync.Mutex
-	next chan struct{} // closed at the next change; nil: no one waits
-}
-
-// Signal ends the waits for the next change.
-func (x *Changes) Signal() {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.next != nil {
-		close(x.next)
-		x.next = nil
-	}
-}
-
-// Next returns a channel that is closed at the next change after this call.
-func (x *Changes) Next() <-chan struct{} {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.next == nil {
-		x.next = make(chan struct{})
-	}
-	return x.next
-}
-
-// Voters returns the number of cores with a vote.
-func (c *Core) Voters() (n int) {
-	for _, m := range c.Node.Status().Members {
-		if m.Voter {
-			n++
-		}
-	}
-	return n
-}
-
-// hasVote reports whether a core has a vote.
-func (c *Core) hasVote(node string) bool {
-	for _, m := range c.Node.Status().Members {
-		if m.ID == node {
-			return m.Voter
-		}
-	}
-	return false
-}
-
-// Successor returns the id of another core that could become the leader and make changes, because a majority of the
-// voters, without this core, has links and free disk space. It returns "" if there is none. This core then stays the
-// leader, so that it can answer reads: a new leader could not store its claims of the organizations and would refuse
-// reads.
-func (c *Core) Successor() (id string) {
-	voters, with := map[string]bool{}, 0
-	for _, m := range c.Node.Status().Members {
-		if m.Voter {
-			voters[m.ID] = true
-		}
-	}
-	for _, p := range c.links.Peers() {
-		if e, is := p.Link.(*edgeLink); is && voters[p.Node] && p.Node != c.Directory.Node && !e.isFull() {
-			if with++; id == "" {
-				id = p.Node
-			}
-		}
-	}
-	if with <= len(voters)/2 {
-		return ""
-	}
-	return id
-}
-
-// ReportsWithin is the time within which the leader learns that another core's disk is full.
-const ReportsWithin = reportInterval + 100*time.Millisecond
-
-// memberRetryInterval is the time between two attempts to change the members.
-const memberRetryInterval = 200 * time.Millisecond
-
-// addCore adds a new core to the replicated log, without a vote.
-func (c *Core) addCore(node, address string) {
-	c.retry("add a core", node, func() error { return c.Node.Add(node, address) })
-	c.announceMembers()
-}
-
-// Promote gives a core a vote. The core asks for it when it has caught up.
-func (c *Core) Promote(node string) error {
-	if err := c.Directory.checkMember(node); err != nil {
+// allowed returns an error if the node of a connection may not stream requests.
+func (c *Core) allowed(conn net.Conn) error {
+	node, role, err := peer.NodeOf(conn)
+	if err != nil {
 		return err
 	}
-	for _, m := range c.Node.Status().Members {
-		if m.ID == node && m.Voter {
-			return nil
-		}
-	}
-	return c.Node.Promote(node)
+	return c.permitProtocol(node, role, peer.HTTPProtocol)
 }
 
-// retry repeats a change until it succeeds or this core loses the leadership.
-func (c *Core) retry(what, node string, change func() error) {
-	for c.isLeader.Load() {
-		err := change()
-		if err == nil {
-			c.Log.Info(what, "node", node)
-			return
-		}
-		c.Log.Warn(what+" failed", "node", node, "err", err)
-		select {
-		case <-time.After(memberRetryInterval):
-		case <-c.closed:
-			return
-		}
+// permitProtocol returns an error if a node may not use a protocol now.
+func (c *Core) permitProtocol(node string, role peer.Role, protocol string) error {
+	is := c.Directory.senderOf(node, role, c.HasVote)
+	switch {
+	case protocolSenders[protocol].Includes(is):
+		return nil
+	case is == FromRemoved:
+		return errors.Join(c.Directory.checkMember(node), Refuse(node, is, protocol))
+	}
+	return Refuse(node, is, protocol)
+}
+
+// Connect checks the greeting of an edge.
+func (c *Core) Connect(p *peer.Peer, data []byte) ([]byte, error) {
+	var g greeting
+	if err := decode(data, &g); err != nil {
+		return nil, err
+	}
+	err := errors.Join(peer.CheckVersion(g.Version), c.permitProtocol(p.Node, p.Role, peer.LinkProtocol))
+	if err != nil {
+		return nil, err
+	}
+	if !c.isLeader.Load() && !c.awaitOwnership() {
+		return nil, errNotLeader
+	}
+	now := c.Now()
+	if err := checkClock(p.Node, g.Clock, now); err != nil {
+		return nil, err
+	}
+	g.Level = max(g.Level, realm.FirstLevel)
+	if err := checkLevel(p.Node, g.Level, c.Node.Level()); err != nil {
+		return nil, err
+	}
+	if err := checkKeepsNoSecret(p, &g); err != nil {
+		c.Log.Warn("link refused", "node", p.Node, "program", g.Program, "err", err)
+		return nil, err
+	}
+	// The last check: an edge that is upgraded takes this error as the sign that a core would accept it otherwise.
+	if err := c.rejectDuplicate(p, g.Boot); err != nil {
+		return nil, err
+	}
+	e := &edgeLink{peer: p, boot: g.Boot, program: g.Program, level: g.Level, since: now,
+		stopFollowing: map[realm.ID]func(){},
+		lag:           map[realm.ID]*realmLag{}, sentThrough: map[realm.ID]realm.Seq{}, totals: c.totalsOf(p.Node)}
+	p.Link = e
+	e.edge = c.Orgs.ConnectEdge(p.Node, e)
+	w := welcome{
+		Node: c.Directory.Node, Program: c.Program, Clock: now.UnixMilli(), Settings: c.Settings,
+		Generation: c.Generation, Pushes: c.Pushes, Bouncer: c.Bouncer, DevelopmentLogin: c.DevelopmentLogin,
+		Seqs: map[realm.ID]realm.Seq{}, Cores: c.Directory.CoreAddresses(),
+	}
+	for _, id := range g.Realms {
+		w.Seqs[id] = c.Orgs.DurableSeq(id)
+	}
+	return codec.EncodeRow(&w), nil
+}
+
+// checkKeepsNoSecret returns an error for an edge of a release that signs with the server's secret. No edge gets it,
+// also not one that says that it needs it: with the secret and a stolen edge, others can make invitations, logins and
+// keys.
+func checkKeepsNoSecret(p *peer.Peer, g *greeting) error {
+	if p.Role != peer.Edge || g.NoSecret {
+		return nil
+	}
+	return fmt.Errorf("edge %s runs release %s, whose edges need the server's secret, and this core gives it to no "+
+		"edge: install the release of the core at the edge (parley upgrade)", p.Node, g.Program)
+}
+
+// duplicateTimeout is how long a new link waits until the previous link of the same node ends. The connection of a
+// killed process ends at once; that of an unreachable process ends after peer.DeadAfter.
+const duplicateTimeout = peer.DeadAfter + 3*peer.Heartbeat
+
+// rejectDuplicate returns an error if another process stays connected as the same node. Otherwise two processes with
+// the same certificate would end each other's links for ever.
+func (c *Core) rejectDuplicate(p *peer.Peer, boot string) error {
+	old := c.links.Find(p.Node)
+	if old == nil {
+		return nil
+	}
+	if e, ok := old.Link.(*edgeLink); !ok || e.boot == boot {
+		return nil
+	}
+	select {
+	case <-old.Context().Done():
+		return nil
+	case <-time.After(duplicateTimeout):
+		return fmt.Errorf(duplicateText+" %s from %s: stop it, or join with a new token, "+
+			"another --node and an empty data directory; a copied data directory cannot be used", p.Node, old.Addr())
 	}
 }
 
-// StartCoreLink maintains the link of a core to the leader, which may be the core itself. While the core is not the
-// leader, it hosts the event queues of clients that poll it, as an edge does, and forwards other requests over the
-// link. See Start for subdomainOf.
-func StartCoreLink(o EdgeOptions, orgs *actors.Server, subdomainOf func(host string) string) (*Edge, error) {
-	e, err := NewEdge(o)
-	if err == nil {
-		orgs.FollowOwner(e, e.isHome)
-		e.Start(nil, orgs, subdomainOf)
-	}
-	return e, err
+// duplicateText begins the error for a second process of a node.
+const duplicateText = "another process is connected as node"
+
+// IsDuplicate reports whether a core refused a node only because another process is connected as the same node.
+func IsDuplicate(err error) bool {
+	return errors.Is(err, peer.ErrRefused) && strings.Contains(err.Error(), duplicateText)
 }
 
-// FollowLeader closes the link when the core learns of another leader, because the connections to a suspended or
-// unreachable leader stay open. The next link is opened to that leader first. A core whose own leadership is moved
-// closes the link to itself before the next leader is elected: its waiting requests can then be sent some milliseconds
-// sooner, and no answer comes over that link.
-func (e *Edge) FollowLeader(n *CoreNode) {
+// Connected logs a new link.
+func (c *Core) Connected(p *peer.Peer) {
+	e := p.Link.(*edgeLink)
+	e.totals.mu.Lock()
+	e.totals.links++
+	e.totals.mu.Unlock()
+	c.sendMembers(p)
+	c.Log.Info("node connected", "node", p.Node, "role", string(p.Role), "program", e.program)
+	if e.program != c.Program {
+		c.Log.Warn("a node runs another release: upgrade all nodes", "node", p.Node, "program", e.program,
+			"here", c.Program)
+	}
+}
+
+// Disconnect ends all subscriptions of an edge.
+func (c *Core) Disconnect(p *peer.Peer, err error) {
+	e := p.Link.(*edgeLink)
+	e.edge.Disconnect()
+	sent, received := p.Traffic()
+	e.totals.mu.Lock()
+	e.totals.sent, e.totals.received = e.totals.sent+sent, e.totals.received+received
+	e.totals.mu.Unlock()
 	e.mu.Lock()
-	e.coreNode = n
+	e.closed = true
+	for _, stop := range e.stopFollowing {
+		stop()
+	}
+	if e.presence != nil {
+		for _, stop := range e.presence.stops {
+			stop()
+		}
+	}
 	e.mu.Unlock()
-	n.OnLeadershipTransfer(func(id string) {
-		e.mu.Lock()
-		e.leader = id
-		link, isOwn := e.link, e.core == e.Directory.Node
-		e.mu.Unlock()
-		if link != nil && isOwn && id != e.Directory.Node {
-			link.Close(errNotLeader)
-		}
-	})
-	n.OnLeaderChange(func(id string) {
-		e.mu.Lock()
-		e.leader = id
-		link, core := e.link, e.core
-		e.mu.Unlock()
-		if link != nil && core != id {
-			link.Close(errNotLeader)
-		}
-		select {
-		case e.newLeader <- struct{}{}:
-		default:
-		}
-	})
+	c.Log.Warn("node disconnected", "node", p.Node, "err", err)
 }
 
-// refusedTimeout limits an attempt to connect that ought to be refused.
-const refusedTimeout = 200 * time.Millisecond
+func (c *Core) receiveReport(e *edgeLink, x *edgeReport) error {
+	e.handleReport(*x, c.Orgs, time.Now())
+	c.copyPresence(e, x.Applied)
+	return nil
+}
 
-// replaceLeader lets this core ask for votes before the election timeout, if the process of the leader has ended: the
-// link to it broke, and its host refuses connections. See replicated.Node.ReplaceLeader.
-func (e *Edge) replaceLeader(leader, address string) {
+func (c *Core) receiveDigest(e *edgeLink, x *digestMessage) error {
+	if answer, ok := e.asked.LoadAndDelete(x.ID); ok {
+		answer.(chan digestMessage) <- *x
+	}
+	return nil
+}
+
+// open subscribes a node that hosts event queues of a realm to its presence and ephemeral events.
+func (c *Core) open(e *edgeLink, id realm.ID) {
 	e.mu.Lock()
-	n := e.coreNode
-	e.mu.Unlock()
-	if n == nil || leader == e.Directory.Node {
+	defer e.mu.Unlock()
+	if e.closed || e.stopFollowing[id] != nil {
 		return
 	}
-	n.ReplaceLeader(e.ctx, leader, func(ctx context.Context) bool {
-		ctx, cancel := context.WithTimeout(ctx, refusedTimeout)
-		defer cancel()
-		var d net.Dialer
-		c, err := d.DialContext(ctx, "tcp", address)
-		if err == nil {
-			c.Close()
+	e.presence.end(id)
+	feed := &presenceFeed{peer: e.peer, realm: id}
+	stopPresence := c.Orgs.FollowPresence(id, func(rows []presence.Row) {
+		feed.add(rows)
+		if e.peer.Role == peer.Core {
+			c.PresenceCopied.Add(int64(len(rows)))
 		}
-		return errors.Is(err, syscall.ECONNREFUSED)
 	})
+	stopEphemeral := c.Orgs.FollowEphemeral(id, func(t realm.Publication) {
+		e.peer.Send(encode(msgEphemeral, &ephemeralMessage{id, codec.EncodeUnacked(t)}))
+	})
+	e.stopFollowing[id] = func() { stopPresence(); stopEphemeral(); feed.end() }
 }
 
-// leaderFirst puts the address of the leader before the others in a list, if the leader is known and in the list.
-func (e *Edge) leaderFirst(list []string) []string {
+func (e *edgeLink) close(id realm.ID) {
 	e.mu.Lock()
-	leader := e.leader
-	e.mu.Unlock()
-	for _, m := range e.Directory.ListMembers() {
-		if i := slices.Index(list, m.Address); m.Node == leader && i > 0 {
-			copy(list[1:i+1], list[:i])
-			list[0] = m.Address
-		}
+	defer e.mu.Unlock()
+	if stop := e.stopFollowing[id]; stop != nil {
+		stop()
+		delete(e.stopFollowing, id)
+		delete(e.sentThrough, id)
 	}
-	return list
 }
 
-// AskForVote asks the leader for a vote until this core has one.
-func (e *Edge) AskForVote(ctx context.Context, hasVote func() bool) {
-	for !hasVote() {
-		call, cancel := context.WithTimeout(ctx, MaxLinkWait)
-		_, err := e.Command(call, "cluster-promote", map[string]string{"node": e.Directory.Node})
-		cancel()
-		if err != nil {
-			e.Log.Warn("asking for a vote failed", "err", err)
+// sendRows sends the rows of a realm as of its last snapshot.
+func (c *Core) sendRows(id realm.ID, answer func(*rowsPart) error) error {
+	var part rowsPart
+	bytes := 0
+	at, err := c.Disk().EachRow(id, func(row realm.EncodedRow) error {
+		if row.Table == realm.UnackedEventsTable {
+			return nil
 		}
-		select {
-		case <-time.After(memberRetryInterval):
-		case <-ctx.Done():
-			return
-		case <-e.ctx.Done():
-			return
+		// The value belongs to the iterator.
+		part.Rows = append(part.Rows, realm.EncodedRow{Table: row.Table, Key: append([]byte{}, row.Key...),
+			Value: append([]byte{}, row.Value...)})
+		if bytes += len(row.Key) + len(row.Value); bytes < rowsPartBytes {
+			return nil
 		}
+		err := answer(&part)
+		part, bytes = rowsPart{}, 0
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	part.Last, part.At = true, at
+	return answer(&part)
+}
+
+// sendTexts sends the texts of a page of messages. It omits damaged and erased texts: the edge asks for each of them
+// again and gets the reason.
+func (c *Core) sendTexts(x *textsCall, answer func(*textsPart) error) error {
+	if len(x.Refs) > maxTexts {
+		return fmt.Errorf("a call asks for %d texts, more than %d", len(x.Refs), maxTexts)
+	}
+	var part textsPart
+	bytes := 0
+	for _, ref := range x.Refs {
+		b, found, err := c.Orgs.Text(x.Realm, ref)
+		if err != nil || !found {
+			continue
+		}
+		part.Refs, part.Bodies = append(part.Refs, ref), append(part.Bodies, b)
+		if bytes += len(b.Text) + len(b.HTML); bytes < rowsPartBytes {
+			continue
+		}
+		if err := answer(&part); err != nil {
+			return err
+		}
+		part, bytes = textsPart{}, 0
+	}
+	return answer(&part)
+}
+
+// errOneBatch ends a followCall for one batch.
+var errOneBatch = errors.New("one batch was sent")
+
+// follow sends the batches of a realm. It blocks while the edge reads slowly; see snapshot.Disk.Follow.
+func (c *Core) follow(ctx context.Context, e *edgeLink, x *followCall, reply func([]byte) error) error {
+	done := make(chan error, 1)
+	stop := c.Disk().Follow(x.Realm, x.After, func(b realm.Batch) error {
+		err := reply(codec.EncodeBatch(&b))
+		if err == nil {
+			c.FactsSent.Add(int64(len(b.Facts)))
+			e.countSent(&b)
+			if x.One {
+				err = errOneBatch
+			}
+		}
+		return err
+	}, func(err error) { done <- err })
+	defer stop()
+	select {
+	case err := <-done:
+		switch {
+		case errors.Is(err, errOneBatch):
+			return nil
+		case errors.Is(err, realm.ErrBehind):
+			return behindError{err}
+		}
+		return err
+	case <-ctx.Done():
+		stop()
+		return <-done
 	}
 }
