@@ -109,7 +109,8 @@ func settingsPage() string {
 		b.WriteString("| setting | type | default | environment | meaning |\n|---|---|---|---|---|\n")
 		for _, x := range new(server.Settings).Table() {
 			if x.Group == group {
-				fmt.Fprintf(&b, "| `%s` | %s | %s | `%s` | %s |\n", x.Name, x.Type(), code(x.Default), x.Env(), x.Meaning)
+				fmt.Fprintf(&b, "| `%s` | %s | %s | `%s` | %s |\n", x.Name, x.Type(), code(x.Default), x.Env(),
+					x.Meaning)
 			}
 		}
 	}

@@ -18,8 +18,8 @@ var realSleeps = map[string]struct {
 	calls int
 	why   string
 }{
-	"actors/linear_test.go":                     {1, "a request that takes a time"},
-	"cmd/internal/server/retention_test.go":     {1,
+	"actors/linear_test.go": {1, "a request that takes a time"},
+	"cmd/internal/server/retention_test.go": {1,
 		"a sweep in the background between two backups, which it waits for"},
 	"cmd/parley/answer_memory_test.go":          {4, "the periods in which the memory is measured"},
 	"cmd/parley/cluster_backup_test.go":         {1, "the next whole second: a restore goes to a second"},

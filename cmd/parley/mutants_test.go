@@ -55,7 +55,7 @@ var mutants = []struct {
 	{"an edge runs every operator command", "cmd/internal/operator/operator.go",
 		"if !command.from.Includes(c.From) || command.self", "if command.self", "./cmd/internal/operator",
 		"TestEveryCommandAsEverySender"},
-	{"an edge gets the server's secret", "cmd/internal/cluster/core.go", "Settings: c.Settings,\n\t\tGeneration:",
+	{"an edge gets the server's secret", "cmd/internal/cluster/leader.go", "Settings: c.Settings,\n\t\tGeneration:",
 		"Settings: c.Settings, Secret: c.Secret,\n\t\tGeneration:", "./cmd/internal/cluster",
 		"TestGreetingHasNoSecret"},
 	{"an edge gets the keys of login tokens", "cmd/internal/server/node.go", `"max-body", "upload-quota",`,

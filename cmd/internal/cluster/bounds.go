@@ -9,7 +9,7 @@ import (
 
 // Bounds returns the bounds of a node: of a core, which is nil elsewhere, and of the link to the leader, which is nil
 // at a single node. replicaBytes is how many bytes of rows an edge loads.
-func Bounds(core *Core, link *Edge, maxReplicas int, replicaBytes int64) []registry.Bound {
+func Bounds(core *Leader, link *Follower, maxReplicas int, replicaBytes int64) []registry.Bound {
 	return []registry.Bound{
 		{
 			Name:     "served_files",
@@ -17,7 +17,7 @@ func Bounds(core *Core, link *Edge, maxReplicas int, replicaBytes int64) []regis
 			Overflow: "the other core tries the next one, or answers its request 503",
 			Reason:   "each has a connection and buffers of about 70 kB",
 			Limit:    registry.Constant(MaxServedFiles),
-			Used:     ofCore(core, (*Core).ServedFiles),
+			Used:     ofCore(core, (*Leader).ServedFiles),
 		},
 		{
 			Name: "replicas",
@@ -26,8 +26,8 @@ func Bounds(core *Core, link *Edge, maxReplicas int, replicaBytes int64) []regis
 				"organizations are answered 503",
 			Reason: "each has its own actors and caches, about 200 kB when it is empty",
 			Limit:  registry.Constant(int64(maxReplicas)),
-			Used:   ofLink(link, func(e *Edge) int64 { return e.Replicas().Open }),
-			Hits:   ofLink(link, func(e *Edge) int64 { return e.Counters.NoRoom.Load() }),
+			Used:   ofLink(link, func(e *Follower) int64 { return e.Replicas().Open }),
+			Hits:   ofLink(link, func(e *Follower) int64 { return e.Counters.NoRoom.Load() }),
 		},
 		{
 			Name:     "replica_bytes",
@@ -35,7 +35,7 @@ func Bounds(core *Core, link *Edge, maxReplicas int, replicaBytes int64) []regis
 			Overflow: "as for replicas; one organization is always loaded, whatever its size",
 			Reason:   "they take about twice as much memory",
 			Limit:    registry.Constant(replicaBytes),
-			Used:     ofLink(link, func(e *Edge) int64 { return e.Replicas().Bytes }),
+			Used:     ofLink(link, func(e *Follower) int64 { return e.Replicas().Bytes }),
 		},
 		{
 			Name: "unknown_names",
@@ -44,8 +44,8 @@ func Bounds(core *Core, link *Edge, maxReplicas int, replicaBytes int64) []regis
 			Overflow: "503 with Retry-After",
 			Reason:   "each takes about 50 kB; requests for one subdomain share a question to the leader",
 			Limit:    registry.Constant(MaxUnknownNames),
-			Used:     ofLink(link, func(e *Edge) int64 { n, _ := e.UnknownNames(); return n }),
-			Hits:     ofLink(link, func(e *Edge) int64 { _, n := e.UnknownNames(); return n }),
+			Used:     ofLink(link, func(e *Follower) int64 { n, _ := e.UnknownNames(); return n }),
+			Hits:     ofLink(link, func(e *Follower) int64 { _, n := e.UnknownNames(); return n }),
 		},
 		{
 			Name:     "forwarded_calls",
@@ -63,8 +63,8 @@ func Bounds(core *Core, link *Edge, maxReplicas int, replicaBytes int64) []regis
 			Overflow: "the oldest one that has sent nothing is closed, of the address with most",
 			Reason:   "each takes about 30 kB, and strangers must not keep nodes out",
 			Limit:    registry.Constant(peer.MaxMemberHandshakes + peer.MaxHandshakes),
-			Used:     ofCore(core, func(c *Core) int64 { n, _ := c.Handshakes(); return int64(n) }),
-			Hits:     ofCore(core, func(c *Core) int64 { _, n := c.Handshakes(); return n }),
+			Used:     ofCore(core, func(c *Leader) int64 { n, _ := c.Handshakes(); return int64(n) }),
+			Hits:     ofCore(core, func(c *Leader) int64 { _, n := c.Handshakes(); return n }),
 		},
 		{
 			Name:     "link_queue_bytes",
@@ -72,7 +72,7 @@ func Bounds(core *Core, link *Edge, maxReplicas int, replicaBytes int64) []regis
 			Overflow: "the link is cut; when the node connects again it gets the present state",
 			Reason:   "a node that reads slowly must not fill the memory of the leader",
 			Limit:    registry.Constant(peer.MaxQueuedBytes),
-			Used: ofCore(core, func(c *Core) (most int64) {
+			Used: ofCore(core, func(c *Leader) (most int64) {
 				for _, p := range c.Peers() {
 					most = max(most, p.QueuedBytes)
 				}
@@ -83,7 +83,7 @@ func Bounds(core *Core, link *Edge, maxReplicas int, replicaBytes int64) []regis
 }
 
 // ofLink returns a function that reads a number of a link; it returns 0 without one.
-func ofLink(e *Edge, read func(*Edge) int64) func() int64 {
+func ofLink(e *Follower, read func(*Follower) int64) func() int64 {
 	return func() int64 {
 		if e == nil {
 			return 0
@@ -93,7 +93,7 @@ func ofLink(e *Edge, read func(*Edge) int64) func() int64 {
 }
 
 // ofCore returns a function that reads a number of a core; it returns 0 if there is none.
-func ofCore(c *Core, read func(*Core) int64) func() int64 {
+func ofCore(c *Leader, read func(*Leader) int64) func() int64 {
 	return func() int64 {
 		if c == nil {
 			return 0

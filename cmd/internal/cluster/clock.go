@@ -59,19 +59,20 @@ func (w *clockWatch) run(done <-chan struct{}, fn func(step time.Duration)) {
 
 // clockSet opens the link again after the clock of this machine was set. The node then knows how far the clock of the
 // leader differs, and whether it may host event queues.
-func (e *Edge) clockSet(step time.Duration) {
+func (e *Follower) clockSet(step time.Duration) {
 	e.mu.Lock()
 	link, own := e.link, e.core == e.Directory.Node
 	e.mu.Unlock()
-	if link == nil || own { // see Core.clockSet
+	if link == nil || own { // see Leader.clockSet
 		return
 	}
 	e.Log.Warn("the clock of this machine was set; opening the link to the core again", "step", step.String())
 	link.Close(errClockSet)
 }
 
-// clockSet ends the links of the leader to the other nodes after the clock of this machine was set; see Edge.clockSet.
-func (c *Core) clockSet(step time.Duration) {
+// clockSet ends the links of the leader to the other nodes after the clock of this machine was set; see
+// Follower.clockSet.
+func (c *Leader) clockSet(step time.Duration) {
 	if !c.isLeader.Load() {
 		return
 	}

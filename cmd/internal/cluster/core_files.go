@@ -39,7 +39,7 @@ const (
 )
 
 // ServedFiles returns the number of files that are being sent to other cores.
-func (c *Core) ServedFiles() int64 { return c.servedFiles.Load() }
+func (c *Leader) ServedFiles() int64 { return c.servedFiles.Load() }
 
 // StoredFile is an open file of this core.
 type StoredFile interface {
@@ -59,7 +59,7 @@ func (e *CoresDownError) Error() string {
 }
 
 // serveFiles sends files to other cores until the listener closes.
-func (c *Core) serveFiles(l net.Listener) {
+func (c *Leader) serveFiles(l net.Listener) {
 	server := &http.Server{
 		ReadHeaderTimeout: peer.HandshakeTimeout,
 		IdleTimeout:       time.Minute,
@@ -93,7 +93,7 @@ type connKey struct{}
 
 // mayFetchFiles returns an error if the node of a request may not get files. It is asked for each file, because a
 // connection can be older than the removal of its node.
-func (c *Core) mayFetchFiles(r *http.Request) error {
+func (c *Leader) mayFetchFiles(r *http.Request) error {
 	conn, ok := r.Context().Value(connKey{}).(net.Conn)
 	if !ok {
 		return errors.New("the connection has no certificate")
@@ -106,7 +106,7 @@ func (c *Core) mayFetchFiles(r *http.Request) error {
 }
 
 // sendFile sends a file, or the reason why not.
-func (c *Core) sendFile(w http.ResponseWriter, kind, name string) {
+func (c *Leader) sendFile(w http.ResponseWriter, kind, name string) {
 	if c.OpenFile == nil {
 		http.Error(w, "the files of this cluster are in a bucket", http.StatusNotFound)
 		return
@@ -198,7 +198,7 @@ func (s *fileSources) setDown(node string) {
 // FetchFile gets a file from the first other core that has it, and calls save with its size in bytes and its content.
 // It returns ErrNoCoreHas if all other cores say that they do not have it, a *CoresDownError if some could not be
 // asked, and any error of save that is not caused by the connection.
-func (c *Core) FetchFile(ctx context.Context, kind, name string, save func(size int64, r io.Reader) error) error {
+func (c *Leader) FetchFile(ctx context.Context, kind, name string, save func(size int64, r io.Reader) error) error {
 	var down []string
 	for _, m := range c.Directory.ListMembers() {
 		if m.Role != peer.Core || m.Node == c.Directory.Node {

@@ -34,8 +34,8 @@ type errReader struct{}
 
 func (errReader) Read([]byte) (int, error) { return 0, errors.New("the disk is broken") }
 
-// otherCore is the Core of another core of the cluster, as far as files need it.
-func (c *testCore) otherCore(node string) *Core {
+// otherCore is the Leader of another core of the cluster, as far as files need it.
+func (c *testCore) otherCore(node string) *Leader {
 	c.t.Helper()
 	d := joinCore(c.t, c.Directory, node)
 	d.Members = slices.Clone(c.Directory.ListMembers())
@@ -45,7 +45,7 @@ func (c *testCore) otherCore(node string) *Core {
 		c.t.Fatal(err)
 	}
 	c.t.Cleanup(sources.client.CloseIdleConnections)
-	return &Core{CoreOptions: CoreOptions{Directory: d, Log: slog.New(slog.DiscardHandler)}, sources: sources}
+	return &Leader{LeaderOptions: LeaderOptions{Directory: d, Log: slog.New(slog.DiscardHandler)}, sources: sources}
 }
 
 // A core gets a file from the core that has it, whole or not at all. It can tell a file that no core has from one whose
@@ -65,7 +65,7 @@ func TestFetchFile(t *testing.T) {
 		return nil, fmt.Errorf("open %s: %w", name, fs.ErrNotExist)
 	}
 	b := c.otherCore("b")
-	fetch := func(from *Core, kind, name string) (string, error) {
+	fetch := func(from *Leader, kind, name string) (string, error) {
 		var text bytes.Buffer
 		err := from.FetchFile(t.Context(), kind, name, func(size int64, r io.Reader) error {
 			n, err := io.Copy(&text, r)
@@ -114,7 +114,7 @@ func TestFetchFile(t *testing.T) {
 func TestFilesAreForCores(t *testing.T) {
 	c := startTestCore(t, "")
 	c.OpenFile = func(string, string) (StoredFile, error) { return testFile{text: "secret"}, nil }
-	get := func(from *Core) (text string, err error) {
+	get := func(from *Leader) (text string, err error) {
 		err = from.FetchFile(t.Context(), "content", "x", func(_ int64, r io.Reader) error {
 			all, err := io.ReadAll(r)
 			text = string(all)
@@ -133,8 +133,8 @@ func TestFilesAreForCores(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &Core{CoreOptions: CoreOptions{Directory: edge, Log: slog.New(slog.DiscardHandler)}, sources: sources}
-	for name, from := range map[string]*Core{"an edge": e, "a core without a vote": c.otherCore("starting-c")} {
+	e := &Leader{LeaderOptions: LeaderOptions{Directory: edge, Log: slog.New(slog.DiscardHandler)}, sources: sources}
+	for name, from := range map[string]*Leader{"an edge": e, "a core without a vote": c.otherCore("starting-c")} {
 		if text, err := get(from); err == nil || text != "" {
 			t.Errorf("%s gets %q, %v", name, text, err)
 		}

@@ -9,7 +9,8 @@
 //	edge              stores nothing: replicas in memory, for clients that read and poll
 //	removed           its certificate is refused at every core
 //
-// Core is the end of a link at the leader, Edge the end at a node that follows: an edge, or a core that does not lead.
+// Leader is the end of a link at the leader, Follower the end at a node that follows: an edge, or a core that does not
+// lead.
 //
 // # Links
 //

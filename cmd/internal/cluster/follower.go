@@ -39,8 +39,8 @@ const (
 	lateReplicaTimeout = 30 * time.Second
 )
 
-// EdgeOptions are the options of an Edge.
-type EdgeOptions struct {
+// FollowerOptions are the options of a Follower.
+type FollowerOptions struct {
 	Directory *Directory
 	Program   string // version
 	Log       *slog.Logger
@@ -55,10 +55,10 @@ type EdgeOptions struct {
 	Clock func() time.Time
 }
 
-// Edge is a node with replicas of organizations that another node, the leader, owns. A core that is not the leader also
-// uses an Edge.
-type Edge struct {
-	EdgeOptions
+// Follower is a node with replicas of organizations that another node, the leader, owns. A core that is not the leader
+// also uses a Follower.
+type Follower struct {
+	FollowerOptions
 	clock *clockWatch // used by a goroutine of Start
 	id    *peer.Identity
 	boot  string // prefix of the ids of this process's requests
@@ -100,11 +100,11 @@ type Edge struct {
 	cancel  context.CancelFunc
 	stopped sync.WaitGroup
 
-	Counters EdgeCounters
+	Counters FollowerCounters
 }
 
-// EdgeCounters are counters since the start of the process.
-type EdgeCounters struct {
+// FollowerCounters are counters since the start of the process.
+type FollowerCounters struct {
 	// Forwarded requests: those that were answered, those that were not sent because there was no link, and ambiguous
 	// ones, whose answers were lost.
 	Answered, NotSent, Ambiguous atomic.Int64
@@ -131,8 +131,8 @@ type Greeted struct {
 // Close ends the link of a greeting that is not used.
 func (g *Greeted) Close() { g.link.Close(nil) }
 
-// NewEdge returns an edge without a link.
-func NewEdge(o EdgeOptions) (*Edge, error) {
+// NewFollower returns an edge without a link.
+func NewFollower(o FollowerOptions) (*Follower, error) {
 	id, err := o.Directory.Identity()
 	if err != nil {
 		return nil, err
@@ -143,8 +143,8 @@ func NewEdge(o EdgeOptions) (*Edge, error) {
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
-	e := &Edge{
-		EdgeOptions: o, clock: newClockWatch(o.Clock), changed: make(chan struct{}),
+	e := &Follower{
+		FollowerOptions: o, clock: newClockWatch(o.Clock), changed: make(chan struct{}),
 		id: id, boot: o.Directory.Node + "-" + actors.Token(12) + "-",
 		names: map[string]realm.ID{}, opening: map[realm.ID]*opening{}, open: map[realm.ID]*openReplica{},
 		adoptions: map[int64]func(delivery.Adopted, error){}, unready: time.Now(), newLeader: make(chan struct{}, 1),
@@ -154,7 +154,7 @@ func NewEdge(o EdgeOptions) (*Edge, error) {
 }
 
 // Greet opens the first link. It repeats the attempt until the context ends or a core refuses the node.
-func (e *Edge) Greet(ctx context.Context) (*Greeted, error) {
+func (e *Follower) Greet(ctx context.Context) (*Greeted, error) {
 	for {
 		g, err := e.dial(ctx)
 		if err == nil || errors.Is(err, peer.ErrRefused) || errors.Is(err, peer.ErrOtherCluster) {
@@ -185,7 +185,7 @@ const maxDials = 256
 
 // dial opens a link to the leader. It dials one core after the other, without waiting for cores that do not answer. It
 // dials cores that are not the leader again, because they may become the leader.
-func (e *Edge) dial(ctx context.Context) (g *Greeted, err error) {
+func (e *Follower) dial(ctx context.Context) (g *Greeted, err error) {
 	left := e.leaderFirst(e.Directory.CoreAddresses())
 	pause := firstRedialInterval
 	err = errors.New("the address of no core is known")
@@ -237,7 +237,7 @@ func closeLate(results chan dialed, n int) {
 }
 
 // applyGreeting applies the answer of a core: its clock, its address and the addresses of all cores.
-func (e *Edge) applyGreeting(g *Greeted) {
+func (e *Follower) applyGreeting(g *Greeted) {
 	e.offset.Store(int64(g.ahead))
 	if d := g.ahead.Round(time.Millisecond); d.Abs() > time.Second {
 		e.Log.Warn("the clock of the core differs from that of this node, which uses the core's", "ahead", d.String())
@@ -262,7 +262,7 @@ func (e *Edge) applyGreeting(g *Greeted) {
 	e.Log.Info("link to the core opened", "core", g.node, "address", g.address)
 }
 
-func (e *Edge) dialCore(ctx context.Context, address string) (*Greeted, error) {
+func (e *Follower) dialCore(ctx context.Context, address string) (*Greeted, error) {
 	began := e.Clock()
 	hello := greeting{Version: peer.Version, Boot: e.boot, Program: e.Program, Clock: began.UnixMilli(),
 		Level: realm.Level, NoSecret: true}
@@ -293,11 +293,11 @@ func (e *Edge) dialCore(ctx context.Context, address string) (*Greeted, error) {
 }
 
 // Now returns the time by the clock of the core.
-func (e *Edge) Now() time.Time { return e.Clock().Add(time.Duration(e.offset.Load())) }
+func (e *Follower) Now() time.Time { return e.Clock().Add(time.Duration(e.offset.Load())) }
 
 // Start uses the first link and opens others when it breaks. subdomainOf returns the subdomain of an organization by
 // its host.
-func (e *Edge) Start(first *Greeted, orgs *actors.Server, subdomainOf func(host string) string) {
+func (e *Follower) Start(first *Greeted, orgs *actors.Server, subdomainOf func(host string) string) {
 	e.orgs, e.subdomainOf = orgs, subdomainOf
 	e.stopped.Go(func() { e.run(first) })
 	e.stopped.Go(func() { e.clock.run(e.ctx.Done(), e.clockSet) })
@@ -319,13 +319,13 @@ func (e *Edge) Start(first *Greeted, orgs *actors.Server, subdomainOf func(host 
 }
 
 // Close ends the link.
-func (e *Edge) Close() {
+func (e *Follower) Close() {
 	e.cancel()
 	e.stopped.Wait()
 }
 
 // run opens a link whenever there is none, until the edge is closed.
-func (e *Edge) run(g *Greeted) {
+func (e *Follower) run(g *Greeted) {
 	for e.ctx.Err() == nil {
 		var err error
 		if g == nil {
@@ -388,7 +388,7 @@ func (e *Edge) run(g *Greeted) {
 }
 
 // announce reports all organizations that are open on this node to the owner.
-func (e *Edge) announce(link *peer.Link) {
+func (e *Follower) announce(link *peer.Link) {
 	for _, id := range e.openRealms() {
 		link.Send(encode(msgOpen, id))
 		e.orgs.OwnerConnected(id)
@@ -396,7 +396,7 @@ func (e *Edge) announce(link *peer.Link) {
 }
 
 // change changes the state of the link and wakes all goroutines that wait for a change.
-func (e *Edge) change(fn func()) {
+func (e *Follower) change(fn func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	fn()
@@ -405,7 +405,7 @@ func (e *Edge) change(fn func()) {
 }
 
 // catchUp accepts requests as soon as the replicas have all facts that the core had when the link was opened.
-func (e *Edge) catchUp(link *peer.Link, seqs map[realm.ID]realm.Seq) {
+func (e *Follower) catchUp(link *peer.Link, seqs map[realm.ID]realm.Seq) {
 	e.waitForAll(link, seqs)
 	e.change(func() {
 		if e.link == link {
@@ -416,7 +416,7 @@ func (e *Edge) catchUp(link *peer.Link, seqs map[realm.ID]realm.Seq) {
 }
 
 // waitForAll waits until this node has applied the given facts, or the link has ended.
-func (e *Edge) waitForAll(link *peer.Link, seqs map[realm.ID]realm.Seq) {
+func (e *Follower) waitForAll(link *peer.Link, seqs map[realm.ID]realm.Seq) {
 	var all sync.WaitGroup
 	for id, seq := range seqs {
 		all.Go(func() { e.waitFor(link, id, seq) })
@@ -425,7 +425,7 @@ func (e *Edge) waitForAll(link *peer.Link, seqs map[realm.ID]realm.Seq) {
 }
 
 // report reports the state of this edge to the core, every reportInterval.
-func (e *Edge) report(link *peer.Link) {
+func (e *Follower) report(link *peer.Link) {
 	t := time.NewTicker(reportInterval)
 	defer t.Stop()
 	for {
@@ -448,7 +448,7 @@ func (e *Edge) report(link *peer.Link) {
 }
 
 // openRealms returns the realms of which this edge has replicas.
-func (e *Edge) openRealms() (list []realm.ID) {
+func (e *Follower) openRealms() (list []realm.ID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for id := range e.open {
@@ -459,7 +459,7 @@ func (e *Edge) openRealms() (list []realm.ID) {
 
 // waitForLink returns the link as soon as there is one. With ready it also waits until the replicas have caught up, and
 // returns a refusal of the core at once.
-func (e *Edge) waitForLink(ctx context.Context, ready bool) (*peer.Link, error) {
+func (e *Follower) waitForLink(ctx context.Context, ready bool) (*peer.Link, error) {
 	for {
 		e.mu.Lock()
 		link, changed, refused := e.link, e.changed, e.refused
@@ -482,7 +482,7 @@ func (e *Edge) waitForLink(ctx context.Context, ready bool) (*peer.Link, error) 
 }
 
 // WaitForLink returns when there is a link to the leader.
-func (e *Edge) WaitForLink(ctx context.Context) error {
+func (e *Follower) WaitForLink(ctx context.Context) error {
 	_, err := e.waitForLink(ctx, false)
 	return err
 }
@@ -492,7 +492,7 @@ var errNoLink = realm.Refuse(realm.Busy, "SERVER_OVERLOADED",
 	"This server cannot reach the other servers; try again in a few seconds.")
 
 // Leader returns a text with the name and address of the core at the other end of the link.
-func (e *Edge) Leader() string {
+func (e *Follower) Leader() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.link == nil {
@@ -502,7 +502,7 @@ func (e *Edge) Leader() string {
 }
 
 // IsReady reports whether the replicas have caught up, so that requests need not wait.
-func (e *Edge) IsReady() bool {
+func (e *Follower) IsReady() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.ready
@@ -515,7 +515,7 @@ const unreadyTimeout = 3 * time.Second
 
 // State returns "" while this node follows a leader. After unreadyTimeout without a leader it returns the reason, for
 // the health check.
-func (e *Edge) State() string {
+func (e *Follower) State() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch d := time.Since(e.unready); {
@@ -530,15 +530,15 @@ func (e *Edge) State() string {
 	}
 }
 
-func (e *Edge) isHome(request string) bool { return strings.HasPrefix(request, e.boot) }
+func (e *Follower) isHome(request string) bool { return strings.HasPrefix(request, e.boot) }
 
 // The methods of httpd.Cluster, besides those of actors.Server.
 
 // NewRequest returns the id of a new request.
-func (e *Edge) NewRequest() string { return e.boot + strconv.FormatInt(e.count.Add(1), 36) }
+func (e *Follower) NewRequest() string { return e.boot + strconv.FormatInt(e.count.Add(1), 36) }
 
 // Traffic returns the bytes of all links to cores: sent and received.
-func (e *Edge) Traffic() (sent, received int64) {
+func (e *Follower) Traffic() (sent, received int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.link != nil {
@@ -548,7 +548,7 @@ func (e *Edge) Traffic() (sent, received int64) {
 }
 
 // Silence returns the time since the last message of the core; -1: there is no link.
-func (e *Edge) Silence() time.Duration {
+func (e *Follower) Silence() time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.link == nil {
@@ -558,7 +558,7 @@ func (e *Edge) Silence() time.Duration {
 }
 
 // DialOwner opens a connection for HTTP to the owner.
-func (e *Edge) DialOwner() (net.Conn, error) {
+func (e *Follower) DialOwner() (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(e.ctx, peer.DialTimeout)
 	defer cancel()
 	if _, err := e.waitForLink(ctx, false); err != nil {
@@ -571,7 +571,7 @@ func (e *Edge) DialOwner() (net.Conn, error) {
 }
 
 // errNoLeader says why a command of the operator cannot be carried out, and what to do.
-func (e *Edge) errNoLeader() error {
+func (e *Follower) errNoLeader() error {
 	e.mu.Lock()
 	refused := e.refused
 	e.mu.Unlock()
@@ -588,7 +588,7 @@ func (e *Edge) errNoLeader() error {
 }
 
 // Command forwards an operator command to the core. The answer is JSON.
-func (e *Edge) Command(ctx context.Context, name string, args map[string]string) ([]byte, error) {
+func (e *Follower) Command(ctx context.Context, name string, args map[string]string) ([]byte, error) {
 	link, err := e.waitForLink(ctx, false)
 	if err != nil {
 		return nil, e.errNoLeader()

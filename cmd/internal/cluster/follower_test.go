@@ -24,7 +24,7 @@ const testTimeout = time.Minute
 
 // testCore is a core with organizations in this process. It has no replicated log.
 type testCore struct {
-	*Core
+	*Leader
 	t     *testing.T
 	orgs  *actors.Server
 	users map[realm.ID]realm.UserID // one of each organization
@@ -91,7 +91,7 @@ func startTestCore(t *testing.T, names ...string) *testCore {
 	if err := d.SetPeerListen(l.Addr().String()); err != nil {
 		t.Fatal(err)
 	}
-	c.Core, err = StartCore(CoreOptions{Directory: d, Node: &CoreNode{&replicated.Node{}, d, l}, Orgs: c.orgs,
+	c.Leader, err = StartLeader(LeaderOptions{Directory: d, Node: &CoreNode{&replicated.Node{}, d, l}, Orgs: c.orgs,
 		Disk: func() snapshot.Disk { return disk }, HTTP: &httpd.Server{}, Log: slog.New(slog.DiscardHandler),
 		Now: time.Now, Program: "1", HasVote: func(node string) bool { return !strings.HasPrefix(node, "starting") },
 		Command: func(x SentCommand) (any, error) { return x, nil }})
@@ -118,14 +118,14 @@ func (c *testCore) send(id realm.ID, text string) realm.BodyRef {
 }
 
 // startTestEdge starts an edge of a core.
-func startTestEdge(c *testCore, node string, change func(*EdgeOptions)) *Edge {
+func startTestEdge(c *testCore, node string, change func(*FollowerOptions)) *Follower {
 	c.t.Helper()
 	d, _ := joinEdge(c.t, c.Directory, node)
-	o := EdgeOptions{Directory: d, Program: "1", Log: slog.New(slog.DiscardHandler)}
+	o := FollowerOptions{Directory: d, Program: "1", Log: slog.New(slog.DiscardHandler)}
 	if change != nil {
 		change(&o)
 	}
-	e, err := NewEdge(o)
+	e, err := NewFollower(o)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -292,7 +292,7 @@ func TestNewOrganizationAtEdge(t *testing.T) {
 // when it has no room.
 func TestReplicasAreBounded(t *testing.T) {
 	c := startTestCore(t, "", "one", "two")
-	edge := startTestEdge(c, "b", func(o *EdgeOptions) { o.MaxReplicas = 2 })
+	edge := startTestEdge(c, "b", func(o *FollowerOptions) { o.MaxReplicas = 2 })
 	for _, name := range []string{"", "one", "absent", "absent"} {
 		if err := edge.Prepare(name); err != nil {
 			t.Fatalf("%s: %v", name, err)
@@ -380,7 +380,7 @@ func TestEdgeWithoutLink(t *testing.T) {
 
 // expectCommandRefused gives a command of the operator at a node without a link, and requires an answer that says what
 // to do.
-func expectCommandRefused(t *testing.T, e *Edge, says string) {
+func expectCommandRefused(t *testing.T, e *Follower, says string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel() // it does not wait for a link
@@ -392,7 +392,7 @@ func expectCommandRefused(t *testing.T, e *Edge, says string) {
 // A core that finds no leader names the other cores and the command that makes it a single server.
 func TestCoreWithoutLeader(t *testing.T) {
 	d, _ := newDirectory(t, "a")
-	e, err := NewEdge(EdgeOptions{Directory: d, Log: slog.New(slog.DiscardHandler)})
+	e, err := NewFollower(FollowerOptions{Directory: d, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -468,13 +468,13 @@ func (l *noteLog) has(text string) bool {
 func TestAnotherRelease(t *testing.T) {
 	c := startTestCore(t, "")
 	here, there := &noteLog{}, &noteLog{}
-	c.Core.Log = slog.New(slog.NewTextHandler(here, nil))
+	c.Leader.Log = slog.New(slog.NewTextHandler(here, nil))
 	same := startTestEdge(c, "b", nil)
 	eventually(t, "the edge of the same release is connected", same.IsReady)
 	if here.has("another release") {
 		t.Error("the core warns of a node of its own release")
 	}
-	other := startTestEdge(c, "c", func(o *EdgeOptions) {
+	other := startTestEdge(c, "c", func(o *FollowerOptions) {
 		o.Program, o.Log = "2", slog.New(slog.NewTextHandler(there, nil))
 	})
 	eventually(t, "the edge of another release is connected", other.IsReady)

@@ -13,11 +13,11 @@ import (
 // forwards all requests.
 const maxClockLead = 5 * time.Second
 
-func (e *Edge) isCore() bool { return e.Directory.Role == peer.Core }
+func (e *Follower) isCore() bool { return e.Directory.Role == peer.Core }
 
 // beginHosting lets this core host event queues as soon as the leader allows it and this core has all facts that the
 // leader had when the link was opened. Until then, and if the leader runs an older release, all requests are forwarded.
-func (e *Edge) beginHosting(link *peer.Link, g *Greeted) {
+func (e *Follower) beginHosting(link *peer.Link, g *Greeted) {
 	e.change(func() { e.ready = e.link == link })
 	if g.node == e.Directory.Node { // this core owns the organizations
 		return
@@ -43,7 +43,7 @@ func (e *Edge) beginHosting(link *peer.Link, g *Greeted) {
 }
 
 // mayHostQueues asks the leader whether this core may host event queues.
-func (e *Edge) mayHostQueues(link *peer.Link, g *Greeted) (mayHost bool, err error) {
+func (e *Follower) mayHostQueues(link *peer.Link, g *Greeted) (mayHost bool, err error) {
 	if g.ahead.Abs() > maxClockLead {
 		e.Log.Warn("the clock of the leader differs, so polls are forwarded: set both with NTP", "leader", g.node,
 			"ahead", g.ahead.String())
@@ -62,7 +62,7 @@ func (e *Edge) mayHostQueues(link *peer.Link, g *Greeted) (mayHost bool, err err
 }
 
 // updateHosted computes the organizations for which HostsQueues returns true. e.mu is locked.
-func (e *Edge) updateHosted() {
+func (e *Follower) updateHosted() {
 	if !e.isCore() {
 		return
 	}
@@ -78,20 +78,20 @@ func (e *Edge) updateHosted() {
 }
 
 // HostsQueues reports whether this core hosts event queues of an organization that it does not own.
-func (e *Edge) HostsQueues(id realm.ID) bool {
+func (e *Follower) HostsQueues(id realm.ID) bool {
 	all := e.hosted.Load()
 	return all != nil && (*all)[id]
 }
 
 // HostsAnyQueues reports whether this core hosts event queues of any organization that it does not own.
-func (e *Edge) HostsAnyQueues() bool {
+func (e *Follower) HostsAnyQueues() bool {
 	all := e.hosted.Load()
 	return all != nil && len(*all) > 0
 }
 
 // StartHosting begins to host event queues of the organization at an HTTP host, unless this core does so already. It
 // does not wait: until HostsQueues returns true, requests are forwarded.
-func (e *Edge) StartHosting(host string) {
+func (e *Follower) StartHosting(host string) {
 	id, _, ok := e.orgs.RealmByName(e.subdomainOf(host))
 	if !ok || e.HostsQueues(id) || e.orgs.Owns(id) {
 		return

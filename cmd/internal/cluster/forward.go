@@ -15,7 +15,7 @@ import (
 const forwardRetryDelay = 50 * time.Millisecond
 
 // Forward sends a request to the owner. See httpd.Cluster: after an error it returns when another try makes sense.
-func (e *Edge) Forward(ctx context.Context, r httpd.ForwardedRequest) (a httpd.ForwardedAnswer, err error) {
+func (e *Follower) Forward(ctx context.Context, r httpd.ForwardedRequest) (a httpd.ForwardedAnswer, err error) {
 	a, link, err := e.forwardOnce(ctx, r)
 	if err != nil {
 		e.waitForOtherLink(ctx, link, forwardRetryDelay)
@@ -24,7 +24,7 @@ func (e *Edge) Forward(ctx context.Context, r httpd.ForwardedRequest) (a httpd.F
 }
 
 // waitForOtherLink returns when there is another link than the one that was tried, if any, at the latest after limit.
-func (e *Edge) waitForOtherLink(ctx context.Context, tried *peer.Link, limit time.Duration) {
+func (e *Follower) waitForOtherLink(ctx context.Context, tried *peer.Link, limit time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	for ctx.Err() == nil {
@@ -42,7 +42,7 @@ func (e *Edge) waitForOtherLink(ctx context.Context, tried *peer.Link, limit tim
 }
 
 // forwardOnce sends a request to the owner over the link that it returns; nil: there was none.
-func (e *Edge) forwardOnce(
+func (e *Follower) forwardOnce(
 	ctx context.Context, r httpd.ForwardedRequest,
 ) (a httpd.ForwardedAnswer, link *peer.Link, err error) {
 	waiting, cancel := context.WithTimeout(ctx, MaxLinkWait)

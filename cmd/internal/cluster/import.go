@@ -61,7 +61,7 @@ func errImportLevel(level uint16) error {
 }
 
 // importStep executes a step of an import at the leader.
-func (c *Core) importStep(x *importCall) (a importAnswer, err error) {
+func (c *Leader) importStep(x *importCall) (a importAnswer, err error) {
 	term := c.Node.Term()
 	if !c.isLeader.Load() {
 		return a, errNotLeader
@@ -108,7 +108,7 @@ func (c *Core) importStep(x *importCall) (a importAnswer, err error) {
 }
 
 // answerImport answers a callImport.
-func (c *Core) answerImport(_ *edgeLink, x *importCall) (*importAnswer, error) {
+func (c *Leader) answerImport(_ *edgeLink, x *importCall) (*importAnswer, error) {
 	a, err := c.importStep(x)
 	if errors.Is(err, realm.ErrMoved) || errors.Is(err, errNotLeader) {
 		err = notOwnerError{err}
@@ -131,9 +131,9 @@ const (
 // Importer sends the steps of an import from the core that reads the archive to the leader. If the leader changes, a
 // step waits for the next leader.
 type Importer struct {
-	Ctx  context.Context
-	Core *Core // of this node
-	Edge *Edge // its link to the leader
+	Ctx      context.Context
+	Leader   *Leader   // of this node
+	Follower *Follower // its link to the leader
 }
 
 // step executes a step at the leader. If the answer is lost, it repeats the step; steps are idempotent.
@@ -159,11 +159,11 @@ func (i *Importer) step(x *importCall) (a importAnswer, err error) {
 
 // try executes a step once. final reports whether another attempt would have the same result.
 func (i *Importer) try(ctx context.Context, x *importCall) (a importAnswer, final bool, err error) {
-	if i.Core.IsLeader() {
-		a, err = i.Core.importStep(x)
+	if i.Leader.IsLeader() {
+		a, err = i.Leader.importStep(x)
 		return a, !errors.Is(err, realm.ErrMoved) && !errors.Is(err, errNotLeader), err
 	}
-	link, err := i.Edge.waitForLink(ctx, false)
+	link, err := i.Follower.waitForLink(ctx, false)
 	if err != nil {
 		return a, false, errors.New("no leader can be reached")
 	}

@@ -20,8 +20,8 @@ import (
 	"parley/wire/peer"
 )
 
-// CoreOptions are the options of a Core.
-type CoreOptions struct {
+// LeaderOptions are the options of a Leader.
+type LeaderOptions struct {
 	Directory *Directory
 	Node      *CoreNode
 	Orgs      *actors.Server
@@ -50,9 +50,9 @@ type CoreOptions struct {
 	HasVote func(node string) bool
 }
 
-// Core serves the links of the other nodes. Only the leader accepts links.
-type Core struct {
-	CoreOptions
+// Leader serves the links of the other nodes. Only the leader accepts links.
+type Leader struct {
+	LeaderOptions
 	links    *peer.Server
 	stopped  sync.WaitGroup
 	isLeader atomic.Bool
@@ -100,9 +100,9 @@ type edgeLink struct {
 	asked   sync.Map // id of a digestMessage -> chan digestMessage
 }
 
-// StartCore listens for other nodes.
-func StartCore(o CoreOptions) (*Core, error) {
-	c := &Core{CoreOptions: o, closed: make(chan struct{})}
+// StartLeader listens for other nodes.
+func StartLeader(o LeaderOptions) (*Leader, error) {
+	c := &Leader{LeaderOptions: o, closed: make(chan struct{})}
 	if c.HasVote == nil {
 		c.HasVote = c.hasVote
 	}
@@ -143,14 +143,14 @@ func StartCore(o CoreOptions) (*Core, error) {
 }
 
 // Addr returns the address at which other nodes reach this one.
-func (c *Core) Addr() string { return c.Node.listener.Addr().String() }
+func (c *Leader) Addr() string { return c.Node.listener.Addr().String() }
 
 // Handshakes returns the connections that have not shown a certificate yet, and how many were closed because there were
 // too many.
-func (c *Core) Handshakes() (now int, closed int64) { return c.Node.listener.Handshakes() }
+func (c *Leader) Handshakes() (now int, closed int64) { return c.Node.listener.Handshakes() }
 
 // Close ends all links.
-func (c *Core) Close() error {
+func (c *Leader) Close() error {
 	close(c.closed)
 	err := c.Node.listener.Close()
 	c.links.Close()
@@ -160,7 +160,7 @@ func (c *Core) Close() error {
 }
 
 // allowed returns an error if the node of a connection may not stream requests.
-func (c *Core) allowed(conn net.Conn) error {
+func (c *Leader) allowed(conn net.Conn) error {
 	node, role, err := peer.NodeOf(conn)
 	if err != nil {
 		return err
@@ -169,7 +169,7 @@ func (c *Core) allowed(conn net.Conn) error {
 }
 
 // permitProtocol returns an error if a node may not use a protocol now.
-func (c *Core) permitProtocol(node string, role peer.Role, protocol string) error {
+func (c *Leader) permitProtocol(node string, role peer.Role, protocol string) error {
 	is := c.Directory.senderOf(node, role, c.HasVote)
 	switch {
 	case protocolSenders[protocol].Includes(is):
@@ -181,7 +181,7 @@ func (c *Core) permitProtocol(node string, role peer.Role, protocol string) erro
 }
 
 // Connect checks the greeting of an edge.
-func (c *Core) Connect(p *peer.Peer, data []byte) ([]byte, error) {
+func (c *Leader) Connect(p *peer.Peer, data []byte) ([]byte, error) {
 	var g greeting
 	if err := decode(data, &g); err != nil {
 		return nil, err
@@ -242,7 +242,7 @@ const duplicateTimeout = peer.DeadAfter + 3*peer.Heartbeat
 
 // rejectDuplicate returns an error if another process stays connected as the same node. Otherwise two processes with
 // the same certificate would end each other's links for ever.
-func (c *Core) rejectDuplicate(p *peer.Peer, boot string) error {
+func (c *Leader) rejectDuplicate(p *peer.Peer, boot string) error {
 	old := c.links.Find(p.Node)
 	if old == nil {
 		return nil
@@ -268,7 +268,7 @@ func IsDuplicate(err error) bool {
 }
 
 // Connected logs a new link.
-func (c *Core) Connected(p *peer.Peer) {
+func (c *Leader) Connected(p *peer.Peer) {
 	e := p.Link.(*edgeLink)
 	e.totals.mu.Lock()
 	e.totals.links++
@@ -282,7 +282,7 @@ func (c *Core) Connected(p *peer.Peer) {
 }
 
 // Disconnect ends all subscriptions of an edge.
-func (c *Core) Disconnect(p *peer.Peer, err error) {
+func (c *Leader) Disconnect(p *peer.Peer, err error) {
 	e := p.Link.(*edgeLink)
 	e.edge.Disconnect()
 	sent, received := p.Traffic()
@@ -303,13 +303,13 @@ func (c *Core) Disconnect(p *peer.Peer, err error) {
 	c.Log.Warn("node disconnected", "node", p.Node, "err", err)
 }
 
-func (c *Core) receiveReport(e *edgeLink, x *edgeReport) error {
+func (c *Leader) receiveReport(e *edgeLink, x *edgeReport) error {
 	e.handleReport(*x, c.Orgs, time.Now())
 	c.copyPresence(e, x.Applied)
 	return nil
 }
 
-func (c *Core) receiveDigest(e *edgeLink, x *digestMessage) error {
+func (c *Leader) receiveDigest(e *edgeLink, x *digestMessage) error {
 	if answer, ok := e.asked.LoadAndDelete(x.ID); ok {
 		answer.(chan digestMessage) <- *x
 	}
@@ -317,7 +317,7 @@ func (c *Core) receiveDigest(e *edgeLink, x *digestMessage) error {
 }
 
 // open subscribes a node that hosts event queues of a realm to its presence and ephemeral events.
-func (c *Core) open(e *edgeLink, id realm.ID) {
+func (c *Leader) open(e *edgeLink, id realm.ID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed || e.stopFollowing[id] != nil {
@@ -348,7 +348,7 @@ func (e *edgeLink) close(id realm.ID) {
 }
 
 // sendRows sends the rows of a realm as of its last snapshot.
-func (c *Core) sendRows(id realm.ID, answer func(*rowsPart) error) error {
+func (c *Leader) sendRows(id realm.ID, answer func(*rowsPart) error) error {
 	var part rowsPart
 	bytes := 0
 	at, err := c.Disk().EachRow(id, func(row realm.EncodedRow) error {
@@ -374,7 +374,7 @@ func (c *Core) sendRows(id realm.ID, answer func(*rowsPart) error) error {
 
 // sendTexts sends the texts of a page of messages. It omits damaged and erased texts: the edge asks for each of them
 // again and gets the reason.
-func (c *Core) sendTexts(x *textsCall, answer func(*textsPart) error) error {
+func (c *Leader) sendTexts(x *textsCall, answer func(*textsPart) error) error {
 	if len(x.Refs) > maxTexts {
 		return fmt.Errorf("a call asks for %d texts, more than %d", len(x.Refs), maxTexts)
 	}
@@ -401,7 +401,7 @@ func (c *Core) sendTexts(x *textsCall, answer func(*textsPart) error) error {
 var errOneBatch = errors.New("one batch was sent")
 
 // follow sends the batches of a realm. It blocks while the edge reads slowly; see snapshot.Disk.Follow.
-func (c *Core) follow(ctx context.Context, e *edgeLink, x *followCall, reply func([]byte) error) error {
+func (c *Leader) follow(ctx context.Context, e *edgeLink, x *followCall, reply func([]byte) error) error {
 	done := make(chan error, 1)
 	stop := c.Disk().Follow(x.Realm, x.After, func(b realm.Batch) error {
 		err := reply(codec.EncodeBatch(&b))

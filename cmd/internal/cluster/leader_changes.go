@@ -17,7 +17,7 @@ var errNotLeader = errors.New("this core is not the leader")
 
 // SetLeader records whether this core is the leader and owns the organizations. Only the leader has links: a core that
 // loses the leadership cuts its links, so that the other nodes dial the new leader.
-func (c *Core) SetLeader(on bool) {
+func (c *Leader) SetLeader(on bool) {
 	if c.isLeader.Swap(on) == on {
 		return
 	}
@@ -40,7 +40,7 @@ func (c *Core) SetLeader(on bool) {
 const linkCutDelay = 100 * time.Millisecond
 
 // IsLeader reports whether this core is the leader and owns the organizations.
-func (c *Core) IsLeader() bool { return c.isLeader.Load() }
+func (c *Leader) IsLeader() bool { return c.isLeader.Load() }
 
 // A core that asks for votes is often elected soon, and owns the organizations some milliseconds later. Nodes that
 // connect meanwhile wait for that, at most ownershipTimeout, and need not connect again. electedPoll is how often it is
@@ -51,7 +51,7 @@ const (
 )
 
 // awaitOwnership returns true as soon as this core owns the organizations, and false if it is not going to.
-func (c *Core) awaitOwnership() bool {
+func (c *Leader) awaitOwnership() bool {
 	t := time.NewTicker(electedPoll)
 	defer t.Stop()
 	for end := time.Now().Add(ownershipTimeout); c.mayLead() && time.Now().Before(end); {
@@ -70,7 +70,7 @@ func (c *Core) awaitOwnership() bool {
 }
 
 // mayLead reports whether this core has been elected or asks for votes.
-func (c *Core) mayLead() bool { return c.Node.IsElected() || c.Node.IsCandidate() }
+func (c *Leader) mayLead() bool { return c.Node.IsElected() || c.Node.IsCandidate() }
 
 // Changes lets any number of goroutines wait for the next change of something. The zero value can be used.
 type Changes struct {
@@ -99,7 +99,7 @@ func (x *Changes) Next() <-chan struct{} {
 }
 
 // Voters returns the number of cores with a vote.
-func (c *Core) Voters() (n int) {
+func (c *Leader) Voters() (n int) {
 	for _, m := range c.Node.Status().Members {
 		if m.Voter {
 			n++
@@ -109,7 +109,7 @@ func (c *Core) Voters() (n int) {
 }
 
 // hasVote reports whether a core has a vote.
-func (c *Core) hasVote(node string) bool {
+func (c *Leader) hasVote(node string) bool {
 	for _, m := range c.Node.Status().Members {
 		if m.ID == node {
 			return m.Voter
@@ -122,7 +122,7 @@ func (c *Core) hasVote(node string) bool {
 // voters, without this core, has links and free disk space. It returns "" if there is none. This core then stays the
 // leader, so that it can answer reads: a new leader could not store its claims of the organizations and would refuse
 // reads.
-func (c *Core) Successor() (id string) {
+func (c *Leader) Successor() (id string) {
 	voters, with := map[string]bool{}, 0
 	for _, m := range c.Node.Status().Members {
 		if m.Voter {
@@ -149,13 +149,13 @@ const ReportsWithin = reportInterval + 100*time.Millisecond
 const memberRetryInterval = 200 * time.Millisecond
 
 // addCore adds a new core to the replicated log, without a vote.
-func (c *Core) addCore(node, address string) {
+func (c *Leader) addCore(node, address string) {
 	c.retry("add a core", node, func() error { return c.Node.Add(node, address) })
 	c.announceMembers()
 }
 
 // Promote gives a core a vote. The core asks for it when it has caught up.
-func (c *Core) Promote(node string) error {
+func (c *Leader) Promote(node string) error {
 	if err := c.Directory.checkMember(node); err != nil {
 		return err
 	}
@@ -168,7 +168,7 @@ func (c *Core) Promote(node string) error {
 }
 
 // retry repeats a change until it succeeds or this core loses the leadership.
-func (c *Core) retry(what, node string, change func() error) {
+func (c *Leader) retry(what, node string, change func() error) {
 	for c.isLeader.Load() {
 		err := change()
 		if err == nil {
@@ -187,8 +187,8 @@ func (c *Core) retry(what, node string, change func() error) {
 // StartCoreLink maintains the link of a core to the leader, which may be the core itself. While the core is not the
 // leader, it hosts the event queues of clients that poll it, as an edge does, and forwards other requests over the
 // link. See Start for subdomainOf.
-func StartCoreLink(o EdgeOptions, orgs *actors.Server, subdomainOf func(host string) string) (*Edge, error) {
-	e, err := NewEdge(o)
+func StartCoreLink(o FollowerOptions, orgs *actors.Server, subdomainOf func(host string) string) (*Follower, error) {
+	e, err := NewFollower(o)
 	if err == nil {
 		orgs.FollowOwner(e, e.isHome)
 		e.Start(nil, orgs, subdomainOf)
@@ -200,7 +200,7 @@ func StartCoreLink(o EdgeOptions, orgs *actors.Server, subdomainOf func(host str
 // unreachable leader stay open. The next link is opened to that leader first. A core whose own leadership is moved
 // closes the link to itself before the next leader is elected: its waiting requests can then be sent some milliseconds
 // sooner, and no answer comes over that link.
-func (e *Edge) FollowLeader(n *CoreNode) {
+func (e *Follower) FollowLeader(n *CoreNode) {
 	e.mu.Lock()
 	e.coreNode = n
 	e.mu.Unlock()
@@ -233,7 +233,7 @@ const refusedTimeout = 200 * time.Millisecond
 
 // replaceLeader lets this core ask for votes before the election timeout, if the process of the leader has ended: the
 // link to it broke, and its host refuses connections. See replicated.Node.ReplaceLeader.
-func (e *Edge) replaceLeader(leader, address string) {
+func (e *Follower) replaceLeader(leader, address string) {
 	e.mu.Lock()
 	n := e.coreNode
 	e.mu.Unlock()
@@ -253,7 +253,7 @@ func (e *Edge) replaceLeader(leader, address string) {
 }
 
 // leaderFirst puts the address of the leader before the others in a list, if the leader is known and in the list.
-func (e *Edge) leaderFirst(list []string) []string {
+func (e *Follower) leaderFirst(list []string) []string {
 	e.mu.Lock()
 	leader := e.leader
 	e.mu.Unlock()
@@ -267,7 +267,7 @@ func (e *Edge) leaderFirst(list []string) []string {
 }
 
 // AskForVote asks the leader for a vote until this core has one.
-func (e *Edge) AskForVote(ctx context.Context, hasVote func() bool) {
+func (e *Follower) AskForVote(ctx context.Context, hasVote func() bool) {
 	for !hasVote() {
 		call, cancel := context.WithTimeout(ctx, MaxLinkWait)
 		_, err := e.Command(call, "cluster-promote", map[string]string{"node": e.Directory.Node})

@@ -13,7 +13,7 @@ func TestLeaderFirst(t *testing.T) {
 		{Node: "a", Role: peer.Core, Address: "1"}, {Node: "b", Role: peer.Core, Address: "2"},
 		{Node: "gone", Role: peer.Core, Address: "9", Removed: 1}, {Node: "c", Role: peer.Core, Address: "3"},
 	}}}
-	e := &Edge{EdgeOptions: EdgeOptions{Directory: d}}
+	e := &Follower{FollowerOptions: FollowerOptions{Directory: d}}
 	for leader, want := range map[string][]string{
 		"": {"1", "2", "3"}, "a": {"1", "2", "3"}, "b": {"2", "1", "3"}, "c": {"3", "1", "2"}, "gone": {"1", "2", "3"},
 	} {

@@ -13,18 +13,18 @@ import (
 type leaderEntry struct {
 	kind    byte
 	name    string
-	receive func(e *Edge, link *peer.Link, data []byte) error
+	receive func(e *Follower, link *peer.Link, data []byte) error
 }
 
 // leaderTable lists every message that the leader can send to a node. Only the core at the other end of the link that
 // the node has opened can send them. Messages that this release does not know are dropped, because newer releases may
 // send them.
 var leaderTable = []leaderEntry{
-	fromLeader(msgPresence, "presence", func(e *Edge, _ *peer.Link, x *presenceMessage) error {
+	fromLeader(msgPresence, "presence", func(e *Follower, _ *peer.Link, x *presenceMessage) error {
 		e.orgs.RestorePresence(x.Realm, x.Rows)
 		return nil
 	}),
-	fromLeader(msgEphemeral, "ephemeral", func(e *Edge, _ *peer.Link, x *ephemeralMessage) error {
+	fromLeader(msgEphemeral, "ephemeral", func(e *Follower, _ *peer.Link, x *ephemeralMessage) error {
 		t, err := codec.DecodeUnacked(x.Told)
 		if err == nil {
 			t.Ephemeral = true
@@ -32,33 +32,33 @@ var leaderTable = []leaderEntry{
 		}
 		return err
 	}),
-	fromLeader(msgAskDigest, "ask-digest", func(e *Edge, link *peer.Link, x *digestMessage) error {
+	fromLeader(msgAskDigest, "ask-digest", func(e *Follower, link *peer.Link, x *digestMessage) error {
 		go e.sendDigest(link, *x)
 		return nil
 	}),
-	fromLeader(msgAdopted, "adopted", func(e *Edge, _ *peer.Link, x *adoptedMessage) error {
+	fromLeader(msgAdopted, "adopted", func(e *Follower, _ *peer.Link, x *adoptedMessage) error {
 		return e.handleAdopted(x)
 	}),
-	fromLeader(msgDrop, "drop", func(e *Edge, _ *peer.Link, x *dropMessage) error {
+	fromLeader(msgDrop, "drop", func(e *Follower, _ *peer.Link, x *dropMessage) error {
 		e.orgs.DropQueues(x.Realm, x.Queues)
 		return nil
 	}),
-	fromLeader(msgEvict, "evict", func(e *Edge, _ *peer.Link, x *evictMessage) error {
+	fromLeader(msgEvict, "evict", func(e *Follower, _ *peer.Link, x *evictMessage) error {
 		e.orgs.EvictQueues(x.Realm, x.Before)
 		return nil
 	}),
-	fromLeader(msgSeqs, "seqs", func(e *Edge, _ *peer.Link, x *seqsMessage) error {
+	fromLeader(msgSeqs, "seqs", func(e *Follower, _ *peer.Link, x *seqsMessage) error {
 		e.updateLag(*x, time.Now())
 		return nil
 	}),
-	fromLeader(msgMembers, "members", func(e *Edge, _ *peer.Link, x *membersMessage) error {
+	fromLeader(msgMembers, "members", func(e *Follower, _ *peer.Link, x *membersMessage) error {
 		return e.receiveMembers(x)
 	}),
 }
 
 // fromLeader returns the entry of a message of type T.
-func fromLeader[T any](kind byte, name string, receive func(*Edge, *peer.Link, *T) error) leaderEntry {
-	return leaderEntry{kind, name, func(e *Edge, link *peer.Link, data []byte) error {
+func fromLeader[T any](kind byte, name string, receive func(*Follower, *peer.Link, *T) error) leaderEntry {
+	return leaderEntry{kind, name, func(e *Follower, link *peer.Link, data []byte) error {
 		var x T
 		if err := decode(data, &x); err != nil {
 			return err
@@ -68,7 +68,7 @@ func fromLeader[T any](kind byte, name string, receive func(*Edge, *peer.Link, *
 }
 
 // receive handles a message of the core at the other end of the link. It closes the link if the core was removed.
-func (e *Edge) receive(link *peer.Link, m []byte) {
+func (e *Follower) receive(link *peer.Link, m []byte) {
 	if e.Directory.IsRemoved(link.Node()) {
 		link.Close(fmt.Errorf("node %s was removed from the cluster", link.Node()))
 		return
@@ -78,7 +78,7 @@ func (e *Edge) receive(link *peer.Link, m []byte) {
 	}
 }
 
-func (e *Edge) handle(link *peer.Link, m []byte) error {
+func (e *Follower) handle(link *peer.Link, m []byte) error {
 	if len(m) == 0 {
 		return errors.New("an empty message")
 	}

@@ -19,7 +19,7 @@ func checkLevel(node string, known, cluster uint16) error {
 
 // RaiseLevel raises the rule level of the cluster to that of this program, if every node knows it. It reports whether
 // the level was lower. After it, nodes of an older release cannot run.
-func (c *Core) RaiseLevel() (raised bool, err error) {
+func (c *Leader) RaiseLevel() (raised bool, err error) {
 	for _, n := range c.Status() {
 		switch {
 		case !n.Connected && n.Role == string(peer.Core):

@@ -21,8 +21,8 @@ type linkEntry struct {
 	from  Sender // all that may send it
 	limit int    // of its bytes
 
-	receive func(c *Core, e *edgeLink, data []byte) error // of a message; nil: it is a call
-	answer  func(ctx context.Context, c *Core, e *edgeLink, data []byte, reply func([]byte) error) error
+	receive func(c *Leader, e *edgeLink, data []byte) error // of a message; nil: it is a call
+	answer  func(ctx context.Context, c *Leader, e *edgeLink, data []byte, reply func([]byte) error) error
 }
 
 // Limits of messages and calls, in bytes.
@@ -42,77 +42,77 @@ const (
 // linkTable lists every message and call that a node can send to the leader, with the nodes that may send it. The
 // leader refuses all others. Operator commands have a table of their own, in package server.
 var linkTable = []linkEntry{
-	message(msgOpen, "open", FromServing, smallLimit, func(c *Core, e *edgeLink, id *realm.ID) error {
+	message(msgOpen, "open", FromServing, smallLimit, func(c *Leader, e *edgeLink, id *realm.ID) error {
 		c.open(e, *id)
 		return nil
 	}),
-	message(msgClose, "close", FromEdge, smallLimit, func(_ *Core, e *edgeLink, id *realm.ID) error {
+	message(msgClose, "close", FromEdge, smallLimit, func(_ *Leader, e *edgeLink, id *realm.ID) error {
 		e.close(*id)
 		// If the edge still hosts queues, the owner hosts them until their clients poll another node.
 		e.edge.ReportQueues(*id, delivery.HostedQueues{Through: math.MaxUint64, Number: math.MaxUint64})
 		return nil
 	}),
 	message(msgCloseQueue, "close-queue", FromServing, smallLimit,
-		func(_ *Core, e *edgeLink, x *queueMessage) error {
+		func(_ *Leader, e *edgeLink, x *queueMessage) error {
 			e.edge.CloseQueue(x.Realm, x.Queue)
 			return nil
 		}),
-	message(msgTick, "tick", FromServing, smallLimit, func(c *Core, _ *edgeLink, id *realm.ID) error {
+	message(msgTick, "tick", FromServing, smallLimit, func(c *Leader, _ *edgeLink, id *realm.ID) error {
 		c.Orgs.Tick(*id)
 		return nil
 	}),
-	message(msgReport, "report", FromServing, listLimit, (*Core).receiveReport),
-	message(msgDigest, "digest", FromServing, smallLimit, (*Core).receiveDigest),
-	message(msgAdopt, "adopt", FromServing, listLimit, func(_ *Core, e *edgeLink, x *adoptMessage) error {
+	message(msgReport, "report", FromServing, listLimit, (*Leader).receiveReport),
+	message(msgDigest, "digest", FromServing, smallLimit, (*Leader).receiveDigest),
+	message(msgAdopt, "adopt", FromServing, listLimit, func(_ *Leader, e *edgeLink, x *adoptMessage) error {
 		e.receiveAdopt(x)
 		return nil
 	}),
-	message(msgHosted, "hosted", FromServing, listLimit, func(_ *Core, e *edgeLink, x *hostedMessage) error {
+	message(msgHosted, "hosted", FromServing, listLimit, func(_ *Leader, e *edgeLink, x *hostedMessage) error {
 		e.edge.ReportQueues(x.Realm, x.Kept)
 		return nil
 	}),
-	message(msgAcks, "acks", FromServing, listLimit, func(_ *Core, e *edgeLink, x *acksMessage) error {
+	message(msgAcks, "acks", FromServing, listLimit, func(_ *Leader, e *edgeLink, x *acksMessage) error {
 		e.edge.ReportAcks(x.Realm, x.Acks)
 		return nil
 	}),
-	message(msgOnline, "online", FromServing, listLimit, func(_ *Core, e *edgeLink, x *onlineMessage) error {
+	message(msgOnline, "online", FromServing, listLimit, func(_ *Leader, e *edgeLink, x *onlineMessage) error {
 		e.edge.ReportPresence(x.Realm, x.Reports)
 		return nil
 	}),
 
 	parts(callRows, "rows", FromEdge, smallLimit,
-		func(_ context.Context, c *Core, _ *edgeLink, id *realm.ID, part func(*rowsPart) error) error {
+		func(_ context.Context, c *Leader, _ *edgeLink, id *realm.ID, part func(*rowsPart) error) error {
 			return c.sendRows(*id, part)
 		}),
-	raw(callFollow, "follow", FromEdge, smallLimit, (*Core).follow),
-	call(callText, "text", FromEdge, smallLimit, (*Core).answerText),
+	raw(callFollow, "follow", FromEdge, smallLimit, (*Leader).follow),
+	call(callText, "text", FromEdge, smallLimit, (*Leader).answerText),
 	parts(callTexts, "texts", FromEdge, textsLimit,
-		func(_ context.Context, c *Core, _ *edgeLink, x *textsCall, part func(*textsPart) error) error {
+		func(_ context.Context, c *Leader, _ *edgeLink, x *textsCall, part func(*textsPart) error) error {
 			return c.sendTexts(x, part)
 		}),
-	call(callForward, "forward", FromServing, forwardLimit, (*Core).answerForward),
-	call(callRealm, "realm", FromEdge, smallLimit, func(c *Core, _ *edgeLink, name *string) (*realm.ID, error) {
+	call(callForward, "forward", FromServing, forwardLimit, (*Leader).answerForward),
+	call(callRealm, "realm", FromEdge, smallLimit, func(c *Leader, _ *edgeLink, name *string) (*realm.ID, error) {
 		id, _, _ := c.Orgs.RealmByName(*name)
 		return &id, nil
 	}),
-	call(callSeq, "seq", FromServing, smallLimit, func(c *Core, _ *edgeLink, id *realm.ID) (*realm.Seq, error) {
+	call(callSeq, "seq", FromServing, smallLimit, func(c *Leader, _ *edgeLink, id *realm.ID) (*realm.Seq, error) {
 		seq, err := c.newestSeq(*id)
 		return &seq, err
 	}),
-	call(callQueues, "queues", FromCores, smallLimit, func(*Core, *edgeLink, *string) (*bool, error) {
+	call(callQueues, "queues", FromCores, smallLimit, func(*Leader, *edgeLink, *string) (*bool, error) {
 		yes := true
 		return &yes, nil
 	}),
-	call(callImport, "import", FromCore, listLimit, (*Core).answerImport),
-	raw(callCommand, "command", FromServing, commandLimit, (*Core).answerCommand),
+	call(callImport, "import", FromCore, listLimit, (*Leader).answerImport),
+	raw(callCommand, "command", FromServing, commandLimit, (*Leader).answerCommand),
 }
 
 // message returns the entry of a message of type T.
 func message[T any](
-	kind byte, name string, from Sender, limit int, receive func(*Core, *edgeLink, *T) error,
+	kind byte, name string, from Sender, limit int, receive func(*Leader, *edgeLink, *T) error,
 ) linkEntry {
 	return linkEntry{kind: kind, name: name, from: from, limit: limit,
-		receive: func(c *Core, e *edgeLink, data []byte) error {
+		receive: func(c *Leader, e *edgeLink, data []byte) error {
 			var x T
 			if err := decode(data, &x); err != nil {
 				return err
@@ -123,10 +123,10 @@ func message[T any](
 
 // raw returns the entry of a call of type T whose answer is bytes.
 func raw[T any](kind byte, name string, from Sender, limit int,
-	answer func(*Core, context.Context, *edgeLink, *T, func([]byte) error) error,
+	answer func(*Leader, context.Context, *edgeLink, *T, func([]byte) error) error,
 ) linkEntry {
 	return linkEntry{kind: kind, name: name, from: from, limit: limit,
-		answer: func(ctx context.Context, c *Core, e *edgeLink, data []byte, reply func([]byte) error) error {
+		answer: func(ctx context.Context, c *Leader, e *edgeLink, data []byte, reply func([]byte) error) error {
 			var x T
 			if err := decode(data, &x); err != nil {
 				return err
@@ -137,20 +137,20 @@ func raw[T any](kind byte, name string, from Sender, limit int,
 
 // parts returns the entry of a call of type T whose answer consists of parts of type A.
 func parts[T, A any](kind byte, name string, from Sender, limit int,
-	answer func(context.Context, *Core, *edgeLink, *T, func(*A) error) error,
+	answer func(context.Context, *Leader, *edgeLink, *T, func(*A) error) error,
 ) linkEntry {
 	return raw(kind, name, from, limit,
-		func(c *Core, ctx context.Context, e *edgeLink, x *T, reply func([]byte) error) error {
+		func(c *Leader, ctx context.Context, e *edgeLink, x *T, reply func([]byte) error) error {
 			return answer(ctx, c, e, x, func(a *A) error { return reply(codec.EncodeRow(a)) })
 		})
 }
 
 // call returns the entry of a call of type T with an answer of type A.
 func call[T, A any](
-	kind byte, name string, from Sender, limit int, answer func(*Core, *edgeLink, *T) (*A, error),
+	kind byte, name string, from Sender, limit int, answer func(*Leader, *edgeLink, *T) (*A, error),
 ) linkEntry {
 	return parts(kind, name, from, limit,
-		func(_ context.Context, c *Core, e *edgeLink, x *T, part func(*A) error) error {
+		func(_ context.Context, c *Leader, e *edgeLink, x *T, part func(*A) error) error {
 			a, err := answer(c, e, x)
 			if err != nil {
 				return err
@@ -173,7 +173,7 @@ func findEntry(kind byte, isCall bool) *linkEntry {
 var errUnknownCall = errors.New("unknown call")
 
 // permit returns the entry of a message or call if the node may send it now.
-func (c *Core) permit(p *peer.Peer, m []byte, isCall bool) (*linkEntry, error) {
+func (c *Leader) permit(p *peer.Peer, m []byte, isCall bool) (*linkEntry, error) {
 	if len(m) == 0 {
 		return nil, errors.New("an empty message of another node")
 	}
@@ -191,7 +191,7 @@ func (c *Core) permit(p *peer.Peer, m []byte, isCall bool) (*linkEntry, error) {
 }
 
 // sender returns the present kind of the node at the other end of a link.
-func (c *Core) sender(p *peer.Peer) Sender {
+func (c *Leader) sender(p *peer.Peer) Sender {
 	return c.Directory.senderOf(p.Node, p.Role, func(node string) bool {
 		e, ok := p.Link.(*edgeLink)
 		if ok && e.voter.Load() {
@@ -207,7 +207,7 @@ func (c *Core) sender(p *peer.Peer) Sender {
 
 // Receive handles a message of another node. A node that sends a forbidden message is cut off. Messages that this
 // release does not know are dropped, because newer releases may send them.
-func (c *Core) Receive(p *peer.Peer, m []byte) {
+func (c *Leader) Receive(p *peer.Peer, m []byte) {
 	x, err := c.permit(p, m, false)
 	if errors.Is(err, errUnknownCall) {
 		c.Log.Warn("message of another node refused", "node", p.Node, "err", err)
@@ -222,7 +222,7 @@ func (c *Core) Receive(p *peer.Peer, m []byte) {
 }
 
 // Call answers a call of another node.
-func (c *Core) Call(ctx context.Context, p *peer.Peer, m []byte, reply func([]byte) error) error {
+func (c *Leader) Call(ctx context.Context, p *peer.Peer, m []byte, reply func([]byte) error) error {
 	x, err := c.permit(p, m, true)
 	if err != nil {
 		var refused *RefusedError
@@ -234,12 +234,12 @@ func (c *Core) Call(ctx context.Context, p *peer.Peer, m []byte, reply func([]by
 	return x.answer(ctx, c, p.Link.(*edgeLink), m[1:], reply)
 }
 
-func (c *Core) answerText(_ *edgeLink, x *textCall) (*textAnswer, error) {
+func (c *Leader) answerText(_ *edgeLink, x *textCall) (*textAnswer, error) {
 	body, found, err := c.Orgs.Text(x.Realm, x.Ref)
 	return &textAnswer{found, body}, err
 }
 
-func (c *Core) answerForward(e *edgeLink, x *forwardCall) (*forwardAnswer, error) {
+func (c *Leader) answerForward(e *edgeLink, x *forwardCall) (*forwardAnswer, error) {
 	x.Edge = ""
 	if p := e.peer; p.Role == peer.Edge || x.QueueOnly && p.Node != c.Directory.Node { // that node hosts the queue
 		x.Edge = e.edge.Key()
@@ -261,7 +261,7 @@ type SentCommand struct {
 	Args map[string]string
 }
 
-func (c *Core) answerCommand(_ context.Context, e *edgeLink, x *commandCall, reply func([]byte) error) error {
+func (c *Leader) answerCommand(_ context.Context, e *edgeLink, x *commandCall, reply func([]byte) error) error {
 	e.commands.Add(1)
 	defer e.commands.Add(-1)
 	v, err := c.Command(SentCommand{e.peer.Node, c.sender(e.peer), x.Name, x.Args})

@@ -40,7 +40,7 @@ func (q *question[A]) wait(ctx context.Context) (a A, err error) {
 }
 
 // NewestSeq asks the owner for its newest fact of an organization. See httpd.Cluster.
-func (e *Edge) NewestSeq(ctx context.Context, id realm.ID) (realm.Seq, error) {
+func (e *Follower) NewestSeq(ctx context.Context, id realm.ID) (realm.Seq, error) {
 	q := e.newest.join(id, func() (realm.Seq, error) {
 		ctx, cancel := context.WithTimeout(e.ctx, httpd.MaxCatchUpWait)
 		defer cancel()
@@ -102,7 +102,7 @@ func askSeq(ctx context.Context, link *peer.Link, id realm.ID) (seq realm.Seq, e
 
 // newestSeq returns the last fact of an organization that this core has acknowledged. The view makes sure that this
 // core leads: a core that was deposed without knowing it returns an error.
-func (c *Core) newestSeq(id realm.ID) (realm.Seq, error) {
+func (c *Leader) newestSeq(id realm.ID) (realm.Seq, error) {
 	_, err := c.Orgs.View(id, realm.System,
 		func(realm.View) (any, error) { return nil, nil })
 	if err != nil {

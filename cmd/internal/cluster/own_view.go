@@ -46,7 +46,7 @@ type CoreSeen struct {
 }
 
 // LeaderStatus asks the leader for the status of all nodes. The answer is JSON. An error says that no leader answers.
-func (e *Edge) LeaderStatus(ctx context.Context) ([]byte, error) {
+func (e *Follower) LeaderStatus(ctx context.Context) ([]byte, error) {
 	waiting, cancel := context.WithTimeout(ctx, statusLinkWait)
 	defer cancel()
 	if _, err := e.waitForLink(waiting, false); err != nil {
@@ -63,7 +63,7 @@ func (e *Edge) LeaderStatus(ctx context.Context) ([]byte, error) {
 }
 
 // OwnView returns the cluster as this node sees it. core is nil at an edge, and reason says why no leader answers.
-func (e *Edge) OwnView(ctx context.Context, core *CoreNode, reason error) OwnView {
+func (e *Follower) OwnView(ctx context.Context, core *CoreNode, reason error) OwnView {
 	v := OwnView{Node: e.Directory.Node, Role: string(e.Directory.Role), NoLeader: reason.Error(),
 		Cores: []CoreSeen{}}
 	if core == nil {
@@ -95,7 +95,7 @@ func (e *Edge) OwnView(ctx context.Context, core *CoreNode, reason error) OwnVie
 }
 
 // reach records whether a core accepts a connection.
-func (e *Edge) reach(ctx context.Context, x *CoreSeen) {
+func (e *Follower) reach(ctx context.Context, x *CoreSeen) {
 	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
 	defer cancel()
 	c, err := e.id.Dial(ctx, x.Address, peer.LinkProtocol)

@@ -62,7 +62,7 @@ type peerTotals struct {
 }
 
 // totalsOf returns the totals of a node.
-func (c *Core) totalsOf(node string) *peerTotals {
+func (c *Leader) totalsOf(node string) *peerTotals {
 	x, _ := c.totals.LoadOrStore(node, &peerTotals{})
 	return x.(*peerTotals)
 }
@@ -94,7 +94,7 @@ type PeerMetrics struct {
 }
 
 // Peers returns the counters of every other node that was connected since the start.
-func (c *Core) Peers() (list []PeerMetrics) {
+func (c *Leader) Peers() (list []PeerMetrics) {
 	c.totals.Range(func(node, x any) bool {
 		t := x.(*peerTotals)
 		m := PeerMetrics{Node: node.(string)}
@@ -149,7 +149,7 @@ func (e *edgeLink) isFull() bool {
 }
 
 // addStatus adds the state of a node with a link.
-func (c *Core) addStatus(n *NodeStatus, p *peer.Peer) {
+func (c *Leader) addStatus(n *NodeStatus, p *peer.Peer) {
 	n.Connected = true
 	n.SentBytes, n.ReceivedBytes = p.Traffic()
 	_, n.QueuedBytes = p.Queued()

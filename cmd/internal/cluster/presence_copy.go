@@ -42,7 +42,7 @@ type presenceCopies struct {
 
 // copyPresence begins to send the presence of realms to another core: first all rows, then changed ones. A core that
 // hosts event queues of a realm gets each change at once instead; see open.
-func (c *Core) copyPresence(e *edgeLink, realms map[realm.ID]realm.Seq) {
+func (c *Leader) copyPresence(e *edgeLink, realms map[realm.ID]realm.Seq) {
 	if e.peer.Role != peer.Core || e.peer.Node == c.Directory.Node {
 		return
 	}

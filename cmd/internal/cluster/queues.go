@@ -9,14 +9,14 @@ import (
 	"parley/snapshot/codec"
 )
 
-// Messages about event queues. Edge implements actors.OwnerLink, for messages from an edge to the owner. edgeLink
+// Messages about event queues. Follower implements actors.OwnerLink, for messages from an edge to the owner. edgeLink
 // implements actors.EdgeLink, for messages from the owner to an edge. None of the methods blocks.
 
 // errNoOwner is the error of an adoption while there is no link.
 var errNoOwner = errors.New("there is no link to the owner")
 
 // send sends a message to the core. Without a link it is lost.
-func (e *Edge) send(m []byte) {
+func (e *Follower) send(m []byte) {
 	e.mu.Lock()
 	link := e.link
 	e.mu.Unlock()
@@ -26,15 +26,15 @@ func (e *Edge) send(m []byte) {
 }
 
 // CloseQueue asks the owner to close a queue. The replica asks again after a new link was opened.
-func (e *Edge) CloseQueue(id realm.ID, q realm.QueueID) {
+func (e *Follower) CloseQueue(id realm.ID, q realm.QueueID) {
 	e.send(encode(msgCloseQueue, &queueMessage{id, q}))
 }
 
 // Tick asks the owner for a fact. The queue asks again.
-func (e *Edge) Tick(id realm.ID) { e.send(encode(msgTick, id)) }
+func (e *Follower) Tick(id realm.ID) { e.send(encode(msgTick, id)) }
 
 // AdoptQueue asks the owner for a queue.
-func (e *Edge) AdoptQueue(id realm.ID, a delivery.Adoption, answer func(delivery.Adopted, error)) {
+func (e *Follower) AdoptQueue(id realm.ID, a delivery.Adoption, answer func(delivery.Adopted, error)) {
 	e.mu.Lock()
 	link := e.link
 	if link == nil {
@@ -53,7 +53,7 @@ func (e *Edge) AdoptQueue(id realm.ID, a delivery.Adoption, answer func(delivery
 }
 
 // failAdoptions answers the adoptions that the core did not answer before the link broke.
-func (e *Edge) failAdoptions(err error) {
+func (e *Follower) failAdoptions(err error) {
 	e.mu.Lock()
 	list := e.adoptions
 	e.adoptions = map[int64]func(delivery.Adopted, error){}
@@ -64,21 +64,21 @@ func (e *Edge) failAdoptions(err error) {
 }
 
 // ReportQueues reports which queues this edge hosts.
-func (e *Edge) ReportQueues(id realm.ID, k delivery.HostedQueues) {
+func (e *Follower) ReportQueues(id realm.ID, k delivery.HostedQueues) {
 	e.send(encode(msgHosted, &hostedMessage{id, k}))
 }
 
 // ReportAcks reports the acknowledgements of this edge's clients.
-func (e *Edge) ReportAcks(id realm.ID, a delivery.QueueAcks) {
+func (e *Follower) ReportAcks(id realm.ID, a delivery.QueueAcks) {
 	e.send(encode(msgAcks, &acksMessage{id, a}))
 }
 
 // ReportPresence sends the presence reports of the clients of this edge.
-func (e *Edge) ReportPresence(id realm.ID, list []presence.Report) {
+func (e *Follower) ReportPresence(id realm.ID, list []presence.Report) {
 	e.send(encode(msgOnline, &onlineMessage{id, list}))
 }
 
-func (e *Edge) handleAdopted(x *adoptedMessage) (err error) {
+func (e *Follower) handleAdopted(x *adoptedMessage) (err error) {
 	e.mu.Lock()
 	answer := e.adoptions[x.ID]
 	delete(e.adoptions, x.ID)

@@ -13,7 +13,7 @@ const removalDelay = 50 * time.Millisecond
 // CutOff ends the connections of a removed node to this core, and tells the edges that it was removed. The other cores
 // end theirs when they apply the change. All that the node sends in the meantime is refused. If the node itself has
 // sent the command, it gets the answer first.
-func (c *Core) CutOff(node string) {
+func (c *Leader) CutOff(node string) {
 	cut := func() {
 		if p := c.links.Find(node); p != nil {
 			p.Cut(fmt.Errorf("node %s was removed from the cluster", node))
@@ -29,21 +29,21 @@ func (c *Core) CutOff(node string) {
 }
 
 // announceMembers sends the cores to all edges.
-func (c *Core) announceMembers() {
+func (c *Leader) announceMembers() {
 	for _, p := range c.links.Peers() {
 		c.sendMembers(p)
 	}
 }
 
 // sendMembers sends the cores to a node, if it is an edge: it has no other way to learn which of them were removed.
-func (c *Core) sendMembers(p *peer.Peer) {
+func (c *Leader) sendMembers(p *peer.Peer) {
 	if p.Role == peer.Edge {
 		p.Send(encode(msgMembers, &membersMessage{c.Directory.CoreAddresses(), c.Directory.removedCores()}))
 	}
 }
 
 // receiveMembers records the cores, at an edge.
-func (e *Edge) receiveMembers(x *membersMessage) error {
+func (e *Follower) receiveMembers(x *membersMessage) error {
 	if err := e.Directory.setCores(x.Cores); err != nil {
 		return err
 	}

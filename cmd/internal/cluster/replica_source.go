@@ -18,7 +18,7 @@ import (
 // replicaSource is the actors.ReplicaSource of an edge: it reads from the leader over the link. Its methods wait while
 // there is no link.
 type replicaSource struct {
-	edge  *Edge
+	edge  *Follower
 	bytes *atomic.Int64 // see openReplica
 }
 

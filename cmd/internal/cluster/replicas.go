@@ -23,7 +23,7 @@ const (
 	MaxReplicaLag = 10 * time.Second
 	// unloadInterval is how often an edge looks for idle replicas.
 	unloadInterval = 15 * time.Second
-	// DefaultMaxReplicas is the default of EdgeOptions.MaxReplicas.
+	// DefaultMaxReplicas is the default of FollowerOptions.MaxReplicas.
 	DefaultMaxReplicas = 1000
 	// MaxUnknownNames limits the requests at an edge that wait for the answer whether there is an organization with
 	// their subdomain: each takes a goroutine and its request, about 50 kB. Requests for one subdomain share a
@@ -33,7 +33,7 @@ const (
 
 // openReplica is a replica that answers requests.
 type openReplica struct {
-	used  time.Time // of the last request; guarded by Edge.mu, like lag and late
+	used  time.Time // of the last request; guarded by Follower.mu, like lag and late
 	lag   realmLag
 	stale bool         // it is more than MaxReplicaLag behind
 	bytes atomic.Int64 // of its rows as they were loaded, and of the facts since, without texts
@@ -56,7 +56,7 @@ var errStale = realm.Refuse(realm.Busy, "SERVER_OVERLOADED",
 
 // useReplica records a request for a realm. It returns false if the replica is not open, or if its lag is unknown. With
 // an error the replica is too far behind, and the request must be refused.
-func (e *Edge) useReplica(id realm.ID) (ok bool, err error) {
+func (e *Follower) useReplica(id realm.ID) (ok bool, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	x := e.open[id]
@@ -71,7 +71,7 @@ func (e *Edge) useReplica(id realm.ID) (ok bool, err error) {
 }
 
 // updateLag computes how far the replicas are behind. seqs has the last fact of each realm at the core.
-func (e *Edge) updateLag(seqs seqsMessage, now time.Time) {
+func (e *Follower) updateLag(seqs seqsMessage, now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for id, last := range seqs {
@@ -91,7 +91,7 @@ func (e *Edge) updateLag(seqs seqsMessage, now time.Time) {
 }
 
 // Prepare returns nil when this node can answer requests to an HTTP host, or else the error with which to refuse them.
-func (e *Edge) Prepare(host string) error {
+func (e *Follower) Prepare(host string) error {
 	name := e.subdomainOf(host)
 	if id, _, ok := e.orgs.RealmByName(name); ok {
 		if ok, err := e.useReplica(id); ok {
@@ -121,7 +121,7 @@ func (e *Edge) Prepare(host string) error {
 }
 
 // findRealm returns the organization with a subdomain, from the cache or the core. 0: there is none.
-func (e *Edge) findRealm(ctx context.Context, name string) (realm.ID, error) {
+func (e *Follower) findRealm(ctx context.Context, name string) (realm.ID, error) {
 	e.mu.Lock()
 	id := e.names[name]
 	e.mu.Unlock()
@@ -156,10 +156,12 @@ func (e *Edge) findRealm(ctx context.Context, name string) (realm.ID, error) {
 
 // UnknownNames returns how many requests wait for the answer whether there is an organization with their subdomain, and
 // how many were refused because there were too many.
-func (e *Edge) UnknownNames() (waiting, refused int64) { return e.asking.Load(), e.refusedNames.Load() }
+func (e *Follower) UnknownNames() (waiting, refused int64) {
+	return e.asking.Load(), e.refusedNames.Load()
+}
 
 // openReplica returns when a replica is open. It loads it unless another request does.
-func (e *Edge) openReplica(ctx context.Context, id realm.ID) error {
+func (e *Follower) openReplica(ctx context.Context, id realm.ID) error {
 	for {
 		e.mu.Lock()
 		if x := e.open[id]; x != nil {
@@ -191,7 +193,7 @@ func (e *Edge) openReplica(ctx context.Context, id realm.ID) error {
 }
 
 // load loads a replica.
-func (e *Edge) load(id realm.ID, x *opening) {
+func (e *Follower) load(id realm.ID, x *opening) {
 	r := &openReplica{used: time.Now()}
 	x.err = e.loadReplica(id, r)
 	e.mu.Lock()
@@ -212,7 +214,7 @@ func (e *Edge) load(id realm.ID, x *opening) {
 }
 
 // loadReplica loads a replica and waits until it is as new as the core.
-func (e *Edge) loadReplica(id realm.ID, r *openReplica) error {
+func (e *Follower) loadReplica(id realm.ID, r *openReplica) error {
 	if e.isCore() {
 		return e.waitUntilCaughtUp(id)
 	}
@@ -234,7 +236,7 @@ func (e *Edge) loadReplica(id realm.ID, r *openReplica) error {
 
 // waitUntilCaughtUp returns when a replica has applied all facts that the core had after the link was opened. Over a
 // slow link this may take minutes; requests are refused in the meantime.
-func (e *Edge) waitUntilCaughtUp(id realm.ID) error {
+func (e *Follower) waitUntilCaughtUp(id realm.ID) error {
 	for {
 		link, err := e.waitForLink(e.ctx, false)
 		if err != nil {
@@ -252,7 +254,7 @@ func (e *Edge) waitUntilCaughtUp(id realm.ID) error {
 }
 
 // waitFor waits until a replica has a fact. It reports false if the link has ended before.
-func (e *Edge) waitFor(link *peer.Link, id realm.ID, seq realm.Seq) bool {
+func (e *Follower) waitFor(link *peer.Link, id realm.ID, seq realm.Seq) bool {
 	for link.Context().Err() == nil {
 		ctx, cancel := context.WithTimeout(link.Context(), lateReplicaTimeout)
 		err := e.orgs.WaitFor(ctx, id, seq)
@@ -269,7 +271,7 @@ func (e *Edge) waitFor(link *peer.Link, id realm.ID, seq realm.Seq) bool {
 
 // makeRoom unloads idle replicas until there is room for another one, the least recently used first. It reports whether
 // there is room. e.mu is locked.
-func (e *Edge) makeRoom() bool {
+func (e *Follower) makeRoom() bool {
 	var idle []realm.ID
 	now := time.Now()
 	var bytes int64
@@ -297,7 +299,7 @@ func (e *Edge) makeRoom() bool {
 }
 
 // unloadIdle unloads the replicas that were idle for a time.
-func (e *Edge) unloadIdle(idle time.Duration) {
+func (e *Follower) unloadIdle(idle time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for id, x := range e.open {
@@ -309,7 +311,7 @@ func (e *Edge) unloadIdle(idle time.Duration) {
 
 // unload unloads a replica in the background. Requests for it wait for the end of this, and load it again. e.mu is
 // locked.
-func (e *Edge) unload(id realm.ID) {
+func (e *Follower) unload(id realm.ID) {
 	x, r, link := &opening{unload: true, done: make(chan struct{})}, e.open[id], e.link
 	delete(e.open, id)
 	e.opening[id] = x
@@ -335,7 +337,7 @@ type ReplicaStats struct {
 }
 
 // Replicas returns how many replicas this edge has.
-func (e *Edge) Replicas() (s ReplicaStats) {
+func (e *Follower) Replicas() (s ReplicaStats) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, x := range e.open {

@@ -39,7 +39,7 @@ type NodeStatus struct {
 }
 
 // Status returns the state of every node.
-func (c *Core) Status() (list []NodeStatus) {
+func (c *Leader) Status() (list []NodeStatus) {
 	voters := map[string]bool{}
 	for _, m := range c.Node.Status().Members {
 		voters[m.ID] = m.Voter
@@ -77,7 +77,7 @@ const (
 )
 
 // Verify compares the state of every organization on all nodes at the same fact. digest returns that of this node.
-func (c *Core) Verify(digest func(realm.ID) (realm.Seq, string, error)) (list []Verified) {
+func (c *Leader) Verify(digest func(realm.ID) (realm.Seq, string, error)) (list []Verified) {
 	realms := c.Orgs.Realms()
 	for _, name := range slices.Sorted(maps.Keys(realms)) {
 		v := c.verify(realms[name], digest)
@@ -90,7 +90,7 @@ func (c *Core) Verify(digest func(realm.ID) (realm.Seq, string, error)) (list []
 	return list
 }
 
-func (c *Core) verify(id realm.ID, digest func(realm.ID) (realm.Seq, string, error)) Verified {
+func (c *Leader) verify(id realm.ID, digest func(realm.ID) (realm.Seq, string, error)) Verified {
 	v := Verified{Realm: id}
 	var holders []*peer.Peer
 	for _, p := range c.links.Peers() {
@@ -164,7 +164,7 @@ func (e *edgeLink) digest(id realm.ID, seq realm.Seq) (digestMessage, error) {
 }
 
 // sendDigest answers a core that asks for a digest.
-func (e *Edge) sendDigest(link *peer.Link, ask digestMessage) {
+func (e *Follower) sendDigest(link *peer.Link, ask digestMessage) {
 	ctx, cancel := context.WithTimeout(link.Context(), verifyTimeout)
 	defer cancel()
 	err := e.orgs.WaitFor(ctx, ask.Realm, ask.Seq)

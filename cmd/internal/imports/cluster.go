@@ -126,8 +126,8 @@ func (o *Server) importFiles() fileStore {
 // leaderFiles are the files of an import in the data directory of this core: only the leader's files are served.
 type leaderFiles struct {
 	*files.Store
-	core *cluster.Core
-	edge *cluster.Edge // the link to the leader
+	core *cluster.Leader
+	edge *cluster.Follower // the link to the leader
 }
 
 // check returns an error if this core does not lead.

@@ -168,8 +168,8 @@ type Server struct {
 	Site  func(subdomain string) wire.Site
 	Store *snapshot.Store
 	Files *files.Store
-	Core  *cluster.Core // nil: a single node, or an edge
-	Edge  *cluster.Edge // of an edge, or the link of a core to the leader; nil: a single node
+	Core  *cluster.Leader   // nil: a single node, or an edge
+	Edge  *cluster.Follower // of an edge, or the link of a core to the leader; nil: a single node
 	Log   *slog.Logger
 
 	running sync.Mutex // held during an import: each has a memory limit of its own, so they run one after the other
@@ -178,7 +178,7 @@ type Server struct {
 // target returns the place of an import into this server, or into its cluster.
 func (o *Server) target(ctx context.Context) migration.Target {
 	if o.Core != nil {
-		d := newClusterDisk(&cluster.Importer{Ctx: ctx, Core: o.Core, Edge: o.Edge})
+		d := newClusterDisk(&cluster.Importer{Ctx: ctx, Leader: o.Core, Follower: o.Edge})
 		return migration.Target{Disk: d, Files: o.importFiles(), Reserve: d.reserve}
 	}
 	return migration.Target{Disk: snapshot.Disk{Store: o.Store}, Files: o.Files, Reserve: o.Orgs.ReserveRealm,

@@ -114,7 +114,7 @@ func (o *Server) importOwn(ctx context.Context, in request, secret []byte,
 	reserve, reserveFree := o.Orgs.ReserveRealm, o.Orgs.ReserveFreeRealm
 	if o.Core != nil {
 		// An import whose client has disconnected still removes its texts and rows.
-		d := newClusterDisk(&cluster.Importer{Ctx: context.WithoutCancel(ctx), Core: o.Core, Edge: o.Edge})
+		d := newClusterDisk(&cluster.Importer{Ctx: context.WithoutCancel(ctx), Leader: o.Core, Follower: o.Edge})
 		to.Disk, to.Files, to.Verify, to.Serve = d, o.importFiles(), nil, nil
 		to.StoreKeys = d.storeKeys
 		reserve, reserveFree = d.reserve, d.reserveFree

@@ -41,9 +41,9 @@ type Operator struct {
 	FilesElsewhere bool
 
 	Node       *cluster.Directory // nil: a single node
-	Core       *cluster.Core      // of a running core
+	Core       *cluster.Leader    // of a running core
 	MoveLeader func() error       // of a running core
-	Edge       *cluster.Edge      // of a running edge, or the link of a core to the leader
+	Edge       *cluster.Follower  // of a running edge, or the link of a core to the leader
 	leaving    atomic.Bool        // see leaveLeadership
 }
 

@@ -32,7 +32,7 @@ const (
 // core that was the leader when it was uploaded.
 type Fetcher struct {
 	files *files.Store
-	core  atomic.Pointer[cluster.Core] // see SetCore
+	core  atomic.Pointer[cluster.Leader] // see SetCore
 	log   *slog.Logger
 	// isReferenced reports whether a row names a file. A file that no row names is not fetched: it was deleted.
 	isReferenced func(kind, name string) (bool, error)
@@ -265,4 +265,4 @@ func ForCores(store *files.Store) func(kind, name string) (cluster.StoredFile, e
 }
 
 // SetCore sets the core that knows the other cores; nothing can be fetched before.
-func (f *Fetcher) SetCore(c *cluster.Core) { f.core.Store(c) }
+func (f *Fetcher) SetCore(c *cluster.Leader) { f.core.Store(c) }

@@ -118,9 +118,9 @@ func (s *Server) readMetrics() *metricReading {
 }
 
 // link returns the edge's link to the core, or that of a core to the leader; nil at a single node.
-func (r *metricReading) link() *cluster.Edge {
+func (r *metricReading) link() *cluster.Follower {
 	if r.server.edge != nil {
-		return r.server.edge.Edge
+		return r.server.edge.Follower
 	}
 	return r.server.link
 }
@@ -229,7 +229,8 @@ func DefaultLimit(b *registry.Bound) string {
 // The histograms.
 var (
 	turnLatency = prometheus.HistogramOpts{
-		Name: "parley_realm_turn_latency_seconds", Help: "How long each turn or view, by kind, has blocked its organization.",
+		Name: "parley_realm_turn_latency_seconds",
+		Help: "How long each turn or view, by kind, has blocked its organization.",
 		// One of the upper bounds is actors.MaxTurnLatency: turns that take longer are too slow.
 		Buckets: []float64{0.0001, 0.00025, 0.0005, 0.001, 0.0025, actors.MaxTurnLatency.Seconds(), 0.01, 0.025, 0.1},
 	}

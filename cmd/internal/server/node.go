@@ -143,12 +143,12 @@ func join(c *Config) (*cluster.Directory, error) {
 
 // edgeNode is the part of a server that makes it an edge.
 type edgeNode struct {
-	*cluster.Edge
+	*cluster.Follower
 	greeted *cluster.Greeted // nil: a successor whose predecessor still has the link
 }
 
-func edgeWithoutLink(c *Config, d *cluster.Directory) (*cluster.Edge, error) {
-	return cluster.NewEdge(cluster.EdgeOptions{Directory: d, Program: c.Program, Log: c.Log,
+func edgeWithoutLink(c *Config, d *cluster.Directory) (*cluster.Follower, error) {
+	return cluster.NewFollower(cluster.FollowerOptions{Directory: d, Program: c.Program, Log: c.Log,
 		MaxReplicas: c.MaxReplicas, MaxReplicaBytes: int64(c.memory().Replicas(c.ReplicaMemory)), Clock: c.Now})
 }
 
@@ -298,12 +298,12 @@ func (s *Server) openEdgeEndpoints() (err error) {
 		Server: s.orgs, Tools: s.tools, Realms: s.sites, Log: s.log, Park: p, Limits: s.limits,
 		WebApp:  s.webApp,
 		Several: s.orgs.HasSeveralRealms, Now: s.edge.Now, DamagedTexts: s.orgs.DamagedTexts,
-		Cluster:      edgeCluster{s.orgs, s.edge.Edge},
+		Cluster:      edgeCluster{s.orgs, s.edge.Follower},
 		ClusterState: s.edge.State,
 	})
 	s.connectHandover()
 	o := &operator.Operator{Orgs: s.orgs, Site: s.sites.site, SiteByID: s.sites.byID, Passwords: s.passwords,
-		Handover: s.handover, Data: s.Data, Log: s.log, Edge: s.edge.Edge}
+		Handover: s.handover, Data: s.Data, Log: s.log, Edge: s.edge.Follower}
 	s.edge.Digest = o.StateDigest
 	s.edge.Start(s.edge.greeted, s.orgs, s.sites.subdomain)
 	if err = s.serveControl(o); err != nil {
@@ -316,12 +316,12 @@ func (s *Server) openEdgeEndpoints() (err error) {
 // edgeCluster gives an edge's HTTP server access to the cluster.
 type edgeCluster struct {
 	*actors.Server
-	*cluster.Edge
+	*cluster.Follower
 }
 
 // Tick and CloseQueue are methods of both; these send the requests to the owner.
-func (c edgeCluster) Tick(id realm.ID)                        { c.Edge.Tick(id) }
-func (c edgeCluster) CloseQueue(id realm.ID, q realm.QueueID) { c.Edge.CloseQueue(id, q) }
+func (c edgeCluster) Tick(id realm.ID)                        { c.Follower.Tick(id) }
+func (c edgeCluster) CloseQueue(id realm.ID, q realm.QueueID) { c.Follower.CloseQueue(id, q) }
 func (c edgeCluster) Close()                                  {}
 
 // startCore lets other nodes connect.
@@ -334,7 +334,7 @@ func (s *Server) startCore(o *operator.Operator) (err error) {
 		place, open = s.bucket.Place().String(), nil
 	}
 	settings[filesSetting], settings[jwtKeysMark] = place, datadir.NewSigner(s.secret)("jwt-keys "+s.JWTKeys)
-	s.core, err = cluster.StartCore(cluster.CoreOptions{
+	s.core, err = cluster.StartLeader(cluster.LeaderOptions{
 		Directory: s.node, Node: s.coreNode, Orgs: s.orgs, Disk: s.coreNode.Disk, HTTP: s.http, Log: s.log,
 		Now: s.config.now, Program: s.config.Program, Files: place, Settings: settings, Secret: s.secret,
 		Generation: s.tools.Generation,
@@ -349,7 +349,7 @@ func (s *Server) startCore(o *operator.Operator) (err error) {
 	if s.fetcher != nil {
 		s.fetcher.SetCore(s.core)
 	}
-	s.link, err = cluster.StartCoreLink(cluster.EdgeOptions{Directory: s.node, Program: s.config.Program,
+	s.link, err = cluster.StartCoreLink(cluster.FollowerOptions{Directory: s.node, Program: s.config.Program,
 		Log: s.log, Settings: settings, Clock: s.config.Now,
 		Digest: o.StateDigest}, s.orgs, s.sites.subdomain)
 	o.Edge = s.link

@@ -144,12 +144,12 @@ type Server struct {
 	metrics    *metricsServer
 
 	node      *cluster.Directory // nil: a single node
-	core      *cluster.Core      // nil unless this is a core of a cluster
+	core      *cluster.Leader    // nil unless this is a core of a cluster
 	ownership ownershipChanges
 	// coreNode has the store and the replicated log; nil unless this is a core
 	coreNode *cluster.CoreNode
-	link     *cluster.Edge // to the leader; nil unless this is a core
-	edge     *edgeNode     // nil unless this is an edge of a cluster
+	link     *cluster.Follower // to the leader; nil unless this is a core
+	edge     *edgeNode         // nil unless this is an edge of a cluster
 
 	turnLatency *prometheus.HistogramVec // the actors report to it
 

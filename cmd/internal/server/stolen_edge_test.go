@@ -358,7 +358,8 @@ func edgeMaterial(t *testing.T, data string) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := cluster.NewEdge(cluster.EdgeOptions{Directory: d, Program: "1", Log: slog.New(slog.DiscardHandler)})
+	e, err := cluster.NewFollower(cluster.FollowerOptions{Directory: d, Program: "1",
+		Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
