@@ -149,9 +149,6 @@ func (n *Node) propose(ops []snapshot.LogOp) []snapshot.LogResult {
 	for i := range list {
 		futures[i] = n.raft.Apply(list[i].data, enqueueTimeout)
 	}
-	if n.o.mutant == mutantEarlyAnswer {
-		return results
-	}
 	for i, f := range futures {
 		got, err := n.result(f)
 		for k, op := range list[i].ops {

@@ -87,19 +87,7 @@ type Options struct {
 	CheckpointInterval time.Duration // 0: DefaultCheckpointInterval
 
 	Level uint16 // newest rule level that the program knows; 0: realm.Level
-
-	mutant mutant // only in tests
 }
-
-// mutant is a fault that a test builds in, to show that the tests would find it.
-type mutant int
-
-const (
-	mutantNoEpochCheck     mutant = 1 + iota
-	mutantEarlyAnswer             // appends are answered before a majority has them
-	mutantUnsyncedSnapshot        // the Raft snapshot is written before the store is synced
-	mutantTrustSnapshot           // a start uses the index of a backup that is not installed
-)
 
 func (o Options) withDefaults() Options {
 	if o.Log == nil {
@@ -288,7 +276,7 @@ func (n *Node) openStore() error {
 		return err
 	}
 	installing := x != nil && x.Backup != ""
-	if installing && n.o.mutant != mutantTrustSnapshot {
+	if installing {
 		if err := n.finishInstall(x); err != nil {
 			return err
 		}
@@ -309,7 +297,7 @@ func (n *Node) openStore() error {
 	if err := n.loadLevel(s); err != nil {
 		return err
 	}
-	if x != nil && s.Applied() < x.Index && n.o.mutant != mutantTrustSnapshot {
+	if x != nil && s.Applied() < x.Index {
 		return fmt.Errorf("the store in %s has the log up to entry %d, but had synced entry %d: entries are lost; "+
 			"remove this data directory and join the cluster again", n.dir, s.Applied(), x.Index)
 	}

@@ -127,13 +127,6 @@ func (m *stateMachine) decode(l *raft.Log) ([]snapshot.LogOp, error) {
 			x.Stale = x.Term != 0 && x.Term != l.Term
 		}
 	}
-	if m.n.o.mutant == mutantNoEpochCheck {
-		for _, op := range ops {
-			if op.Entry != nil {
-				op.Entry.Epoch = m.n.store.Load().Epoch(op.Entry.Realm)
-			}
-		}
-	}
 	return ops, nil
 }
 
@@ -156,10 +149,8 @@ func (s fsmSnapshot) Persist(sink raft.SnapshotSink) error {
 	if !ok {
 		return fmt.Errorf("BUG: the sink is a %T", sink)
 	}
-	if s.n.o.mutant != mutantUnsyncedSnapshot {
-		if err := s.n.store.Load().SyncApplied(k.snapshot.Index); err != nil {
-			return s.n.storeFailed(err)
-		}
+	if err := s.n.store.Load().SyncApplied(k.snapshot.Index); err != nil {
+		return s.n.storeFailed(err)
 	}
 	return sink.Close()
 }
