@@ -93,8 +93,6 @@ const (
 		"avatar_version: int, is_imported_stub: bool, profile_data?: {*: {value: str, " +
 		"rendered_value?: str}}"
 	userFields = personFields + ", timezone: str, delivery_email: str?, avatar_url: str?, is_deleted?: bool"
-	// listedFields are the fields of accounts that logged-out visitors can list. They get no time zone.
-	listedFields = personFields + ", timezone?: str, delivery_email: str?, avatar_url: str?, is_deleted?: bool"
 )
 
 var channelFields = "stream_id: int, name: str, description: str, rendered_description: str, date_created: int, " +

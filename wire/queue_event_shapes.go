@@ -109,13 +109,6 @@ var eventNotations = slices.Concat([]eventNotation{
 	},
 )
 
-const (
-	reactionFields     = "user_id: int, emoji_name: str, emoji_code: str, reaction_type: ReactionType"
-	typingSenderFields = "sender: {user_id: int, email: str}, "
-	editTypingFields   = "sender_id: int, message_id: int, recipient: {type: 'direct', " +
-		"user_ids: [int]} | {type: 'channel', channel_id: int, topic: str}"
-)
-
 // channelUpdateFields is the fields of an event for one changed channel property.
 func channelUpdateFields(property, value string) string {
 	return "stream_id: int, name: str, property: '" + property + "', value: " + value

@@ -90,11 +90,3 @@ type newKeyAnswer struct {
 }
 
 func newNewKeyAnswer(k realm.NewKey) *newKeyAnswer { return &newKeyAnswer{k.ID, k.Secret, k.Expires} }
-
-// nullIfZero returns a time as the protocol has it: null for none.
-func nullIfZero(at int64) any {
-	if at == 0 {
-		return nil
-	}
-	return at
-}
