@@ -12,6 +12,7 @@ import (
 func TestEdgeUpgrade(t *testing.T) {
 	c := startEdges(t, 1)
 	edge := c.edges[0]
+	defer endSuccessor(t, edge.data)
 	ann, bo := demoAccount(t, c.core.url(), "ann@example.org"), demoAccount(t, edge.url(), "bo@example.org")
 	q, err := bo.newPoller()
 	if err != nil {
