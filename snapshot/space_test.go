@@ -245,11 +245,11 @@ func fullAgainAndAgain(t *testing.T, seed uint64) (met int) {
 			t.Fatal(err)
 		}
 	}
+	close(done)
+	operator.Wait() // a closed store has no ballast: the operator would never succeed
 	if err := s.Close(); err != nil {
 		t.Errorf("seed %d: close: %v", seed, err)
 	}
-	close(done)
-	operator.Wait()
 	return met
 }
 
