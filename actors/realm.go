@@ -114,9 +114,15 @@ func (a *realmActor) Receive(message any) {
 		return
 	}
 	began := time.Now()
-	if m, ok := message.(*ask); ok {
+	switch m := message.(type) {
+	case *ask:
 		a.role.ask(m)
-	} else {
+	case owner.RowsMessage:
+		m.HandleRows(&a.rows)
+	case closeRealm:
+		a.follower.StopFollowing()
+		a.rows.BeginClose(m.done)
+	default:
 		a.role.receive(message)
 	}
 	if kind, user := messageKind(message); kind != "" {
@@ -127,7 +133,8 @@ func (a *realmActor) Receive(message any) {
 // refuse answers a command or view because this node has lost the realm.
 func (a *realmActor) refuse(m *ask) {
 	p := m.output(stream.Result{})
-	owner.AnswerLost(&a.srv.owner, a, &p)
+	a.srv.owner.RefuseOutput(&p)
+	a.Release(&p)
 }
 
 // journalAcks records in the journal how far the queues have acknowledged, so that standbys need not store older
@@ -136,12 +143,6 @@ func (a *realmActor) journalAcks() {
 	if a.srv.cluster != nil && a.Owns() && !a.srv.readOnly.Load() {
 		a.owned.JournalAcks()
 	}
-}
-
-// close writes a last snapshot.
-func (a *realmActor) close(m closeRealm) {
-	a.follower.StopFollowing()
-	a.rows.BeginClose(m.done)
 }
 
 // TurnEnv returns the environment of the next turn.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"parley/actors/delivery"
-	"parley/actors/owner"
 	"parley/actors/realm"
 	"parley/actors/replica"
 	"parley/actors/stream"
@@ -39,10 +38,6 @@ func (r *loadingRole) receive(message any) {
 		m.HandleFollower(&r.follower)
 	case delivery.HostingMessage, delivery.OwnerMessage:
 		r.handleDelivery(message)
-	case owner.RowsMessage:
-		m.HandleRows(&r.rows)
-	case closeRealm:
-		r.close(m)
 	}
 }
 

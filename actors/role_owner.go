@@ -48,10 +48,6 @@ func (r *ownerRole) receive(message any) {
 		m.HandleOwned(&r.owned)
 	case replica.Message:
 		m.HandleOwner(owner.ErrOwnershipLost)
-	case owner.RowsMessage:
-		m.HandleRows(&r.rows)
-	case closeRealm:
-		r.close(m)
 	}
 }
 
@@ -125,10 +121,11 @@ func (r *ownerRole) handleRefused(m owner.Refused) {
 	}
 	r.srv.log.Error("the journal refused a batch; loading the organization again", "realm", r.Realm().ID(),
 		"seq", uint64(r.Durable()), "err", m.Err)
-	r.lose(&reclaimingRole{r.realmActor})
+	next := &reclaimingRole{r.realmActor}
+	r.lose(next)
 	r.rows.Cancel(owner.ErrOwnershipLost)
 	r.srv.renderer.ForgetRealm(r.Realm().ID())
-	r.reclaim()
+	next.begin()
 	r.rows.ContinueClose()
 }
 

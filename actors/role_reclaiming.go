@@ -38,30 +38,26 @@ func (r *reclaimingRole) receive(message any) {
 	case *realmReloaded:
 		r.handleReloaded(m)
 	case reclaimRealm:
-		r.reclaim()
+		r.begin()
 	case delivery.OwnerMessage:
 		m.HandleOwned(&r.owned)
 	case replica.Message:
 		m.HandleOwner(owner.ErrOwnershipLost)
-	case owner.RowsMessage:
-		m.HandleRows(&r.rows)
-	case closeRealm:
-		r.close(m)
 	}
 }
 
-// reclaim claims and loads the realm in the background. Its result arrives as realmReloaded.
-func (a *realmActor) reclaim() {
-	id, seen, published := a.Realm().ID(), a.epoch, a.Durable()
-	a.srv.runtime.RunInBackground(func() {
+// begin claims and loads the realm in the background. Its result arrives as realmReloaded.
+func (r *reclaimingRole) begin() {
+	id, seen, published := r.Realm().ID(), r.epoch, r.Durable()
+	r.srv.runtime.RunInBackground(func() {
 		m := &realmReloaded{}
-		if m.claimed, m.err = a.srv.disk.Claim(id, seen); m.err == nil {
-			m.loaded, m.err = load(a.srv.disk, id, m.claimed.Rows, a.srv.now())
+		if m.claimed, m.err = r.srv.disk.Claim(id, seen); m.err == nil {
+			m.loaded, m.err = load(r.srv.disk, id, m.claimed.Rows, r.srv.now())
 		}
 		if m.err == nil {
-			m.committed, m.err = a.srv.committedAfter(m.loaded, published)
+			m.committed, m.err = r.srv.committedAfter(m.loaded, published)
 		}
-		a.srv.runtime.Send(a.handle.pid, m)
+		r.srv.runtime.Send(r.handle.pid, m)
 	})
 }
 

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"parley/actors/delivery"
-	"parley/actors/owner"
 	"parley/actors/realm"
 	"parley/actors/replica"
 	"parley/actors/stream"
@@ -74,10 +73,6 @@ func (r *standbyRole) receive(message any) {
 		r.forgetQueues()
 	case delivery.HostingMessage, delivery.OwnerMessage:
 		r.handleDelivery(message)
-	case owner.RowsMessage:
-		m.HandleRows(&r.rows)
-	case closeRealm:
-		r.close(m)
 	}
 }
 

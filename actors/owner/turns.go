@@ -246,23 +246,25 @@ func (t *Turns) AllStored() bool {
 // End refuses everything that waits, because this node has lost the ownership.
 func (t *Turns) End() {
 	for i := range t.pending {
-		t.Refuse(&t.pending[i].Output)
+		t.refuse(&t.pending[i].Output)
 	}
 	for i := range t.unconfirmed {
-		t.Refuse(&t.unconfirmed[i])
+		t.refuse(&t.unconfirmed[i])
 	}
 	t.pending, t.unconfirmed, t.confirmation = nil, nil, nil
 }
 
-// Refuse answers a turn or view whose facts were not stored.
-func (t *Turns) Refuse(p *stream.Output) { AnswerLost(t.env, t.replica, p) }
+// refuse answers a turn or view whose facts were not stored.
+func (t *Turns) refuse(p *stream.Output) {
+	t.env.RefuseOutput(p)
+	t.replica.Release(p)
+}
 
-// AnswerLost answers a command or view of a realm that this node has lost.
-func AnswerLost(env *Env, to interface{ Release(*stream.Output) }, p *stream.Output) {
+// RefuseOutput replaces the result of a command or view, because this node has lost the realm.
+func (e *Env) RefuseOutput(p *stream.Output) {
 	p.Answer.Result = stream.Result{Err: ErrOwnershipLost}
 	p.Publications, p.Answer.Sent = nil, nil
-	env.Refused(ErrOwnershipLost)
-	to.Release(p)
+	e.Refused(ErrOwnershipLost)
 }
 
 // Tick runs the command that is due.
@@ -325,7 +327,7 @@ func (m confirmed) HandleTurns(t *Turns) {
 	n := m.confirmation.outputs
 	for i := range t.unconfirmed[:n] {
 		if m.err != nil {
-			t.Refuse(&t.unconfirmed[i])
+			t.refuse(&t.unconfirmed[i])
 		} else {
 			t.replica.Release(&t.unconfirmed[i])
 		}
