@@ -28,7 +28,7 @@ func TestOldLinksAreMarked(t *testing.T) {
 	me := d.call("ann@example.org", "GET", "users/me", nil)
 	ann := realm.Caller{User: realm.UserID(me["user_id"].(float64)), Client: "test"}
 	old := func(html string) realm.MessageID { // as an older program stored it
-		a, err := execute(d.orgs, id, ann, realm.SendMessage{ToChannel: true, Channel: general, Topic: "old links",
+		a, err := realm.Execute(d.orgs, id, ann, realm.SendMessage{ToChannel: true, Channel: general, Topic: "old links",
 			Body: realm.Body{Text: "see #**general**", HTML: html}})
 		if err != nil {
 			t.Fatal(err)

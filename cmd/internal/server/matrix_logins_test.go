@@ -99,9 +99,9 @@ func (c *matrixServer) prepareLogin(p *matrixUser, id realm.ID, bot realm.BotTyp
 			p.firstKey = p.key
 		}
 		for last := int64(0); last <= namedKeys; {
-			k, err := execute(c.orgs, id, systemCaller, realm.AddKey{User: user, Label: "matrix"})
+			k, err := realm.Execute(c.orgs, id, realm.System, realm.AddKey{User: user, Label: "matrix"})
 			if err == nil && k.ID <= namedKeys {
-				_, err = execute(c.orgs, id, systemCaller, realm.RevokeKey{User: user, Key: k.ID})
+				_, err = realm.Execute(c.orgs, id, realm.System, realm.RevokeKey{User: user, Key: k.ID})
 			}
 			if err != nil {
 				c.Fatalf("%s: %v", p.name, err)
@@ -110,10 +110,10 @@ func (c *matrixServer) prepareLogin(p *matrixUser, id realm.ID, bot realm.BotTyp
 		}
 	case c.login == bySession && bot == realm.Human:
 		set := realm.SetPassword{User: user, Hash: matrixPasswordHash(), KeepKeys: true}
-		if _, err := execute(c.orgs, id, systemCaller, set); err != nil {
+		if _, err := realm.Execute(c.orgs, id, realm.System, set); err != nil {
 			c.Fatalf("%s: %v", p.name, err)
 		}
-		o, err := execute(c.orgs, id, systemCaller, realm.OpenBrowserSession{LogIn: realm.LogIn{User: user}})
+		o, err := realm.Execute(c.orgs, id, realm.System, realm.OpenBrowserSession{LogIn: realm.LogIn{User: user}})
 		if err != nil {
 			c.Fatalf("%s: %v", p.name, err)
 		}

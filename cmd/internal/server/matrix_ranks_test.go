@@ -100,12 +100,12 @@ func matrixBotRanks(t *testing.T, l *coverage) {
 				bot := s.join(ours, ourHost, fmt.Sprintf("robot %d", n), b.role, realm.GenericBot, s.by["member"].id)
 				grants := b.grants
 				grants.User = realm.UserID(bot.id)
-				if _, err := execute(s.orgs, ours, system, grants); err != nil {
+				if _, err := realm.Execute(s.orgs, ours, system, grants); err != nil {
 					t.Fatal(err)
 				}
 				if q.path == "/users/%d/reactivate" {
 					gone := realm.DeactivateUser{User: realm.UserID(bot.id), Bot: true}
-					if _, err := execute(s.orgs, ours, system, gone); err != nil {
+					if _, err := realm.Execute(s.orgs, ours, system, gone); err != nil {
 						t.Fatal(err)
 					}
 				}

@@ -166,7 +166,7 @@ func (s *matrixStage) askDisposable() {
 // grant lets a user create accounts.
 func grant(s *matrixStage, user int64) {
 	s.Helper()
-	if _, err := execute(s.orgs, ours, realm.Caller{System: true, Client: "Internal"},
+	if _, err := realm.Execute(s.orgs, ours, realm.Caller{System: true, Client: "Internal"},
 		realm.Grant{User: realm.UserID(user), CreateUsers: true}); err != nil {
 		s.Fatal(err)
 	}

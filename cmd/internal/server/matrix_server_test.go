@@ -21,6 +21,7 @@ import (
 
 	"parley/actors"
 	"parley/actors/realm"
+	"parley/cmd/internal/datadir"
 	"parley/snapshot"
 	"parley/snapshot/files"
 	"parley/snapshot/search"
@@ -113,8 +114,8 @@ func newMatrixServer(t *testing.T, l *coverage) *matrixServer {
 	tools := &wire.Tools{
 		WebPushKey:         push.PublicWebKey(push.NewWebKey([]byte("secret"))),
 		Files:              fileStore{s: kept, parts: newFileShares(nil)},
-		Sign:               newSigner(secret),
-		VerifySignature:    newSignatureChecker(secret),
+		Sign:               datadir.NewSigner(secret),
+		VerifySignature:    datadir.NewSignatureChecker(secret),
 		HashPassword:       passwords.Hash,
 		CheckPassword:      passwords.Check,
 		HashKey:            actors.HashKey,
@@ -163,7 +164,7 @@ func (c *matrixServer) waitForFront() {
 
 // settle returns when the owner has carried out the commands that it had before.
 func (c *matrixServer) settle(id realm.ID) {
-	if _, err := c.orgs.View(id, systemCaller, func(realm.View) (any, error) { return nil, nil }); err != nil {
+	if _, err := c.orgs.View(id, realm.System, func(realm.View) (any, error) { return nil, nil }); err != nil {
 		c.Error(err)
 	}
 }
@@ -176,12 +177,12 @@ func (c *matrixServer) join(id realm.ID, host, name string, role realm.Role, bot
 	c.Helper()
 	system := realm.Caller{System: true, Client: "Internal"}
 	email := strings.ReplaceAll(strings.ToLower(name), " ", ".") + "@" + host
-	u, err := execute(c.orgs, id, system, realm.CreateUser{Email: email, Name: name, Role: role, Bot: bot,
+	u, err := realm.Execute(c.orgs, id, system, realm.CreateUser{Email: email, Name: name, Role: role, Bot: bot,
 		BotOwner: realm.UserID(owner), NoDefaults: true, First: true})
 	if err != nil {
 		c.Fatalf("%s: %v", name, err)
 	}
-	key, err := execute(c.orgs, id, system, realm.IssueAPIKey{User: u})
+	key, err := realm.Execute(c.orgs, id, system, realm.IssueAPIKey{User: u})
 	if err != nil {
 		c.Fatalf("%s: %v", name, err)
 	}
