@@ -20,6 +20,14 @@ export async function opened(s, parley, email, address = '#inbox', options = {})
   return p;
 }
 
+// pick chooses an option of a field that is a picker, by its text.
+export async function pick(field, option) {
+  const page = field.page();
+  await field.click();
+  if (await field.getAttribute('readonly') === null) await field.fill(option);
+  await page.locator('.picker-option', { has: page.getByText(option, { exact: true }) }).click();
+}
+
 // mainMenu chooses an item of the main menu.
 export async function mainMenu(p, item) {
   await p.page.getByRole('button', { name: 'Main menu' }).click();

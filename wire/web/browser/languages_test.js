@@ -1,5 +1,6 @@
 // Languages and looks of the client: German, right to left, high contrast, and the width of a phone.
 import assert from 'node:assert/strict';
+import { pick } from './client.js';
 import { eventually } from './parley.js';
 import { scene } from './scene.js';
 
@@ -21,10 +22,10 @@ const html = (p, name) => p.page.locator('html').getAttribute(name);
 
 scene('the language is chosen in the settings, without loading the page again', async (s) => {
   const [ann] = await enter(s, '/#settings/preferences', { default_language: 'en' });
-  await ann.page.getByRole('combobox', { name: 'Language' }).selectOption('Deutsch');
+  await pick(ann.page.getByRole('combobox', { name: 'Language' }), 'Deutsch');
   await ann.page.getByRole('combobox', { name: 'Sprache' }).waitFor();
   await eventually('the page is German', async () => await html(ann, 'lang') === 'de');
-  await ann.page.getByRole('combobox', { name: 'Sprache' }).selectOption('English');
+  await pick(ann.page.getByRole('combobox', { name: 'Sprache' }), 'English');
   await ann.page.getByRole('combobox', { name: 'Language' }).waitFor();
 });
 

@@ -1,24 +1,10 @@
 // Writing in the own client: typing notices, snippets, preview, moves, resolved topics, and the sidebar's channels.
 import assert from 'node:assert/strict';
+import { ADA, ANN, BO, opened, pick, stored, userID } from './client.js';
 import { eventually } from './parley.js';
 import { scene } from './scene.js';
 
 const TOPIC = '#narrow/channel/1-general/topic/lunch';
-const ADA = 'ada@example.org';
-const ANN = 'ann@example.org';
-const BO = 'bo@example.org';
-const passwords = new WeakMap(); // servers with the users that have one
-
-async function opened(s, parley, email, address = TOPIC) {
-  const withPassword = passwords.get(parley) ?? passwords.set(parley, new Set()).get(parley);
-  if (!withPassword.has(email)) await parley.setPassword(email); // a new password ends the sessions
-  withPassword.add(email);
-  const p = await s.profile(parley);
-  await p.logIn(email);
-  await p.page.goto(`/${address}`);
-  await p.page.locator('.view-header').waitFor();
-  return p;
-}
 
 const say = (parley, email, content, topic = 'lunch') =>
   parley.call(email, 'POST', 'messages', { type: 'stream', to: 'general', topic, content, read_by_sender: 'true' });
@@ -64,7 +50,7 @@ scene('typing is shown to the others in a direct conversation', async (s) => {
 
 scene('snippets are added, changed, inserted and deleted', async (s) => {
   const parley = await s.serve();
-  const { page, ...ann } = await opened(s, parley, ANN);
+  const { page, ...ann } = await opened(s, parley, ANN, TOPIC);
   const p = { page, ...ann };
   const field = await box(p);
   await field.fill('Thanks for the report.');
@@ -98,7 +84,7 @@ scene('snippets are added, changed, inserted and deleted', async (s) => {
 
 scene('the window of snippets is accessible, and follows other sessions', async (s) => {
   const parley = await s.serve();
-  const ann = await opened(s, parley, ANN);
+  const ann = await opened(s, parley, ANN, TOPIC);
   await box(ann);
   await ann.page.getByRole('button', { name: 'Snippets' }).click();
   await parley.call(ANN, 'POST', 'saved_snippets', { title: 'Greeting', content: 'Good morning' });
@@ -110,7 +96,7 @@ scene('the window of snippets is accessible, and follows other sessions', async 
 
 scene('the preview shows a message as others will see it', async (s) => {
   const parley = await s.serve();
-  const ann = await opened(s, parley, ANN);
+  const ann = await opened(s, parley, ANN, TOPIC);
   const field = await box(ann);
   await field.fill('**bold** and $$x$$');
   await ann.page.getByRole('button', { name: 'Preview' }).click();
@@ -124,8 +110,8 @@ scene('the preview shows a message as others will see it', async (s) => {
 scene('messages move to another topic, and the reader is led there', async (s) => {
   const parley = await s.serve();
   await say(parley, ANN, 'About dinner');
-  const ada = await opened(s, parley, ADA);
-  const bo = await opened(s, parley, BO);
+  const ada = await opened(s, parley, ADA, TOPIC);
+  const bo = await opened(s, parley, BO, TOPIC);
   await text(bo, 'About dinner').waitFor();
   await menu(ada, 'About dinner', 'Move');
   const dialog = ada.page.getByRole('dialog', { name: 'Move messages' });
@@ -156,8 +142,8 @@ scene('a topic is resolved and opened again for everyone', async (s) => {
 scene('a deleted message disappears for everyone', async (s) => {
   const parley = await s.serve();
   await say(parley, ADA, 'A mistake');
-  const ada = await opened(s, parley, ADA);
-  const bo = await opened(s, parley, BO);
+  const ada = await opened(s, parley, ADA, TOPIC);
+  const bo = await opened(s, parley, BO, TOPIC);
   await text(bo, 'A mistake').waitFor();
   await menu(ada, 'A mistake', 'Delete');
   await ada.page.getByRole('dialog', { name: 'Delete this message?' }).getByRole('button', { name: 'Delete' }).click();
@@ -176,9 +162,9 @@ scene('a channel is pinned, muted and coloured, and another session follows', as
   await channelMenu(one, 'general', 'Channel settings');
   await one.page.getByRole('link', { name: 'Personal' }).click();
   await one.accessible();
-  await one.page.getByLabel('Colour').fill('#123456');
+  await one.page.getByRole('radio', { name: 'Green', exact: true }).check({ force: true }); // a circle around it is seen
   await eventually('the other page has the colour', () => two.page.evaluate(() =>
-    [...document.querySelectorAll('.left .channel-mark')].some((x) => getComputedStyle(x).color === 'rgb(18, 52, 86)')));
+    [...document.querySelectorAll('.left .channel-mark')].some((x) => getComputedStyle(x).color === 'rgb(118, 206, 144)')));
 });
 
 scene('channels stand in folders of the sidebar', async (s) => {
@@ -186,7 +172,7 @@ scene('channels stand in folders of the sidebar', async (s) => {
   const { channel_folder_id: id } = await parley.call(ADA, 'POST', 'channel_folders/create', { name: 'Places', description: '' });
   const ann = await opened(s, parley, ANN, '#inbox');
   const ada = await opened(s, parley, ADA, '#channels/1/general/general');
-  await ada.page.getByLabel('Folder').selectOption({ label: 'Places' });
+  await pick(ada.page.getByLabel('Folder'), 'Places');
   await ann.page.locator('.left').getByRole('button', { name: /Places/ }).waitFor();
   await parley.call(ADA, 'PATCH', `channel_folders/${id}`, { name: 'Rooms' });
   await ann.page.locator('.left').getByRole('button', { name: /Rooms/ }).waitFor();
@@ -221,7 +207,7 @@ scene('a topic is muted and followed, and its unread messages are counted so', a
 
 scene('a scheduled message is sent at its time to everyone', async (s) => {
   const parley = await s.serve();
-  const bo = await opened(s, parley, BO);
+  const bo = await opened(s, parley, BO, TOPIC);
   const ann = await opened(s, parley, ANN, '#scheduled');
   const { user_id: id } = await parley.call(ANN, 'GET', 'users/me');
   assert.ok(id);
@@ -234,8 +220,8 @@ scene('a scheduled message is sent at its time to everyone', async (s) => {
 
 scene('a message that the server refuses is kept, and can be sent again or discarded', async (s) => {
   const parley = await s.serve();
-  const ann = await opened(s, parley, ANN);
-  const bo = await opened(s, parley, BO);
+  const ann = await opened(s, parley, ANN, TOPIC);
+  const bo = await opened(s, parley, BO, TOPIC);
   ann.expect(/status of 400/);
   let refuse = true;
   await ann.context.route('**/json/messages', async (route) => {
@@ -317,4 +303,57 @@ scene('an editor completes names and formats, and a file dropped beside the box 
   });
   const field = ann.page.getByRole('textbox', { name: 'Message', exact: true });
   await eventually('the link is there', async () => /^\[notes\.txt\]\(\/user_uploads\/\S+\)\n$/.test(await field.inputValue()));
+});
+
+scene('notes above the text say who will not see a message: not subscribed, resolved, everyone', async (s) => {
+  const parley = await s.serve();
+  await parley.call(ADA, 'POST', 'users/me/subscriptions',
+    { subscriptions: JSON.stringify([{ name: 'garden' }]), principals: JSON.stringify([await userID(parley, ANN)]) });
+  const { stream_id: id } = await parley.call(ANN, 'GET', 'get_stream_id', { stream: 'garden' });
+  const ann = await opened(s, parley, ANN, `#narrow/channel/${id}/topic/trees`);
+  const { page } = ann;
+  await page.locator('.compose-open').click();
+  const box = page.getByRole('textbox', { name: 'Message', exact: true });
+  const notes = page.locator('.compose-notes');
+  await page.getByRole('combobox', { name: 'Topic' }).fill('✔ trees');
+  await notes.getByText('This topic is resolved.').waitFor();
+  await page.getByRole('combobox', { name: 'Topic' }).fill('trees');
+  await notes.waitFor({ state: 'detached' });
+  await box.fill('Hello @**Bo Park**');
+  await notes.getByText('Bo Park is not subscribed to #garden.').waitFor();
+  await ann.accessible();
+  await notes.getByRole('button', { name: 'Subscribe Bo Park' }).click();
+  await notes.waitFor({ state: 'detached' });
+  await eventually('Bo is subscribed', async () =>
+    (await parley.call(BO, 'GET', 'users/me/subscriptions')).subscriptions.some((x) => x.name === 'garden'));
+});
+
+scene('a text that is too long says by how much, and a refused message can be edited', async (s) => {
+  const parley = await s.serve();
+  const ann = await opened(s, parley, ANN, '#narrow/channel/1-general/topic/lunch');
+  const { page } = ann;
+  await page.locator('.compose-open').click();
+  const box = page.getByRole('textbox', { name: 'Message', exact: true });
+  await box.fill('x'.repeat(10_003));
+  await page.getByText('3 characters too long').waitFor();
+  assert.ok(await page.getByRole('button', { name: 'Send', exact: true }).isDisabled());
+  ann.expect(/status of 400/);
+  await page.route('**/json/messages', (route) => (route.request().method() === 'POST'
+    ? route.fulfill({ status: 400, contentType: 'application/json', body: JSON.stringify({ result: 'error', code: 'BAD_REQUEST', msg: 'No, thank you' }) })
+    : route.continue()));
+  await box.fill('Soup at noon?');
+  await box.press('Control+Enter');
+  const row = page.locator('.message.outgoing', { hasText: 'No, thank you' });
+  await row.waitFor();
+  await ann.accessible();
+  await row.getByRole('button', { name: 'Edit' }).click();
+  await row.waitFor({ state: 'detached' });
+  await eventually('the text is in the box', async () => await box.inputValue() === 'Soup at noon?');
+  await page.unroute('**/json/messages');
+  await page.getByRole('button', { name: 'More ways to send' }).click();
+  await page.getByRole('menuitem', { name: 'Enter sends messages', exact: true }).click();
+  await stored('the setting is stored', parley, ANN, 'user_settings', (r) => r.user_settings.enter_sends);
+  await box.focus();
+  await box.press('Enter');
+  await page.locator('.message[data-message]', { hasText: 'Soup at noon?' }).waitFor();
 });

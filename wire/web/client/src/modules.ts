@@ -2,8 +2,10 @@
 // overlays (ui/registry.ts), sections of the settings (settings/registry.ts), tools of text fields
 // (editor/tools.tsx), items of menus, and shortcuts (ui/keys.ts). It runs once, before the page is first drawn.
 import { installChannels } from "./channels/install.ts";
+import { installBanners } from "./compose/banners.tsx";
 import { installCalls } from "./compose/calls.ts";
 import { installPaste } from "./editor/paste.ts";
+import { installInsert } from "./compose/insert_tools.ts";
 import { installTypeahead } from "./compose/typeahead.tsx";
 import { installUploads } from "./compose/uploads.tsx";
 import { installHelp } from "./help/install.ts";
@@ -16,6 +18,8 @@ import { installWidgets } from "./widgets/draw.tsx";
 export const modules: (() => void)[] = [
   installSettings,
   installTypeahead,
+  installInsert,
+  installBanners,
   installUploads,
   installPaste,
   installCalls,

@@ -8,7 +8,7 @@ import { t } from "./i18n/text.ts";
 import { openCondensed } from "./message/shortened.tsx";
 import { startEdit } from "./message/edit.ts";
 import { openEmojiPicker } from "./emoji/open_picker.ts";
-import { copy, MessageMenu } from "./message/menu.tsx";
+import { MessageMenu } from "./message/menu.tsx";
 import { closeOverlay, go, goTo, homeHash, linkOf, routes } from "./store/router.ts";
 import { markUnreadFrom, selected, shownList } from "./message/selection.ts";
 import { openUserCard } from "./people/card.tsx";
@@ -17,13 +17,15 @@ import { openMainMenu } from "./sidebar/main_menu.tsx";
 import { attempt, markRead, toggleCollapsed, toggleReaction, toggleStar } from "./store/actions.ts";
 import { show } from "./store/history.ts";
 import { canEdit, canMove } from "./store/permissions.ts";
-import { conversationOf, conversationOfMessage, hashOfTopics, isTopicMuted, narrowTo, operandOfFirst, termsOf, topicPolicy, withoutPosition } from "./store/narrow.ts";
-import { peopleKey, peopleOf } from "./store/state.ts";
+import { conversationOf, conversationOfMessage, hashOfTopics, isTopicMuted, listKey, type Matched, matcher, narrowTo, operandOfFirst, termsOf, topicPolicy, withoutPosition } from "./store/narrow.ts";
+import { peopleKey, peopleOf, type State } from "./store/state.ts";
+import type { Place } from "./store/unread.ts";
 import { peek, read } from "./store/store.ts";
 import { outgoingHere } from "./views/message_view.tsx";
 import { openPopover } from "./ui/dialogs.tsx";
 import { notify } from "./store/notices.ts";
 import { openShortcuts } from "./help/shortcuts.tsx";
+import { copyText } from "./ui/clipboard.ts";
 import { addShortcuts, type Shortcut } from "./ui/keys.ts";
 import { closeColumns, closePeople, covered, focusWhenDrawn, leftOpen, peopleFloat, rightOpen } from "./ui/layout.ts";
 import { h } from "preact";
@@ -83,11 +85,32 @@ function toEdge(first: boolean): () => boolean | void {
     void show(terms, first ? "oldest" : "newest").then(() => {
       const all = peek().lists.get(shown.key)?.ids ?? [];
       if (first) return select(all[0]);
-      markRead(all);
+      markRead(unreadIn(terms));
       selected.value = all.at(-1)!;
       shown.list.scrollToEnd();
     }, () => {});
   };
+}
+
+// unreadIn returns the unread messages of a narrow, also those that were not fetched; of narrows that only the server can
+// answer, those on the screen.
+function unreadIn(terms: Term[]): number[] {
+  const s = peek();
+  const fits = matcher(terms, s);
+  const shown = new Set(s.lists.get(listKey(terms))?.ids);
+  return [...s.unread.places].flatMap(([id, place]) => {
+    const m = s.messages.get(id);
+    const found = m ? fits(m) : fits(unfetched(id, place, s));
+    return found || (found === null && shown.has(id)) ? [id] : [];
+  });
+}
+
+// unfetched is what is known of an unread message that was not fetched.
+function unfetched(id: number, place: Place, s: State): Matched {
+  const base = { id, sender_id: 0, flags: s.unread.mentions.has(id) ? ["mentioned"] : [] };
+  if ("channel" in place) return { ...base, type: "stream", stream_id: place.channel, subject: place.topic, display_recipient: "" };
+  const people = [...new Set([...peopleOf(place.people), s.me.user_id])];
+  return { ...base, type: "private", subject: "", display_recipient: people.map((user) => ({ id: user })) };
 }
 
 // holdsWhole reports whether a view has all messages of each conversation in it: no search, no starred messages.
@@ -301,7 +324,7 @@ export function installShortcuts(): void {
     s("navigate", ["n"], () => t("Next unread topic"), () => nextUnread(false)),
     s("navigate", ["Shift+N"], () => t("Next unread followed topic"), () => nextUnread(false, true)),
     s("navigate", ["p"], () => t("Next unread direct message"), () => nextUnread(true)),
-    s("navigate", ["/", "Ctrl+k"], () => t("Search messages"), focus("[data-search]")),
+    { ...s("navigate", ["/", "Ctrl+k"], () => t("Search, or go to a place"), focus("[data-search]")), inFields: ["Ctrl+k"] },
     s("navigate", ["q"], () => t("Filter channels"), () => {
       leftOpen.value = true; // on wide pages it is always there
       focusWhenDrawn("[data-channel-filter]");
@@ -350,7 +373,7 @@ export function installShortcuts(): void {
     s("message", ["Shift+M"], () => t("Mute or unmute the topic"), toggleMute),
     s("message", ["Shift+V"], () => t("Read by"), onMessage((m) => openPart(import("./message/receipts.tsx"), (x) => x.openReceipts(m)))),
     s("message", ["Shift+H"], () => t("Edit history"), onMessage((m) => openPart(import("./message/history.tsx"), (x) => x.openHistory(m)))),
-    s("message", ["Shift+L"], () => t("Copy link"), onMessage((m) => copy(linkOf(m), t("Link copied.")))),
+    s("message", ["Shift+L"], () => t("Copy link"), onMessage((m) => copyText(linkOf(m), t("Link copied.")))),
     s("message", ["i"], () => t("Message actions"), onMessage((m) => openPopover(elementOf(m), h(MessageMenu, { id: m.id }), "i"))),
     s("compose", ["c"], () => t("New channel message"), newMessage),
     s("compose", ["x"], () => t("New direct message"), newDirect),

@@ -14,6 +14,7 @@ import { addView } from "./ui/registry.ts";
 import { Inbox } from "./views/inbox.tsx";
 import { startEdits } from "./message/edit.ts";
 import { startFollowing } from "./views/follow.ts";
+import { startVisits } from "./views/visited.ts";
 import { modules } from "./modules.ts";
 import { read } from "./store/store.ts";
 
@@ -31,6 +32,7 @@ async function main(): Promise<void> {
   for (const install of modules) install();
   startEdits();
   startFollowing();
+  startVisits();
   root.replaceChildren();
   render(<App />, root);
   startTitle();

@@ -33,6 +33,11 @@ export function createChannel(c: NewChannel): Promise<unknown> {
   return request("/users/me/subscriptions", { method: "POST", params });
 }
 
+// findChannel returns the id of a channel of a name.
+export function findChannel(name: string): Promise<answers.GetGetStreamIdAnswer> {
+  return request("/get_stream_id", { params: { stream: name } });
+}
+
 // changeChannel changes properties of a channel, under their names on the wire.
 export function changeChannel(id: number, params: Record<string, unknown>): Promise<unknown> {
   return request(`/streams/${id}`, { method: "PATCH", params });

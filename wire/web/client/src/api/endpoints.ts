@@ -128,6 +128,11 @@ export function deleteMessage(id: number): Promise<unknown> {
   return request(`/messages/${id}`, { method: "DELETE" });
 }
 
+// deleteTopic deletes the messages of a topic; unless complete, some are left.
+export function deleteTopic(channel: number, topic: string): Promise<answers.PostStreamsStreamIdDeleteTopicAnswer> {
+  return request(`/streams/${channel}/delete_topic`, { method: "POST", params: { topic_name: topic } });
+}
+
 // getMessage returns one message, also when it is in no loaded list.
 export async function getMessage(id: number): Promise<Message> {
   const params = { apply_markdown: true, client_gravatar: false, allow_empty_topic_name: true };

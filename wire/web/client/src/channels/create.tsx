@@ -1,6 +1,6 @@
 // The form for new channels, #channels/new: access, place, subscribers and all permissions.
 import { useState } from "preact/hooks";
-import { createChannel, type NewChannel } from "../api/channels.ts";
+import { createChannel, findChannel, type NewChannel } from "../api/channels.ts";
 import { errorText, jsonString } from "../api/client.ts";
 import type { GroupSetting, Limits } from "../api/types.ts";
 import { t } from "../i18n/text.ts";
@@ -49,11 +49,10 @@ export function NewChannelForm() {
     }
     setBusy(true);
     const params = { ...more, is_default_stream: isDefault || undefined };
+    const open = (): Promise<void> => findChannel(name).then((a) => go(`#narrow/channel/${a.stream_id}`));
     createChannel({ name, description: texts.description, privacy, announce, users, params })
-      .then(
-        () => go("#channels/subscribed"),
-        (err: unknown) => setError(errorText(err)),
-      )
+      .then(open)
+      .catch((err: unknown) => setError(errorText(err)))
       .finally(() => setBusy(false));
   };
   return (

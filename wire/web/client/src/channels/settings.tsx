@@ -17,6 +17,7 @@ import { Choice, Switch } from "../forms/fields.tsx";
 import { Allowed, SettingsForm } from "../forms/forms.tsx";
 import { GroupChoice } from "../people/group_choice.tsx";
 import { Confirm, openDialog } from "../ui/dialogs.tsx";
+import { ColourChoice } from "./colours.tsx";
 import { topicsPolicies } from "./create.tsx";
 import { formatDate } from "../ui/time.ts";
 
@@ -188,10 +189,10 @@ function Personal({ sub }: { sub: Subscription }) {
     <>
       <Switch label={t("Mute channel")} value={sub.is_muted} save={(v) => set("is_muted", v)} />
       <Switch label={t("Pin to the top")} value={sub.pin_to_top} save={(v) => set("pin_to_top", v)} />
-      <label class="field">
-        <span class="field-label">{t("Colour")}</span>
-        <input type="color" value={sub.color} onChange={(e) => void attempt(set("color", e.currentTarget.value))} />
-      </label>
+      <div class="field">
+        <span class="field-label">{t("Color")}</span>
+        <ColourChoice channel={sub.stream_id} />
+      </div>
       {notificationNames().map((n) => (
         <Choice
           key={n.name}

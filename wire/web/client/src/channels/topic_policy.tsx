@@ -18,6 +18,19 @@ export function policyNames(): { policy: number; label: string; icon: IconName }
   ];
 }
 
+// PolicyMark shows that the user follows, has muted or has unmuted a topic.
+export function PolicyMark({ channel, topic }: { channel: number; topic: string }) {
+  void read("topicPolicies");
+  const now = topicPolicy(peek(), channel, topic);
+  const current = policyNames().find((p) => p.policy === now)!;
+  if (now === TopicPolicy.inherit) return null;
+  return (
+    <span class="view-icon" role="img" aria-label={current.label} title={current.label}>
+      <Icon name={current.icon} size={14} filled={now === TopicPolicy.followed} />
+    </span>
+  );
+}
+
 // TopicPolicyButton shows whether the user follows or has muted a topic, and opens the menu that changes it.
 export function TopicPolicyButton({ channel, topic }: { channel: number; topic: string }) {
   void read("topicPolicies");

@@ -1,16 +1,17 @@
 // The compose box at the end of the view.
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { effect } from "@preact/signals";
-import { renderMarkdown, sendTyping, type Destination } from "../api/endpoints.ts";
+import { changeSetting, renderMarkdown, sendTyping, type Destination } from "../api/endpoints.ts";
 import { errorText } from "../api/client.ts";
-import { t } from "../i18n/text.ts";
+import { plural, t } from "../i18n/text.ts";
 import { Content } from "../content/content.tsx";
 import { goTo, routes } from "../store/router.ts";
 import { conversationOf, narrowTo, operandOfFirst } from "../store/narrow.ts";
 import { send } from "../store/outbox.ts";
 import { mayPost, placeName } from "../store/queries.ts";
 import { peek, read } from "../store/store.ts";
-import { Menu, openPopover } from "../ui/dialogs.tsx";
+import { attempt } from "../store/actions.ts";
+import { Menu, openPopover, type MenuItems } from "../ui/dialogs.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { press } from "../ui/keys.ts";
 import { notify } from "../store/notices.ts";
@@ -95,6 +96,7 @@ function Box() {
   const state = compose.value;
   const area = useRef<HTMLTextAreaElement>(null);
   const [preview, setPreview] = useState<string | null>(null);
+  const [large, setLarge] = useState(false);
   const completion = useCompletion(area);
   const content = text.value;
   const limit = Number(read("realm").max_message_length ?? 10_000);
@@ -181,7 +183,7 @@ function Box() {
   };
   const tooLong = [...content].length > limit;
   return (
-    <div class="compose-box" onDragOver={(e) => e.preventDefault()} onDrop={(e) => take(e, e.dataTransfer)}>
+    <div class={`compose-box ${large ? "large" : ""}`} onDragOver={(e) => e.preventDefault()} onDrop={(e) => take(e, e.dataTransfer)}>
       <Elsewhere />
       <div class="compose-target" onKeyDown={closeKey}>
         {state.direct ? (
@@ -230,17 +232,18 @@ function Box() {
         <TextTools area={area} disabled={preview !== null} />
         {tooLong && (
           <span class="too-long" role="alert">
-            {limit - [...content].length}
+            {plural([...content].length - limit, "{count} character too long", "{count} characters too long")}
           </span>
         )}
+        <button type="button" class={`icon-button ${large ? "pressed" : ""}`} aria-pressed={large} aria-label={t("Large box")} title={t("Large box")} onClick={() => setLarge(!large)}>
+          <Icon name="expand" size={17} />
+        </button>
         <button type="button" class={`icon-button ${preview !== null ? "pressed" : ""}`} aria-pressed={preview !== null} aria-label={t("Preview")} title={t("Preview")} onClick={togglePreview}>
           <Icon name="eye" size={17} />
         </button>
-        {sendOptions.length > 0 && (
-          <button type="button" class="icon-button" aria-haspopup="menu" aria-label={t("More ways to send")} onClick={(e) => openSendMenu(e.currentTarget, sent)}>
-            <Icon name="dots" size={17} />
-          </button>
-        )}
+        <button type="button" class="icon-button" aria-haspopup="menu" aria-label={t("More ways to send")} onClick={(e) => openSendMenu(e.currentTarget, sent)}>
+          <Icon name="dots" size={17} />
+        </button>
         <button type="button" class="button send" disabled={!content.trim() || tooLong} onClick={submit} title={t("Send")}>
           <Icon name="send" size={16} />
           <span>{t("Send")}</span>
@@ -314,10 +317,15 @@ function openSendMenu(at: HTMLElement, sent: (to: Destination) => void): void {
       else o.run(to, text.value, () => sent(to));
     },
   }));
-  openPopover(at, <Menu label={t("More ways to send")} items={items} />);
+  const enterSends = Boolean(peek().settings.enter_sends);
+  const keys: MenuItems = [
+    null,
+    { label: t("Enter sends messages"), icon: enterSends ? "check" : undefined, run: () => attempt(changeSetting({ enter_sends: true })) },
+    { label: t("Ctrl+Enter sends messages"), icon: enterSends ? undefined : "check", run: () => attempt(changeSetting({ enter_sends: false })) },
+  ];
+  openPopover(at, <Menu label={t("More ways to send")} items={[...items, ...keys]} />);
 }
 
-// TextTools are the buttons that change the text of the compose box or of an editor.
 // isComposing reports whether a key belongs to the input of a composed character. Safari ends the composition before the
 // event of the key, whose code then is 229.
 function isComposing(e: KeyboardEvent): boolean {

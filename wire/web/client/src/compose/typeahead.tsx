@@ -4,9 +4,10 @@ import { ColorScheme, type UserGroup } from "../api/types.ts";
 import { loadEmoji, searchEmoji } from "../emoji/data.ts";
 import { plural, t } from "../i18n/text.ts";
 import { EmojiGlyph } from "../emoji/glyph.tsx";
-import { avatarOf, topicName } from "../store/queries.ts";
+import { topicName } from "../store/queries.ts";
 import { peek } from "../store/store.ts";
 import { loadTopics } from "../store/topics.ts";
+import { Avatar } from "../ui/avatar.tsx";
 import { channelIcon, Icon, type IconName } from "../ui/icons.tsx";
 import { completers, type Completer, type Completion } from "../editor/extras.ts";
 import { sendChecks, slashCommands } from "./extras.ts";
@@ -90,7 +91,7 @@ const mentions: Completer = {
       insert: mentionText(u.user_id, silent) + " ",
       Draw: () => (
         <>
-          <img class="avatar tiny" src={avatarOf(u)} alt="" />
+          <Avatar id={u.user_id} size={20} />
           <span>{u.full_name}</span>
         </>
       ),

@@ -11,7 +11,7 @@ interface Named {
   label: () => string;
   icon: IconName;
   key?: string; // the shortcut, as nameOf returns it
-  shown?: () => boolean; // else always
+  shown?: (area: HTMLTextAreaElement | null) => boolean; // else always
 }
 
 // Formatting changes the text. The examples are texts before and after it, with the selected part between « and ».
@@ -46,6 +46,13 @@ export const textTools: TextTool[] = [
     examples: [["«»", "*«»*"], ["***«word»***", "**«word»**"], ["**«word»**", "***«word»***"]],
   },
   {
+    name: "strikethrough",
+    label: () => t("Strikethrough"),
+    icon: "strike",
+    edit: (s) => wrap(s, "~~", "~~"),
+    examples: [["a «word»", "a ~~«word»~~"], ["a ~~«word»~~", "a «word»"]],
+  },
+  {
     name: "link",
     label: () => t("Link"),
     icon: "link",
@@ -65,15 +72,36 @@ export const textTools: TextTool[] = [
     name: "list",
     label: () => t("List"),
     icon: "list",
-    edit: (s) => linePrefix(s, "- "),
+    edit: (s) => linePrefix(s, () => "- "),
     examples: [["one\nt«wo\nthr»ee", "one\n- two\n- thr«»ee"]],
+  },
+  {
+    name: "numbered-list",
+    label: () => t("Numbered list"),
+    icon: "numbers",
+    edit: (s) => linePrefix(s, (i) => `${i + 1}. `),
+    examples: [["one\nt«wo\nthr»ee", "one\n1. two\n2. thr«»ee"]],
   },
   {
     name: "quote",
     label: () => t("Quote"),
     icon: "quote",
-    edit: (s) => linePrefix(s, "> "),
+    edit: (s) => linePrefix(s, () => "> "),
     examples: [["a word«»", "> a word«»"]],
+  },
+  {
+    name: "spoiler",
+    label: () => t("Spoiler"),
+    icon: "spoiler",
+    edit: (s) => block(s, "```spoiler "),
+    examples: [["the «end»", "the \n```spoiler «»\nend\n```\n"], ["«»", "```spoiler «»\n\n```\n"]],
+  },
+  {
+    name: "math",
+    label: () => t("Math"),
+    icon: "math",
+    edit: (s) => (s.value.slice(s.start, s.end).includes("\n") ? wrap(s, "```math\n", "\n```") : wrap(s, "$$", "$$")),
+    examples: [["a «x^2»", "a $$«x^2»$$"], ["a $$«x^2»$$", "a «x^2»"], ["«x\ny»", "```math\n«x\ny»\n```"]],
   },
   {
     name: "emoji",
@@ -100,7 +128,7 @@ export function TextTools({ area, disabled }: { area: { current: HTMLTextAreaEle
   return (
     <fieldset class="compose-text-tools" disabled={disabled}>
       {textTools
-        .filter((x) => x.shown?.() ?? true)
+        .filter((x) => x.shown?.(area.current) ?? true)
         .map((x) => (
           <button
             key={x.name}
@@ -146,7 +174,14 @@ function code(s: Selected): Edit {
   return s.value.slice(s.start, s.end).includes("\n") ? wrap(s, "```\n", "\n```") : wrap(s, "`", "`");
 }
 
-function linePrefix({ value, start, end }: Selected, prefix: string): Edit {
+// block puts the selected text into a block of its own lines, with the cursor behind the beginning of the block.
+function block({ value, start, end }: Selected, begin: string): Edit {
+  const before = start > 0 && value[start - 1] !== "\n" ? "\n" : "";
+  const at = start + before.length + begin.length;
+  return { from: start, to: end, insert: `${before}${begin}\n${value.slice(start, end)}\n\`\`\`\n`, select: [at, at] };
+}
+
+function linePrefix({ value, start, end }: Selected, prefix: (line: number) => string): Edit {
   const from = value.lastIndexOf("\n", start - 1) + 1;
-  return { from, to: end, insert: value.slice(from, end).split("\n").map((l) => prefix + l).join("\n") };
+  return { from, to: end, insert: value.slice(from, end).split("\n").map((l, i) => prefix(i) + l).join("\n") };
 }

@@ -1,11 +1,12 @@
 // Fields of settings that save themselves when they are changed.
 import { createContext } from "preact";
-import { useContext, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useContext, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { changeDefaults } from "../api/administration.ts";
 import { changeSetting } from "../api/endpoints.ts";
 import { errorText } from "../api/client.ts";
 import { t } from "../i18n/text.ts";
 import { read } from "../store/store.ts";
+import { Picker, type PickerOption } from "../ui/picker.tsx";
 import type { SettingOf, UserSettings } from "../api/types.ts";
 
 type Save = (value: unknown) => Promise<unknown>;
@@ -80,28 +81,38 @@ export function Choice<T extends string | number>(p: {
   label: string;
   help?: string;
   value: T | undefined;
-  options: { value: T; label: string }[];
+  options: PickerOption<T>[];
   disabled?: boolean;
   plain?: boolean; // the field is part of a form that is sent later
   save: (value: T) => Promise<unknown>;
 }) {
   const { value } = p;
+  const id = useId();
   const saving = useSaving(value, p.save);
   // A value that another client has set and that is not offered here is shown as it is.
   const options = value === undefined || p.options.some((o) => o.value === value) ? p.options : [...p.options, { value, label: String(value ?? "") }];
   return (
-    <label class="field">
-      <span class="field-label">{p.label}</span>
-      <select class="input" value={String(saving.shown)} disabled={p.disabled} onChange={(e) => saving.run(options.find((o) => String(o.value) === e.currentTarget.value)!.value)}>
-        {options.map((o) => (
-          <option key={o.value} value={String(o.value)}>
-            {o.label}
-          </option>
-        ))}
-      </select>
+    <div class="field">
+      <label class="field-label" for={id}>
+        {p.label}
+      </label>
+      <Picker id={id} value={saving.shown} options={options} disabled={p.disabled} describedBy={p.help ? `${id}-help` : undefined} choose={saving.run} />
       {!p.plain && <FieldState of={saving} />}
-      {p.help && <small>{p.help}</small>}
-    </label>
+      {p.help && <small id={`${id}-help`}>{p.help}</small>}
+    </div>
+  );
+}
+
+// PlainChoice is a choice that changes only the page.
+export function PlainChoice<T extends string | number>(p: { label: string; value: T; options: PickerOption<T>[]; disabled?: boolean; choose: (value: T) => void }) {
+  const id = useId();
+  return (
+    <div class="field">
+      <label class="field-label" for={id}>
+        {p.label}
+      </label>
+      <Picker id={id} value={p.value} options={p.options} disabled={p.disabled} choose={p.choose} />
+    </div>
   );
 }
 

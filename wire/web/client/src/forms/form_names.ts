@@ -22,6 +22,7 @@ const formNames = [
   "change-linkifier",
   "change-password",
   "change-profile-field",
+  "change-user",
   "code-language",
   "create-channel",
   "create-group",

@@ -7,7 +7,7 @@ export interface FormField {
   name: string;
   label: string;
   kind?: "text" | "password" | "email" | "url" | "number" | "date" | "area" | "file" | "check" | "checks" | "choice";
-  options?: { value: string; label: string }[]; // of a choice, and of check boxes that share a name
+  options?: { value: string; label: string; user?: number }[]; // of a choice, and of check boxes that share a name; user is whose picture is shown
   value?: string; // the default; of a check box "true" or "false"
   values?: string[]; // the default of check boxes that share a name: those that are checked
   help?: string;
@@ -36,7 +36,7 @@ export function defaultOf(f: FormField): Value {
 
 // optionsOf returns the options of a choice. A default that is none of them, such as one that another client has stored,
 // is an option too: it is shown and sent as it is.
-export function optionsOf(f: FormField): { value: string; label: string }[] {
+export function optionsOf(f: FormField): { value: string; label: string; user?: number }[] {
   const options = f.options ?? [];
   const now = f.value ?? "";
   return options.some((o) => o.value === now) ? options : [{ value: now, label: now || t("Choose…") }, ...options];

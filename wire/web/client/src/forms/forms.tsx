@@ -1,11 +1,13 @@
 // Forms and lists of the settings: a form that sends all of its fields at once, a table with actions, text to copy.
 import type { ComponentChildren } from "preact";
-import { useRef, useState } from "preact/hooks";
+import { useId, useRef, useState } from "preact/hooks";
 import { errorText } from "../api/client.ts";
 import { t } from "../i18n/text.ts";
 import { attempt } from "../store/actions.ts";
 import { Confirm, openDialog } from "../ui/dialogs.tsx";
 import { Icon, type IconName } from "../ui/icons.tsx";
+import { Picker } from "../ui/picker.tsx";
+import { DateField } from "../ui/time_field.tsx";
 import { notify } from "../store/notices.ts";
 import type { FormName } from "./form_names.ts";
 import { afterSuccess, Entered, optionsOf, valueOf, valuesOf, type Changes, type FormField, type Value } from "./form_state.ts";
@@ -36,6 +38,11 @@ export function SettingsForm(p: {
     sending.current = true;
     setState({ text: "", failed: false, busy: true });
     const sent = valuesOf(p.fields, changes);
+    const missing = p.fields.find((f) => f.kind === "choice" && f.required && sent[f.name] === "");
+    if (missing) {
+      sending.current = false;
+      return setState({ text: t("Choose a value: {field}", { field: missing.label }), failed: true, busy: false });
+    }
     p.run(new Entered(sent))
       .then(
         () => {
@@ -71,6 +78,7 @@ export function SettingsForm(p: {
 }
 
 function FormInput({ field: f, value, set }: { field: FormField; value: Value; set: (value: Value) => void }) {
+  const id = useId();
   if (f.kind === "check") {
     return (
       <label class="field switch">
@@ -80,28 +88,42 @@ function FormInput({ field: f, value, set }: { field: FormField; value: Value; s
     );
   }
   if (f.kind === "checks") return <Checks field={f} checked={value as string[]} set={set} />;
-  const common = { class: "input", name: f.name, required: f.required };
+  const help = f.help ? `${id}-help` : undefined;
+  const common = { id, class: "input", name: f.name, required: f.required, "aria-describedby": help };
   const text = typeof value === "string" ? value : "";
+  // A choice that must be made has no option for none.
+  const options = f.kind === "choice" ? optionsOf(f).filter((o) => !f.required || o.value !== "") : [];
   return (
-    <label class="field">
-      <span class="field-label">{f.label}</span>
+    <div class="field">
+      <label class="field-label" for={id}>
+        {f.label}
+      </label>
       {f.kind === "choice" ? (
-        <select {...common} value={text} onChange={(e) => set(e.currentTarget.value)}>
-          {optionsOf(f).map((o) => (
-            <option key={o.value} value={o.value}>
-              {o.label}
-            </option>
-          ))}
-        </select>
+        <Picker id={id} describedBy={help} name={f.name} required={f.required} value={text} options={options} choose={set} />
       ) : f.kind === "area" ? (
         <textarea {...common} rows={3} value={text} onInput={(e) => set(e.currentTarget.value)} />
       ) : f.kind === "file" ? (
-        <input {...common} type="file" accept={f.accept} onChange={(e) => set(e.currentTarget.files?.[0] ?? null)} />
+        <FileInput id={id} field={f} file={value instanceof File ? value : null} set={set} />
+      ) : f.kind === "date" ? (
+        <DateField id={id} name={f.name} required={f.required} describedBy={help} value={text} set={set} />
       ) : (
         <input {...common} type={(f.kind ?? "text") as "text"} value={text} autocomplete={f.kind === "password" ? "off" : undefined} onInput={(e) => set(e.currentTarget.value)} />
       )}
-      {f.help && <small>{f.help}</small>}
-    </label>
+      {f.help && <small id={help}>{f.help}</small>}
+    </div>
+  );
+}
+
+// FileInput shows a button and the name of the chosen file. The field of the browser is there for the keyboard, but not seen.
+function FileInput({ id, field: f, file, set }: { id: string; field: FormField; file: File | null; set: (value: Value) => void }) {
+  return (
+    <span class="file-input">
+      <input id={id} class="visually-hidden" name={f.name} required={f.required} type="file" accept={f.accept} onChange={(e) => set(e.currentTarget.files?.[0] ?? null)} />
+      <label class="button quiet small" for={id}>
+        <Icon name="upload" size={15} /> {t("Choose a file")}
+      </label>
+      <span class="quiet">{file?.name ?? t("No file chosen")}</span>
+    </span>
   );
 }
 
@@ -139,6 +161,7 @@ export function Allowed(p: { when: boolean; reason: string; children: ComponentC
 interface Column<R> {
   title: string;
   cell: (row: R) => ComponentChildren;
+  order?: (a: R, b: R) => number; // with it, the heading sorts the rows
 }
 
 interface Action<R> {
@@ -158,7 +181,11 @@ export function RowTable<R>(p: {
   actions?: Action<R>[];
   empty: string;
 }) {
-  if (p.rows.length === 0) return <p class="quiet">{p.empty}</p>;
+  const [sorting, setSorting] = useState<{ by: string; down: boolean } | null>(null);
+  if (p.rows.length === 0) return <p class="empty-rows">{p.empty}</p>;
+  const order = p.columns.find((c) => c.title === sorting?.by)?.order;
+  const rows = order ? p.rows.toSorted((a, b) => (sorting!.down ? order(b, a) : order(a, b))) : p.rows;
+  const sort = (by: string): void => setSorting({ by, down: sorting?.by === by && !sorting.down });
   const run = (a: Action<R>, row: R): void => {
     const act = (): unknown => attempt(a.run(row));
     if (!a.ask) void act();
@@ -170,15 +197,22 @@ export function RowTable<R>(p: {
         <thead>
           <tr>
             {p.columns.map((c) => (
-              <th key={c.title} scope="col">
-                {c.title}
+              <th key={c.title} scope="col" aria-sort={c.order && sorting?.by === c.title ? (sorting.down ? "descending" : "ascending") : undefined}>
+                {c.order ? (
+                  <button type="button" class="sort" onClick={() => sort(c.title)}>
+                    {c.title}
+                    <Icon name={sorting?.by === c.title && sorting.down ? "up" : "down"} size={12} />
+                  </button>
+                ) : (
+                  c.title
+                )}
               </th>
             ))}
             {p.actions && <th scope="col">{t("Actions")}</th>}
           </tr>
         </thead>
         <tbody>
-          {p.rows.map((row, i) => (
+          {rows.map((row, i) => (
             <tr key={i}>
               {p.columns.map((c) => (
                 <td key={c.title}>{c.cell(row)}</td>

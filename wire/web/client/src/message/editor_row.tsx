@@ -1,6 +1,6 @@
 import type { Message } from "../api/types.ts";
-import { avatarOf } from "../store/queries.ts";
 import { read } from "../store/store.ts";
+import { Avatar } from "../ui/avatar.tsx";
 import { Editor } from "./editor.tsx";
 
 export function EditorRow({ message: m }: { message: Message }) {
@@ -8,7 +8,7 @@ export function EditorRow({ message: m }: { message: Message }) {
   return (
     <article class="message head editing" data-message={m.id}>
       <div class="message-side">
-        <img class="avatar" src={avatarOf(sender)} alt="" width={36} height={36} />
+        <Avatar id={m.sender_id} size={36} />
       </div>
       <div class="message-main">
         <header class="message-head">

@@ -1,6 +1,5 @@
 // The menu of a message.
 import { t } from "../i18n/text.ts";
-import { errorText } from "../api/client.ts";
 import { getSource } from "../api/endpoints.ts";
 import { startEdit } from "./edit.ts";
 import { remove, toggleCollapsed, toggleReaction, toggleStar } from "../store/actions.ts";
@@ -8,21 +7,12 @@ import { canDelete, canEdit, canMove } from "../store/permissions.ts";
 import { peek } from "../store/store.ts";
 import { forward, quote } from "../compose/quote.ts";
 import { closePopover, Confirm, Menu, openDialog, type MenuItem, type MenuItems } from "../ui/dialogs.tsx";
-import { notify } from "../store/notices.ts";
+import { copyText } from "../ui/clipboard.ts";
 import { openEmojiPicker } from "../emoji/open_picker.ts";
 import type { Message } from "../api/types.ts";
 import { openPart } from "../ui/parts.ts";
 import { markUnreadFrom } from "./selection.ts";
 import { linkOf } from "../store/router.ts";
-
-export async function copy(text: string, done: string): Promise<void> {
-  try {
-    await navigator.clipboard.writeText(text);
-    notify(done);
-  } catch (err) {
-    notify(errorText(err), "error");
-  }
-}
 
 // moreItems are menu items of other modules, such as reminders and reports.
 export const moreItems: ((m: Message) => MenuItem | false)[] = []; // registry
@@ -50,8 +40,8 @@ export function MessageMenu({ id }: { id: number }) {
     { label: m.flags.includes("collapsed") ? t("Show") : t("Collapse"), icon: "up", key: "-", run: () => toggleCollapsed(m) },
     ...moreItems.map((make) => make(m)),
     null,
-    { label: t("Copy link"), icon: "link", run: () => void copy(linkOf(m), t("Link copied.")) },
-    { label: t("Copy text"), icon: "copy", run: () => void getSource(m.id).then((text) => copy(text, t("Copied."))) },
+    { label: t("Copy link"), icon: "link", run: () => void copyText(linkOf(m), t("Link copied.")) },
+    { label: t("Copy text"), icon: "copy", run: () => void getSource(m.id).then((text) => copyText(text, t("Copied."))) },
     peek().realm.realm_enable_read_receipts && {
       label: t("Read by"),
       icon: "eye",

@@ -8,19 +8,22 @@ import { canMoveChannel, canMoveTopic } from "../store/permissions.ts";
 import { topicName } from "../store/queries.ts";
 import { peek, read } from "../store/store.ts";
 import { closeDialog, Dialog, openDialog, useSubmit } from "../ui/dialogs.tsx";
+import { channelIcon } from "../ui/icons.tsx";
+import { PlainChoice } from "../forms/fields.tsx";
 import { notify } from "../store/notices.ts";
 
-export function openMove(m: Message): void {
-  openDialog(<Move message={m} />);
+// openMove asks where a message goes, and which others of its topic.
+export function openMove(m: Message, mode: Mode = "change_later"): void {
+  openDialog(<Move message={m} first={mode} />);
 }
 
 type Mode = NonNullable<MessageEdit["propagate_mode"]>;
 
-function Move({ message: m }: { message: Message }) {
+function Move({ message: m, first }: { message: Message; first: Mode }) {
   const channel = peek().channels.get(m.stream_id!)!;
   const [to, setTo] = useState(m.stream_id!);
   const [topic, setTopic] = useState(m.subject);
-  const [mode, setMode] = useState<Mode>("change_later");
+  const [mode, setMode] = useState<Mode>(first);
   const [tellOld, setTellOld] = useState(false);
   const [tellNew, setTellNew] = useState(true);
   const [error, setError] = useState("");
@@ -50,16 +53,7 @@ function Move({ message: m }: { message: Message }) {
           send(save);
         }}
       >
-        <label class="field">
-          <span class="field-label">{t("Channel")}</span>
-          <select class="input" value={to} disabled={!canMoveChannel(channel)} onChange={(e) => setTo(Number(e.currentTarget.value))}>
-            {channels.map((c) => (
-              <option key={c.stream_id} value={c.stream_id}>
-                {c.name}
-              </option>
-            ))}
-          </select>
-        </label>
+        <PlainChoice label={t("Channel")} value={to} disabled={!canMoveChannel(channel)} options={channels.map((c) => ({ value: c.stream_id, label: c.name, icon: channelIcon(c) }))} choose={setTo} />
         <label class="field">
           <span class="field-label">{t("Topic")}</span>
           <input
@@ -72,14 +66,16 @@ function Move({ message: m }: { message: Message }) {
             onInput={(e) => setTopic(e.currentTarget.value)}
           />
         </label>
-        <label class="field">
-          <span class="field-label">{t("Messages")}</span>
-          <select class="input" value={mode} onChange={(e) => setMode(e.currentTarget.value as Mode)}>
-            <option value="change_one">{t("Only this message")}</option>
-            <option value="change_later">{t("This and all later messages of the topic")}</option>
-            <option value="change_all">{t("All messages of the topic")}</option>
-          </select>
-        </label>
+        <PlainChoice<Mode>
+          label={t("Messages")}
+          value={mode}
+          options={[
+            { value: "change_one", label: t("Only this message") },
+            { value: "change_later", label: t("This and all later messages of the topic") },
+            { value: "change_all", label: t("All messages of the topic") },
+          ]}
+          choose={setMode}
+        />
         <label class="field switch">
           <input type="checkbox" checked={tellOld} onChange={(e) => setTellOld(e.currentTarget.checked)} />
           <span>{t("Leave a notice in the old topic")}</span>

@@ -2,8 +2,8 @@
 import type { Message } from "../api/types.ts";
 import { t } from "../i18n/text.ts";
 import { PersonName } from "../people/card.tsx";
-import { avatarOf } from "../store/queries.ts";
 import { read } from "../store/store.ts";
+import { Avatar } from "../ui/avatar.tsx";
 import { Dialog, openDialog } from "../ui/dialogs.tsx";
 import { byEmoji } from "./row.tsx";
 import { EmojiGlyph } from "../emoji/glyph.tsx";
@@ -25,7 +25,7 @@ function Reactions({ id }: { id: number }) {
             <ul class="people-list">
               {list.map((r) => (
                 <li key={r.user_id}>
-                  <img class="avatar small" src={avatarOf(read("users").get(r.user_id))} alt="" width={26} height={26} />
+                  <Avatar id={r.user_id} size={26} />
                   <PersonName id={r.user_id} />
                 </li>
               ))}

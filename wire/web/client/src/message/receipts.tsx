@@ -4,8 +4,8 @@ import { errorText } from "../api/client.ts";
 import { getReceipts } from "../api/endpoints.ts";
 import type { Message } from "../api/types.ts";
 import { plural, t } from "../i18n/text.ts";
-import { avatarOf, userName } from "../store/queries.ts";
-import { read } from "../store/store.ts";
+import { userName } from "../store/queries.ts";
+import { Avatar } from "../ui/avatar.tsx";
 import { PersonName } from "../people/card.tsx";
 import { closeOn, Dialog, openDialog } from "../ui/dialogs.tsx";
 
@@ -30,7 +30,7 @@ function Receipts({ id }: { id: number }) {
         <ul class="people-list">
           {users?.map((u) => (
             <li key={u}>
-              <img class="avatar small" src={avatarOf(read("users").get(u))} alt="" width={26} height={26} />
+              <Avatar id={u} size={26} />
               <PersonName id={u} />
             </li>
           ))}

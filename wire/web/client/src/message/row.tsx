@@ -2,14 +2,16 @@
 import type { Message, Reaction } from "../api/types.ts";
 import { t } from "../i18n/text.ts";
 import { toggleCollapsed, toggleReaction, toggleStar } from "../store/actions.ts";
-import { writingTo } from "../compose/state.ts";
+import { openCompose, text as composeText, writingTo } from "../compose/state.ts";
+import { GuestMark } from "../people/card.tsx";
 import { conversationOfMessage, hashOf, hashOfChannel, narrowTo, placeKey, resolvedMark, type Conversation } from "../store/narrow.ts";
 import { discard, resend } from "../store/outbox.ts";
 import type { Outgoing } from "../store/outgoing.ts";
-import { avatarOf, topicName, userName, userNames } from "../store/queries.ts";
+import { topicName, userName, userNames } from "../store/queries.ts";
 import { peek, read } from "../store/store.ts";
 import { getOrInsert } from "../store/unread.ts";
 import { openPopover } from "../ui/dialogs.tsx";
+import { Avatar } from "../ui/avatar.tsx";
 import { channelIcon, Icon } from "../ui/icons.tsx";
 import { memo } from "../ui/memo.ts";
 import { formatDay, formatTime } from "../ui/time.ts";
@@ -84,17 +86,18 @@ export const MessageRow = memo(function MessageRow({ message: m, head: isHead, u
   const name = sender?.full_name ?? m.sender_full_name;
   const isSelected = selected.value === m.id;
   const elsewhere = writingTo.value !== null && placeKey(conversationOfMessage(m, read("me").user_id), read("me").user_id) !== writingTo.value;
+  const mentioned = m.flags.some((f) => f === "mentioned" || f.endsWith("wildcard_mentioned"));
   const Extra = messageExtras.find((x) => x.fits(m));
   return (
     <article
-      class={`message ${head ? "head" : ""} ${unread ? "unread" : ""} ${isSelected ? "selected" : ""} ${m.is_me_message ? "me" : ""} ${elsewhere ? "elsewhere" : ""}`}
+      class={`message ${head ? "head" : ""} ${unread ? "unread" : ""} ${isSelected ? "selected" : ""} ${m.is_me_message ? "me" : ""} ${elsewhere ? "elsewhere" : ""} ${mentioned ? "mentioned" : ""}`}
       data-message={m.id}
       aria-label={t("Message from {name}, {time}", { name, time: formatTime(m.timestamp) })}
     >
       <div class="message-side">
         {head ? (
           <button type="button" class="avatar-button" aria-label={t("About {name}", { name })} onClick={(e) => openUserCard(m.sender_id, e.currentTarget)}>
-            <img class="avatar" src={avatarOf(sender)} alt="" width={36} height={36} loading="lazy" />
+            <Avatar id={m.sender_id} size={36} />
           </button>
         ) : (
           <time class="quiet-time">{formatTime(m.timestamp)}</time>
@@ -111,6 +114,7 @@ export const MessageRow = memo(function MessageRow({ message: m, head: isHead, u
                 {t("bot")}
               </span>
             )}
+            <GuestMark id={m.sender_id} />
             <UserStatusEmoji id={m.sender_id} />
             <time title={formatTime(m.timestamp, "full")}>{formatTime(m.timestamp)}</time>
           </header>
@@ -220,12 +224,19 @@ function MessageTools({ message: m }: { message: Message }) {
   );
 }
 
+// editRefused puts a message that the server has refused into the compose box, behind a text that is there.
+function editRefused(o: Outgoing): void {
+  const before = composeText.peek().trim();
+  openCompose(o.to);
+  composeText.value = before ? `${before}\n\n${o.content}` : o.content;
+  discard(o.localID);
+}
+
 export const OutgoingRow = memo(function OutgoingRow({ outgoing: o, head }: { outgoing: Outgoing; head: boolean }) {
   const me = read("me");
-  const user = read("users").get(me.user_id);
   return (
     <article class={`message outgoing ${head ? "head" : ""} ${o.state}`} aria-busy={o.state !== "failed"}>
-      <div class="message-side">{head && <img class="avatar" src={avatarOf(user)} alt="" width={36} height={36} />}</div>
+      <div class="message-side">{head && <Avatar id={me.user_id} size={36} />}</div>
       <div class="message-main">
         {head && (
           <header class="message-head">
@@ -239,6 +250,9 @@ export const OutgoingRow = memo(function OutgoingRow({ outgoing: o, head }: { ou
             {t("Not sent: {reason}", { reason: o.error ?? "" })}{" "}
             <button type="button" class="link" onClick={() => resend(o.localID)}>
               {t("Try again")}
+            </button>{" "}
+            <button type="button" class="link" onClick={() => editRefused(o)}>
+              {t("Edit")}
             </button>{" "}
             <button type="button" class="link" onClick={() => discard(o.localID)}>
               {t("Discard")}

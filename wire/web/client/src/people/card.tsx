@@ -1,10 +1,16 @@
 // The card of a user: name, presence, status, time zone, and ways to reach them.
-import { Role } from "../api/types.ts";
+import { Role, type User } from "../api/types.ts";
 import { t } from "../i18n/text.ts";
-import { go, goTo } from "../store/router.ts";
-import { avatarOf, presenceOf, userName } from "../store/queries.ts";
-import { read } from "../store/store.ts";
-import { closeDialogs, closePopover, openPopover } from "../ui/dialogs.tsx";
+import { go, goTo, routes } from "../store/router.ts";
+import { presenceOf, userName } from "../store/queries.ts";
+import { peek, read } from "../store/store.ts";
+import { Avatar } from "../ui/avatar.tsx";
+import { Icon } from "../ui/icons.tsx";
+import { copyText } from "../ui/clipboard.ts";
+import { closeDialogs, closePopover, openPopover, type MenuItem } from "../ui/dialogs.tsx";
+import { mentionText } from "../compose/quote.ts";
+import { compose, insertText, openCompose } from "../compose/state.ts";
+import { conversationOf, operandOfFirst } from "../store/narrow.ts";
 import { formatAgo, formatNowIn } from "../ui/time.ts";
 import { StatusEmoji } from "../emoji/glyph.tsx";
 import { FieldValue } from "./field_value.tsx";
@@ -20,6 +26,16 @@ export function PersonName({ id, class: more = "" }: { id: number; class?: strin
     <button type="button" class={`link person-link ${more}`} onClick={(e) => openUserCard(id, e.currentTarget)}>
       {userName(id)}
     </button>
+  );
+}
+
+// GuestMark marks the name of a guest, if the organization wants that.
+export function GuestMark({ id }: { id: number }) {
+  if (!read("realm").realm_enable_guest_user_indicator || read("users").get(id)?.role !== Role.guest) return null;
+  return (
+    <span class="badge" title={t("This user is a guest")}>
+      {t("guest")}
+    </span>
   );
 }
 
@@ -51,6 +67,17 @@ export function presenceText(id: number): string {
   return last ? t("Last seen {ago}", { ago: formatAgo(last) }) : t("Offline");
 }
 
+// cardActions are buttons of other modules, such as the administration of users.
+export const cardActions: ((u: User) => MenuItem | false)[] = []; // registry
+
+// mention writes a mention into the compose box, for the conversation of the view if there is one.
+function mention(id: number): void {
+  const { terms } = routes.peek().view;
+  const place = terms && conversationOf(terms);
+  if (!compose.peek().open) openCompose(place ?? { channel: Number((terms && operandOfFirst(terms, "channel")) || peek().subscriptions.keys().next().value || 0) });
+  insertText(mentionText(id) + " ");
+}
+
 function UserCard({ id }: { id: number }) {
   const u = read("users").get(id);
   if (!u) return <div class="card">{t("Unknown user")}</div>;
@@ -63,9 +90,9 @@ function UserCard({ id }: { id: number }) {
   return (
     <div class="card" role="dialog" aria-label={u.full_name}>
       <div class="card-head">
-        <img class="avatar large" src={avatarOf(u, true)} alt="" width={64} height={64} />
+        <Avatar id={id} size={64} class="large" />
         <div>
-          <strong class="card-name">{u.full_name}</strong>
+          <strong class="card-name">{u.full_name}</strong> <GuestMark id={id} />
           <div class="quiet">
             <span class={`presence ${presenceOf(id)}`} /> {u.is_active ? presenceText(id) : t("Deactivated")}
           </div>
@@ -81,7 +108,20 @@ function UserCard({ id }: { id: number }) {
         {(u.delivery_email ?? u.email) && (
           <>
             <dt>{t("Email")}</dt>
-            <dd>{u.delivery_email ?? u.email}</dd>
+            <dd>
+              {u.delivery_email ?? u.email}
+              <button type="button" class="icon-button small" aria-label={t("Copy email")} title={t("Copy email")} onClick={() => void copyText(u.delivery_email ?? u.email, t("Copied."))}>
+                <Icon name="copy" size={14} />
+              </button>
+            </dd>
+          </>
+        )}
+        {u.is_bot && !!u.bot_owner_id && (
+          <>
+            <dt>{t("Owner")}</dt>
+            <dd>
+              <PersonName id={u.bot_owner_id} />
+            </dd>
           </>
         )}
         {u.timezone && localTime(u.timezone) && (
@@ -98,15 +138,32 @@ function UserCard({ id }: { id: number }) {
             {t("Set a status")}
           </button>
         )}
-        <button type="button" class="button small" onClick={open(() => goTo([{ operator: "dm", operand: [id] }]))}>
-          {t("Direct message")}
-        </button>
+        {!u.is_system_bot && (
+          <button type="button" class="button small" onClick={open(() => goTo([{ operator: "dm", operand: [id] }]))}>
+            {t("Direct message")}
+          </button>
+        )}
+        {u.is_active && !u.is_system_bot && (
+          <button type="button" class="button small quiet" onClick={open(() => mention(id))}>
+            {t("Mention")}
+          </button>
+        )}
         <button type="button" class="button small quiet" onClick={open(() => goTo([{ operator: "sender", operand: id }]))}>
           {t("Messages sent")}
         </button>
         <button type="button" class="button small quiet" onClick={open(() => go(`#user/${id}`))}>
           {t("Profile")}
         </button>
+        {cardActions
+          .map((make) => make(u))
+          .map(
+            (x) =>
+              x && (
+                <button key={x.label} type="button" class="button small quiet" onClick={open(() => void x.run())}>
+                  {x.label}
+                </button>
+              ),
+          )}
       </div>
     </div>
   );

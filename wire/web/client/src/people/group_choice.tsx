@@ -5,6 +5,7 @@ import { t } from "../i18n/text.ts";
 import { attempt } from "../store/actions.ts";
 import { userName } from "../store/queries.ts";
 import { read } from "../store/store.ts";
+import type { IconName } from "../ui/icons.tsx";
 import { closeDialog, Dialog, openDialog, useSubmit } from "../ui/dialogs.tsx";
 import { PeopleField } from "./people_field.tsx";
 import { Choice } from "../forms/fields.tsx";
@@ -44,9 +45,9 @@ export function GroupChoice(p: GroupChoiceProps) {
   const { value, limits } = p;
   const [opened, setOpened] = useState(0);
   const groups = [...read("groups").values()];
-  const options = groups.filter((g) => fits(g, limits) || g.id === value).map((g) => ({ value: g.id, label: groupName(g) }));
-  if (typeof value === "object") options.push({ value: several, label: settingText(value) });
-  if (!limits.require_system_group) options.push({ value: choose, label: t("Particular users and groups…") });
+  const options = groups.filter((g) => fits(g, limits) || g.id === value).map((g) => ({ value: g.id, label: groupName(g), icon: "people" as IconName }));
+  if (typeof value === "object") options.push({ value: several, label: settingText(value), icon: "people" });
+  if (!limits.require_system_group) options.push({ value: choose, label: t("Particular users and groups…"), icon: "edit" });
   const save = (v: number): Promise<unknown> => {
     if (v === several) return Promise.resolve();
     if (v !== choose) return p.save(v);

@@ -1,14 +1,12 @@
-// The field for several users, and groups if there are any: the chosen ones as pills, and a search that finds others.
-import { useState } from "preact/hooks";
+// The field for several users, and groups if there are any: the chosen ones as pills, and a picker that finds others.
 import type { UserGroup } from "../api/types.ts";
-import { matches } from "../ui/matches.ts";
 import { t } from "../i18n/text.ts";
 import { groupName } from "./group_names.ts";
-import { avatarOf, userName } from "../store/queries.ts";
+import { userName } from "../store/queries.ts";
 import { read } from "../store/store.ts";
+import { Avatar } from "../ui/avatar.tsx";
 import { Icon } from "../ui/icons.tsx";
-
-const maxOffers = 6; // of each kind
+import { Picker, type PickerOption } from "../ui/picker.tsx";
 
 interface Props {
   users: number[];
@@ -19,16 +17,18 @@ interface Props {
 }
 
 export function PeopleField({ users, setUsers, groups = [], setGroups, possible = [] }: Props) {
-  const [query, setQuery] = useState("");
-  const all = read("users");
-  const q = query.trim().toLowerCase();
-  const label = setGroups ? t("Find users and groups") : t("Find users");
-  const foundUsers = [...all.values()].filter((u) => q && u.is_active && !u.is_system_bot && !users.includes(u.user_id) && matches(u.full_name, q));
-  const foundGroups = possible.filter((g) => !groups.includes(g.id) && matches(groupName(g), q));
-  const add = (set: () => void) => () => {
-    set();
-    setQuery("");
+  const all = [...read("users").values()].filter((u) => u.is_active && !u.is_system_bot && !users.includes(u.user_id));
+  all.sort((a, b) => a.full_name.localeCompare(b.full_name));
+  const options: PickerOption<string>[] = [
+    ...possible.filter((g) => !groups.includes(g.id)).map((g): PickerOption<string> => ({ value: `g${g.id}`, label: groupName(g), icon: "people" })),
+    ...all.map((u): PickerOption<string> => ({ value: `u${u.user_id}`, label: u.full_name, detail: u.email, user: u.user_id })),
+  ];
+  const add = (key: string): void => {
+    const id = Number(key.slice(1));
+    if (key.startsWith("u")) setUsers([...users, id]);
+    else setGroups?.([...groups, id]);
   };
+  const label = setGroups ? t("Find users and groups") : t("Find users");
   return (
     <div class="people-field">
       <div class="pills" role="list" aria-label={t("Chosen")}>
@@ -36,7 +36,7 @@ export function PeopleField({ users, setUsers, groups = [], setGroups, possible 
           <Pill key={`g${id}`} name={groupName(read("groups").get(id))} remove={() => setGroups?.(groups.filter((x) => x !== id))} />
         ))}
         {users.map((id) => (
-          <Pill key={`u${id}`} name={userName(id)} picture={avatarOf(all.get(id))} remove={() => setUsers(users.filter((x) => x !== id))} />
+          <Pill key={`u${id}`} name={userName(id)} user={id} remove={() => setUsers(users.filter((x) => x !== id))} />
         ))}
         {users.length + groups.length === 0 && (
           <span class="quiet" role="listitem">
@@ -44,39 +44,19 @@ export function PeopleField({ users, setUsers, groups = [], setGroups, possible 
           </span>
         )}
       </div>
-      <input class="input" type="search" aria-label={label} placeholder={label} value={query} onInput={(e) => setQuery(e.currentTarget.value)} onKeyDown={(e) => e.key === "Enter" && e.preventDefault()} />
-      <ul class="people-list" aria-label={t("Found")}>
-        {foundUsers.slice(0, maxOffers).map((u) => (
-          <Found key={`u${u.user_id}`} name={u.full_name} picture={avatarOf(u)} add={add(() => setUsers([...users, u.user_id]))} />
-        ))}
-        {foundGroups.slice(0, maxOffers).map((g) => (
-          <Found key={`g${g.id}`} name={groupName(g)} add={add(() => setGroups?.([...groups, g.id]))} />
-        ))}
-      </ul>
+      <Picker label={label} placeholder={label} value={undefined} options={options} choose={add} />
     </div>
   );
 }
 
-function Pill({ name, picture, remove }: { name: string; picture?: string; remove: () => void }) {
+function Pill({ name, user, remove }: { name: string; user?: number; remove: () => void }) {
   return (
     <span class="pill" role="listitem">
-      {picture ? <img class="avatar tiny" src={picture} alt="" /> : <Icon name="people" size={14} />}
+      {user === undefined ? <Icon name="people" size={14} /> : <Avatar id={user} size={20} />}
       {name}
       <button type="button" aria-label={t("Remove {name}", { name })} onClick={remove}>
         <Icon name="close" size={12} />
       </button>
     </span>
-  );
-}
-
-function Found({ name, picture, add }: { name: string; picture?: string; add: () => void }) {
-  return (
-    <li>
-      {picture ? <img class="avatar tiny" src={picture} alt="" /> : <Icon name="people" size={20} />}
-      <span class="grow">{name}</span>
-      <button type="button" class="button small quiet" aria-label={t("Add {name}", { name })} onClick={add}>
-        {t("Add")}
-      </button>
-    </li>
   );
 }

@@ -2,8 +2,9 @@
 import { useState } from "preact/hooks";
 import { plural, t } from "../i18n/text.ts";
 import { attempt } from "../store/actions.ts";
-import { avatarOf, userName } from "../store/queries.ts";
+import { userName } from "../store/queries.ts";
 import { read } from "../store/store.ts";
+import { Avatar } from "../ui/avatar.tsx";
 import type { FormName } from "../forms/form_names.ts";
 import { SettingsForm } from "../forms/forms.tsx";
 import { PersonName } from "./card.tsx";
@@ -20,7 +21,7 @@ export function PersonForm(p: { form: FormName; title: string; button: string; w
       title={p.title}
       button={p.button}
       disabled={others.length === 0}
-      fields={[{ name: "user", label: t("User"), kind: "choice", required: true, options: others.map((u) => ({ value: String(u.user_id), label: u.full_name })) }]}
+      fields={[{ name: "user", label: t("User"), kind: "choice", required: true, options: others.map((u) => ({ value: String(u.user_id), label: u.full_name, user: u.user_id })) }]}
       run={(v) => p.run(v.number("user"))}
     />
   );
@@ -28,7 +29,6 @@ export function PersonForm(p: { form: FormName; title: string; button: string; w
 
 export function PeopleList(p: { label: string; ids: number[]; action: string; may: (user: number) => boolean; run: (user: number) => Promise<unknown> }) {
   const [query, setQuery] = useState("");
-  const users = read("users");
   const q = query.trim().toLowerCase();
   const found = p.ids.map((id) => ({ id, name: userName(id) })).filter((x) => x.name.toLowerCase().includes(q));
   found.sort((a, b) => a.name.localeCompare(b.name));
@@ -40,7 +40,7 @@ export function PeopleList(p: { label: string; ids: number[]; action: string; ma
       <ul class="people-list" aria-label={p.label}>
         {found.slice(0, maxShown).map(({ id, name }) => (
           <li key={id}>
-            <img class="avatar" src={avatarOf(users.get(id))} alt="" width={24} height={24} />
+            <Avatar id={id} size={24} />
             <PersonName id={id} class="grow" />
             {p.may(id) && (
               <button type="button" class="button small quiet" aria-label={`${p.action}: ${name}`} onClick={() => void attempt(p.run(id))}>

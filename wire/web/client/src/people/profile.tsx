@@ -8,12 +8,13 @@ import { StatusEmoji } from "../emoji/glyph.tsx";
 import { closeOverlay, goTo, type Route } from "../store/router.ts";
 import { attempt } from "../store/actions.ts";
 import { hashOfChannel } from "../store/narrow.ts";
-import { avatarOf, presenceOf } from "../store/queries.ts";
+import { presenceOf } from "../store/queries.ts";
 import { peek, read } from "../store/store.ts";
+import { Avatar } from "../ui/avatar.tsx";
 import { Dialog } from "../ui/dialogs.tsx";
 import { formatDayInYear } from "../ui/time.ts";
 import { FieldValue } from "./field_value.tsx";
-import { localTime, presenceText, roleName } from "./card.tsx";
+import { localTime, PersonName, presenceText, roleName } from "./card.tsx";
 
 export function UserProfile({ route }: { route: Route }) {
   const id = Number(route.rest[0]);
@@ -36,13 +37,14 @@ export function UserProfile({ route }: { route: Route }) {
     [t("Email"), email],
     [t("Member since"), formatDayInYear(Date.parse(u.date_joined) / 1000)],
   ];
+  if (u.is_bot && u.bot_owner_id) facts.push([t("Owner"), <PersonName id={u.bot_owner_id} />]);
   if (u.timezone && localTime(u.timezone)) facts.push([t("Local time"), localTime(u.timezone)]);
   for (const f of fields) facts.push([f.name, <FieldValue field={f} value={data[f.id]!.value} rendered={data[f.id]!.rendered_value} />]);
   return (
     <Dialog title={u.full_name} class="profile" onClose={closeOverlay}>
       <div class="dialog-text" tabIndex={0} role="region" aria-label={t("Profile")}>
         <div class="card-head">
-          <img class="avatar large" src={avatarOf(u, true)} alt="" width={64} height={64} />
+          <Avatar id={id} size={64} class="large" />
           <div>
             <span class={`presence ${presenceOf(id)}`} /> {u.is_active ? presenceText(id) : t("Deactivated")}
             {status && (

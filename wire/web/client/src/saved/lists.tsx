@@ -16,6 +16,7 @@ import { Dialog, useSubmit } from "../ui/dialogs.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { notify } from "../store/notices.ts";
 import { formatTime } from "../ui/time.ts";
+import { localTime, TimeField } from "../ui/time_field.tsx";
 import { fillBox, restore } from "./drafts.ts";
 
 // keys moves between the entries, and edits or deletes the one that has the focus.
@@ -139,11 +140,6 @@ export function Reminders() {
   );
 }
 
-// localTime writes a time as fields of the type datetime-local have it.
-function localTime(at: Date): string {
-  return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
-}
-
 function nextMorning(days: number): Date {
   const d = new Date(serverNow());
   d.setDate(d.getDate() + days);
@@ -162,6 +158,7 @@ function TimeDialog(p: { form: FormName; title: string; button: string; note?: b
   const [busy, send] = useSubmit();
   const submit = (e: Event): void => {
     e.preventDefault();
+    if (Number.isNaN(Date.parse(at))) return notify(t("This is no date."), "error");
     send(() => attempt(p.run(Math.floor(new Date(at).getTime() / 1000), note)).then(Boolean));
   };
   return (
@@ -174,10 +171,7 @@ function TimeDialog(p: { form: FormName; title: string; button: string; note?: b
             </button>
           ))}
         </div>
-        <label class="field">
-          <span class="field-label">{t("Time")}</span>
-          <input class="input" type="datetime-local" required value={at} onInput={(e) => setAt(e.currentTarget.value)} />
-        </label>
+        <TimeField value={at} set={setAt} />
         {p.note && (
           <label class="field">
             <span class="field-label">{t("Note")}</span>

@@ -1,25 +1,26 @@
 // The user's account: name, picture, address, password, profile fields, sessions, keys, alert words, muted users.
 import * as api from "../api/administration.ts";
 import { changeSetting } from "../api/endpoints.ts";
-import { FieldType, type ProfileField } from "../api/types.ts";
+import type { ProfileField } from "../api/types.ts";
 import { t } from "../i18n/text.ts";
 import { parsed } from "../people/field_value.tsx";
 import { PeopleField } from "../people/people_field.tsx";
 import { attempt } from "../store/actions.ts";
-import { avatarOf, userName } from "../store/queries.ts";
+import { userName } from "../store/queries.ts";
 import { read } from "../store/store.ts";
+import { Avatar } from "../ui/avatar.tsx";
 import { Confirm, openDialog } from "../ui/dialogs.tsx";
 import { ApiKeys } from "./api_keys.tsx";
 import { UserChoice } from "../forms/fields.tsx";
-import { Allowed, RowTable, SettingsForm, type FormField } from "../forms/forms.tsx";
+import { Allowed, RowTable, SettingsForm } from "../forms/forms.tsx";
+import { isInput, profileInputs, profileValues } from "./profile_inputs.ts";
 
 export function Profile() {
   const me = read("me");
-  const user = read("users").get(me.user_id);
   const realm = read("realm");
   return (
     <>
-      <img class="avatar large" src={avatarOf(user, true)} alt={t("Your picture")} width={64} height={64} />
+      <Avatar id={me.user_id} size={64} label={t("Your picture")} class="large" />
       <Allowed when={me.is_admin || !realm.realm_name_changes_disabled} reason={t("Names cannot be changed here.")}>
         <SettingsForm
           form="own-name"
@@ -51,24 +52,14 @@ export function Profile() {
 // zones are the time zones that the browser knows.
 function zones(): { value: string; label: string }[] {
   const names = Intl.supportedValuesOf("timeZone");
-  return [{ value: "", label: t("Not said") }, ...names.map((z) => ({ value: z, label: z.replaceAll("_", " ") }))];
+  return [{ value: "", label: t("Not set") }, ...names.map((z) => ({ value: z, label: z.replaceAll("_", " ") }))];
 }
 
-const inputKinds = new Map<number, FormField["kind"]>([
-  [FieldType.longText, "area"],
-  [FieldType.date, "date"],
-]);
-
 function OwnFields() {
-  const data = read("users").get(read("me").user_id)?.profile_data ?? {};
+  const user = read("users").get(read("me").user_id);
+  const data = user?.profile_data ?? {};
   const all = read("profileFields").filter((f) => f.editable_by_user !== false);
-  const list = all.filter((f) => f.type !== FieldType.users);
-  const fields = list.map((f): FormField => {
-    const common = { name: String(f.id), label: f.name, help: f.hint, value: data[f.id]?.value ?? "" };
-    if (f.type !== FieldType.choice) return { ...common, kind: inputKinds.get(f.type) };
-    const options = Object.entries(parsed<Record<string, { text: string }>>(f.field_data, {}));
-    return { ...common, kind: "choice", options: [{ value: "", label: "" }, ...options.map(([value, o]) => ({ value, label: o.text }))] };
-  });
+  const list = all.filter(isInput);
   return (
     <>
       {list.length > 0 && (
@@ -77,17 +68,16 @@ function OwnFields() {
           title={t("Profile fields")}
           button={t("Save profile")}
           keep
-          fields={fields}
+          fields={profileInputs(list, user)}
           run={async (v) => {
-            const given = list.filter((f) => v.text(String(f.id)));
-            const empty = list.filter((f) => !v.text(String(f.id)) && data[f.id]).map((f) => f.id);
-            if (given.length) await api.changeProfile(given.map((f) => ({ id: f.id, value: v.text(String(f.id)) })));
-            if (empty.length) await api.clearProfile(empty);
+            const { set, emptied } = profileValues(list, user, v);
+            if (set.length) await api.changeProfile(set);
+            if (emptied.length) await api.clearProfile(emptied);
           }}
         />
       )}
       {all
-        .filter((f) => f.type === FieldType.users)
+        .filter((f) => !isInput(f))
         .map((f) => (
           <OwnUsers key={f.id} field={f} value={data[f.id]?.value ?? ""} />
         ))}
@@ -173,7 +163,7 @@ export function AlertWords() {
 export function MutedUsers() {
   const muted = read("mutedUsers");
   const me = read("me");
-  const others = [...read("users").values()].filter((u) => u.is_active && u.user_id !== me.user_id && !muted.has(u.user_id));
+  const others = [...read("users").values()].filter((u) => u.is_active && !u.is_system_bot && u.user_id !== me.user_id && !muted.has(u.user_id));
   others.sort((a, b) => a.full_name.localeCompare(b.full_name));
   return (
     <>
@@ -182,7 +172,7 @@ export function MutedUsers() {
         title={t("Mute a user")}
         button={t("Mute")}
         fields={[
-          { name: "user", label: t("User"), kind: "choice", required: true, options: others.map((u) => ({ value: String(u.user_id), label: u.full_name })) },
+          { name: "user", label: t("User"), kind: "choice", required: true, options: others.map((u) => ({ value: String(u.user_id), label: u.full_name, user: u.user_id })) },
         ]}
         run={(v) => api.muteUser("add", v.number("user"))}
       />

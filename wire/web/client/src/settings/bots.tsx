@@ -6,6 +6,7 @@ import { attempt } from "../store/actions.ts";
 import { may } from "../store/queries.ts";
 import { peek, read } from "../store/store.ts";
 import { closeDialog, Dialog, openDialog } from "../ui/dialogs.tsx";
+import { PlainChoice } from "../forms/fields.tsx";
 import { Allowed, CopyBox, RowTable, SettingsForm, type FormField } from "../forms/forms.tsx";
 import type { OwnBot } from "../api/types.ts";
 
@@ -41,16 +42,7 @@ export function Bots() {
   return (
     <>
       <Allowed when={allowed} reason={t("You cannot create bots in this organization.")}>
-        <label class="field">
-          <span class="field-label">{t("Kind of bot")}</span>
-          <select class="input" value={String(type)} onChange={(e) => setType(Number(e.currentTarget.value))}>
-            {kinds().map((k) => (
-              <option key={k.value} value={String(k.value)}>
-                {k.label}
-              </option>
-            ))}
-          </select>
-        </label>
+        <PlainChoice label={t("Bot type")} value={type} options={kinds()} choose={setType} />
         <SettingsForm
           form="add-bot"
           key={type}

@@ -5,6 +5,7 @@ import { t } from "../i18n/text.ts";
 import { closeOverlay, go, type Route } from "../store/router.ts";
 import { Dialog } from "../ui/dialogs.tsx";
 import { Icon } from "../ui/icons.tsx";
+import { Picker } from "../ui/picker.tsx";
 import { sections, type Section } from "./registry.ts";
 
 export function SettingsFrame({ route }: { route: Route }) {
@@ -16,13 +17,7 @@ export function SettingsFrame({ route }: { route: Route }) {
       <div class="settings-columns">
         <nav aria-label={t("Sections")}>
           {/* On a phone, instead of the list. */}
-          <select class="input section-choice" aria-label={t("Section")} value={current?.name} onChange={(e) => go(`#${area}/${e.currentTarget.value}`)}>
-            {list.map((s) => (
-              <option key={s.name} value={s.name}>
-                {s.title()}
-              </option>
-            ))}
-          </select>
+          <Picker class="section-choice" label={t("Section")} value={current?.name} options={list.map((s) => ({ value: s.name, label: s.title(), icon: s.icon }))} choose={(name) => go(`#${area}/${name}`)} />
           <ul>
             {list.map((s) => (
               <li key={s.name}>

@@ -5,6 +5,7 @@ import { BotType, createBot } from "../api/administration.ts";
 import { t } from "../i18n/text.ts";
 import { may } from "../store/queries.ts";
 import { read } from "../store/store.ts";
+import { PlainChoice } from "../forms/fields.tsx";
 import { Allowed, CopyBox, SettingsForm, type Entered, type FormField } from "../forms/forms.tsx";
 import { externalAddress, shortName } from "./integration_address.ts";
 import type { Integration } from "../api/types.ts";
@@ -17,16 +18,7 @@ export function Integrations() {
   return (
     <Allowed when={allowed} reason={t("You cannot create bots in this organization.")}>
       <p>{t("A service calls the address of a bot, and the bot writes what happened there into a channel.")}</p>
-      <label class="field">
-        <span class="field-label">{t("Service")}</span>
-        <select class="input" value={name} onChange={(e) => setName(e.currentTarget.value)}>
-          {all.map((s) => (
-            <option key={s.name} value={s.name}>
-              {s.display_name}
-            </option>
-          ))}
-        </select>
-      </label>
+      <PlainChoice label={t("Service")} value={name} options={all.map((s) => ({ value: s.name, label: s.display_name }))} choose={setName} />
       {service && <Setup key={service.name} service={service} />}
     </Allowed>
   );

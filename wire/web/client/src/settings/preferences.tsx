@@ -1,9 +1,11 @@
 // The look and the behaviour of the client.
+import { useContext } from "preact/hooks";
 import { ColorScheme } from "../api/types.ts";
 import { languageNames } from "../i18n/languages.ts";
 import { t } from "../i18n/text.ts";
 import { read } from "../store/store.ts";
-import { UserChoice, UserSwitch } from "../forms/fields.tsx";
+import { density, type Density } from "../ui/density.ts";
+import { ForNewUsers, PlainChoice, UserChoice, UserSwitch } from "../forms/fields.tsx";
 
 export function Preferences() {
   const chosen = String(read("settings").default_language ?? "en");
@@ -25,6 +27,7 @@ export function Preferences() {
           { value: ColorScheme.dark, label: t("Dark") },
         ]}
       />
+      <DensityChoice />
       <UserSwitch name="high_contrast_mode" label={t("High contrast")} />
       <UserSwitch name="fluid_layout_width" label={t("Use the full width of wide screens")} />
       <UserChoice name="web_font_size_px" label={t("Text size")} options={[12, 14, 15, 16, 18, 20].map((n) => ({ value: n, label: `${n} px` }))} />
@@ -74,4 +77,14 @@ export function Preferences() {
       />
     </>
   );
+}
+
+// DensityChoice is a setting of this browser, not of the account: it fits the screen.
+function DensityChoice() {
+  if (useContext(ForNewUsers)) return null;
+  const options: { value: Density; label: string }[] = [
+    { value: "compact", label: t("Compact") },
+    { value: "comfortable", label: t("Comfortable") },
+  ];
+  return <PlainChoice<Density> label={t("Density in this browser")} value={density.value} options={options} choose={(v) => (density.value = v)} />;
 }

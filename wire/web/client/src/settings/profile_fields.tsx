@@ -6,6 +6,7 @@ import { t } from "../i18n/text.ts";
 import { parsed } from "../people/field_value.tsx";
 import { read } from "../store/store.ts";
 import { closeDialog, Dialog, openDialog } from "../ui/dialogs.tsx";
+import { PlainChoice } from "../forms/fields.tsx";
 import { Allowed, RowTable, SettingsForm, type Entered, type FormField } from "../forms/forms.tsx";
 
 const otherAccount = "custom"; // the subtype of external accounts with an address of their own
@@ -21,16 +22,7 @@ export function ProfileFields() {
   };
   return (
     <Allowed when={read("me").is_admin} reason={t("Only administrators can change this.")}>
-      <label class="field">
-        <span class="field-label">{t("Type")}</span>
-        <select class="input" value={String(type)} onChange={(e) => setType(Number(e.currentTarget.value))}>
-          {kinds.map((k) => (
-            <option key={k.id} value={String(k.id)}>
-              {k.name}
-            </option>
-          ))}
-        </select>
-      </label>
+      <PlainChoice label={t("Type")} value={type} options={kinds.map((k) => ({ value: k.id, label: k.name }))} choose={setType} />
       <SettingsForm
         form="add-profile-field"
         key={type}

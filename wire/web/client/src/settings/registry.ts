@@ -2,6 +2,9 @@
 // To add a section, add a line. The code of a section is loaded when the section is first opened.
 import type { ComponentType } from "preact";
 import { t } from "../i18n/text.ts";
+import { cardActions } from "../people/card.tsx";
+import { read } from "../store/store.ts";
+import { openPart } from "../ui/parts.ts";
 import type { IconName } from "../ui/icons.tsx";
 import { addOverlay } from "../ui/registry.ts";
 
@@ -199,6 +202,7 @@ export const sections: Section[] = [
 ];
 
 export function installSettings(): void {
+  cardActions.push((u) => read("me").is_admin && u.is_active && !u.is_bot && { label: t("Manage user"), run: () => openPart(import("./users.tsx"), (m) => m.openUser(u.user_id)) });
   addOverlay("settings", () => import("./frame.tsx").then((m) => m.SettingsFrame));
   addOverlay("invite", () => import("./invitations.tsx").then((m) => m.InviteWindow));
   addOverlay("organization", () => import("./frame.tsx").then((m) => m.SettingsFrame));

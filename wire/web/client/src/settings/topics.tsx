@@ -7,6 +7,7 @@ import { attempt } from "../store/actions.ts";
 import { hashOf, narrowTo } from "../store/narrow.ts";
 import { topicName } from "../store/queries.ts";
 import { peek, read } from "../store/store.ts";
+import { Picker } from "../ui/picker.tsx";
 import { formatDate } from "../ui/time.ts";
 import { policyNames } from "../channels/topic_policy.tsx";
 import { FilterField, RowTable } from "../forms/forms.tsx";
@@ -43,17 +44,11 @@ export function Topics() {
 
 function PolicyChoice({ topic: x }: { topic: UserTopic }) {
   return (
-    <select
-      class="input"
-      aria-label={t("Notifications of {topic}", { topic: topicName(x.topic_name) })}
-      value={String(x.visibility_policy)}
-      onChange={(e) => void attempt(setTopicPolicy(x.stream_id, x.topic_name, Number(e.currentTarget.value)))}
-    >
-      {policyNames().map((p) => (
-        <option key={p.policy} value={String(p.policy)}>
-          {p.label}
-        </option>
-      ))}
-    </select>
+    <Picker
+      label={t("Notifications of {topic}", { topic: topicName(x.topic_name) })}
+      value={x.visibility_policy}
+      options={policyNames().map((p) => ({ value: p.policy, label: p.label, icon: p.icon }))}
+      choose={(policy) => void attempt(setTopicPolicy(x.stream_id, x.topic_name, policy))}
+    />
   );
 }

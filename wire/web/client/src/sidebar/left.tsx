@@ -2,23 +2,21 @@
 import { signal } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
 import type { Channel } from "../api/types.ts";
-import { changeSubscription, setTopicPolicy } from "../api/endpoints.ts";
 import { newDirect, openCompose } from "../compose/state.ts";
 import { t } from "../i18n/text.ts";
 import { go, hash, routes } from "../store/router.ts";
-import { attempt, markNarrow } from "../store/actions.ts";
 import { hashOf, hashOfChannel, hashOfTopics, isTopicMuted, narrowTo, operandOfFirst, resolvedMark } from "../store/narrow.ts";
 import { channelCount, homeCount, presenceOf, topicName, userNames, type Count } from "../store/queries.ts";
 import { peopleKey, peopleOf, type TopicInfo } from "../store/state.ts";
 import { peek, read } from "../store/store.ts";
 import { loadTopics } from "../store/topics.ts";
 import { getOrInsert } from "../store/unread.ts";
-import { Menu, openPopover, type MenuItems } from "../ui/dialogs.tsx";
 import { channelIcon, Icon, type IconName } from "../ui/icons.tsx";
 import { closeAfterLink, leftOpen } from "../ui/layout.ts";
-import { policyNames } from "../channels/topic_policy.tsx";
+import { ColumnEdge } from "./column_edge.tsx";
 import { columnKeys } from "./column_keys.ts";
 import { openMainMenu } from "./main_menu.tsx";
+import { openChannelMenu, openTopicMenu } from "./menus.tsx";
 
 const filter = signal(""); // view state
 // closed is view state that this browser keeps: the keys of the sections that show only their heading.
@@ -48,6 +46,7 @@ export function Left() {
         <Icon name="search" size={14} />
         <input type="search" data-channel-filter placeholder={t("Filter")} aria-label={t("Filter channels and people")} value={filter.value} onInput={(e) => (filter.value = e.currentTarget.value)} />
       </div>
+      <ColumnEdge />
       <div class="left-scroll">
         {!filter.value && <Views />}
         <Direct />
@@ -64,7 +63,7 @@ function Views() {
       <ViewLink href="#inbox" icon="inbox" label={t("Inbox")} count={homeCount()} />
       <ViewLink href="#recent" icon="recent" label={t("Recent conversations")} />
       <ViewLink href="#feed" icon="feed" label={t("Combined feed")} />
-      <ViewLink href="#narrow/is/mentioned" icon="at" label={t("Mentions")} count={read("unread").mentions.size} />
+      <ViewLink href="#narrow/is/mentioned" icon="at" label={t("Mentions")} count={read("unread").mentions.size} accent />
       <ViewLink href="#narrow/is/starred" icon="star" label={t("Starred messages")} count={read("settings").starred_message_counts ? starred : 0} quiet />
       {read("drafts").size > 0 && <ViewLink href="#drafts" icon="edit" label={t("Drafts")} count={read("drafts").size} quiet />}
       {read("scheduled").size > 0 && <ViewLink href="#scheduled" icon="clock" label={t("Scheduled messages")} count={read("scheduled").size} quiet />}
@@ -73,25 +72,26 @@ function Views() {
   );
 }
 
-function ViewLink(p: { href: string; icon: IconName; label: string; count?: number; quiet?: boolean }) {
+function ViewLink(p: { href: string; icon: IconName; label: string; count?: number; quiet?: boolean; accent?: boolean }) {
   const now = hash.value === p.href;
   return (
     <li>
       <a href={p.href} class={`side-link ${now ? "current" : ""}`} aria-current={now ? "page" : undefined}>
         <Icon name={p.icon} size={16} />
         <span class="grow">{p.label}</span>
-        <CountBadge n={p.count ?? 0} quiet={p.quiet} />
+        <CountBadge n={p.count ?? 0} quiet={p.quiet} accent={p.accent} />
       </a>
     </li>
   );
 }
 
-function CountBadge({ n, quiet, mention }: { n: number; quiet?: boolean; mention?: boolean }) {
+// CountBadge is in the accent colour for mentions and direct messages, which want an answer.
+function CountBadge({ n, quiet, mention, accent }: { n: number; quiet?: boolean; mention?: boolean; accent?: boolean }) {
   if (!n) return null;
   return (
     <>
       {mention && <span class="mention-mark">@</span>}
-      <span class={`count ${quiet ? "quiet" : ""}`} aria-label={t("{count} unread", { count: n })}>
+      <span class={`count ${quiet ? "quiet" : mention || accent ? "accent" : ""}`} aria-label={t("{count} unread", { count: n })}>
         {n > 999 ? "999+" : n}
       </span>
     </>
@@ -107,7 +107,7 @@ function SectionHead(p: { id: string; title: string; href?: string; children?: p
         <span>{p.title}</span>
       </button>
       <span class="grow" />
-      {isClosed && p.count && <CountBadge n={p.count.shown} mention={p.count.mentions > 0} />}
+      {isClosed && p.count && <CountBadge n={p.count.shown} mention={p.count.mentions > 0} accent={p.id === "direct"} />}
       {p.children}
     </h2>
   );
@@ -145,10 +145,10 @@ function Direct() {
             const ids = peopleOf(k);
             return (
               <li key={k}>
-                <a href={hashOf(narrowTo({ people: ids }), s)} class={`side-link ${k === currentKey ? "current" : ""}`} aria-current={k === currentKey ? "page" : undefined}>
+                <a href={hashOf(narrowTo({ people: ids }), s)} class={`side-link ${k === currentKey ? "current" : ""} ${u.withPeople(k).size ? "unread" : ""}`} aria-current={k === currentKey ? "page" : undefined}>
                   {ids.length === 1 ? <span class={`presence ${presenceOf(ids[0]!)}`} /> : <Icon name="people" size={14} />}
                   <span class="grow">{names.get(k)}</span>
-                  <CountBadge n={u.withPeople(k).size} />
+                  <CountBadge n={u.withPeople(k).size} accent />
                 </a>
               </li>
             );
@@ -259,9 +259,10 @@ function ChannelEntry({ channel: c }: { channel: Channel }) {
           <span class="grow">{c.name}</span>
           <CountBadge n={count.shown || count.muted} quiet={!count.shown} mention={count.mentions > 0} />
         </a>
+        <span class="side-actions">
         <button
           type="button"
-          class="icon-button small side-action"
+          class="icon-button small"
           aria-label={t("New topic in {channel}", { channel: c.name })}
           title={t("New topic")}
           onClick={() => {
@@ -271,34 +272,21 @@ function ChannelEntry({ channel: c }: { channel: Channel }) {
         >
           <Icon name="plus" size={14} />
         </button>
-        <button type="button" class="icon-button small side-action" aria-haspopup="menu" aria-label={t("Actions of {channel}", { channel: c.name })} onClick={(e) => openPopover(e.currentTarget, <ChannelMenu id={c.stream_id} />)}>
+        <button type="button" class="icon-button small" aria-haspopup="menu" aria-label={t("Actions of {channel}", { channel: c.name })} onClick={(e) => openChannelMenu(e.currentTarget, c.stream_id)}>
           <Icon name="dots" size={14} />
         </button>
+        </span>
       </div>
       {current && <Topics channel={c.stream_id} current={typeof topic === "string" ? topic : null} />}
     </li>
   );
 }
 
-// ChannelMenu is also the menu of a channel in the inbox.
-export function ChannelMenu({ id }: { id: number }) {
-  const sub = read("subscriptions").get(id);
-  const set = (property: string, value: unknown) => () => attempt(changeSubscription({ stream_id: id, property, value }));
-  const items: MenuItems = [
-    { label: t("Mark all as read"), icon: "check", run: () => markNarrow("add", [{ operator: "channel", operand: id }]) },
-    sub && { label: sub.pin_to_top ? t("Unpin") : t("Pin to the top"), icon: "pin", run: set("pin_to_top", !sub.pin_to_top) },
-    sub && { label: sub.is_muted ? t("Unmute channel") : t("Mute channel"), icon: "mute", run: set("is_muted", !sub.is_muted) },
-    null,
-    { label: t("All topics"), icon: "topic", run: () => go(hashOfTopics(id, peek())) },
-    { label: t("Channel settings"), icon: "gear", run: () => go(`#channels/${id}`) },
-  ];
-  return <Menu label={t("Actions of the channel")} items={items} />;
-}
-
-const topicsShown = 8;
+const topicsShown = 8; // without a filter
+const maxTopics = 60; // that a filter finds
 
 function Topics({ channel, current }: { channel: number; current: string | null }) {
-  const [all, setAll] = useState(false);
+  const [query, setQuery] = useState("");
   useEffect(() => void loadTopics(channel), [channel, read("topics").has(channel)]);
   const s = peek();
   const u = read("unread");
@@ -307,10 +295,18 @@ function Topics({ channel, current }: { channel: number; current: string | null 
   if (current !== null && !list.some((x) => x.name.toLowerCase() === current.toLowerCase())) list.unshift({ name: current, max_id: 0 });
   const important = (x: TopicInfo): boolean =>
     u.inTopic(channel, x.name).size > 0 || x.name.toLowerCase() === current?.toLowerCase();
-  const visible = list.filter((x) => !isTopicMuted(s, channel, x.name) || important(x) || all);
-  const shown = all ? visible : visible.filter((x, i) => i < topicsShown || important(x)).slice(0, 30);
+  const q = query.trim().toLowerCase();
+  const found = q ? list.filter((x) => topicName(x.name).toLowerCase().includes(q)) : list;
+  const visible = found.filter((x) => q !== "" || !isTopicMuted(s, channel, x.name) || important(x));
+  const shown = q ? visible.slice(0, maxTopics) : visible.filter((x, i) => i < topicsShown || important(x)).slice(0, 30);
   return (
     <ul class="topics">
+      {list.length > topicsShown && (
+        <li>
+          <input class="topic-search" type="search" placeholder={t("Filter topics")} aria-label={t("Filter topics")} value={query} onInput={(e) => setQuery(e.currentTarget.value)} />
+        </li>
+      )}
+      {q !== "" && shown.length === 0 && <li class="side-note">{t("Nothing found")}</li>}
       {shown.map((x) => {
         const isCurrent = x.name.toLowerCase() === current?.toLowerCase();
         const ids = u.inTopic(channel, x.name);
@@ -318,38 +314,28 @@ function Topics({ channel, current }: { channel: number; current: string | null 
         const mention = [...ids].some((id) => u.mentions.has(id));
         return (
           <li key={x.name.toLowerCase()} class={`side-row ${muted ? "muted" : ""}`}>
-            <a href={hashOf(narrowTo({ channel, topic: x.name }), s)} class={`side-link topic ${isCurrent ? "current" : ""} ${x.name === "" ? "empty-topic" : ""}`} aria-current={isCurrent ? "page" : undefined}>
+            <a href={hashOf(narrowTo({ channel, topic: x.name }), s)} class={`side-link topic ${isCurrent ? "current" : ""} ${ids.size && !muted ? "unread" : ""} ${x.name === "" ? "empty-topic" : ""}`} aria-current={isCurrent ? "page" : undefined}>
               <span class="grow">
                 {x.name.startsWith(resolvedMark) && <Icon name="check" size={12} />}
                 {topicName(x.name.replace(resolvedMark, ""))}
               </span>
               <CountBadge n={ids.size} quiet={muted} mention={mention} />
             </a>
-            <button type="button" class="icon-button small side-action" aria-haspopup="menu" aria-label={t("Actions of the topic")} onClick={(e) => openPopover(e.currentTarget, <TopicMenu channel={channel} topic={x.name} />)}>
-              <Icon name="dots" size={14} />
-            </button>
+            <span class="side-actions">
+              <button type="button" class="icon-button small" aria-haspopup="menu" aria-label={t("Actions of the topic")} onClick={(e) => openTopicMenu(e.currentTarget, channel, x.name)}>
+                <Icon name="dots" size={14} />
+              </button>
+            </span>
           </li>
         );
       })}
       {shown.length < visible.length && (
         <li>
-          <button type="button" class="side-link topic more" onClick={() => setAll(true)}>
+          <a class="side-link topic more" href={hashOfTopics(channel, s)}>
             {t("All topics")}
-          </button>
+          </a>
         </li>
       )}
     </ul>
   );
-}
-
-// TopicMenu is also the menu of a topic in the inbox.
-export function TopicMenu({ channel, topic }: { channel: number; topic: string }) {
-  const terms = narrowTo({ channel, topic });
-  const items: MenuItems = [
-    { label: t("Mark all as read"), icon: "check", run: () => markNarrow("add", terms) },
-    { label: t("Mark all as unread"), icon: "unread", run: () => markNarrow("remove", terms) },
-    null,
-    ...policyNames().map((p) => ({ label: p.label, icon: p.icon, run: () => attempt(setTopicPolicy(channel, topic, p.policy)) })),
-  ];
-  return <Menu label={t("Actions of the topic")} items={items} />;
 }

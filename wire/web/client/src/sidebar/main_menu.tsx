@@ -7,9 +7,9 @@ import { StatusEmoji } from "../emoji/glyph.tsx";
 import { presenceText } from "../people/card.tsx";
 import { go } from "../store/router.ts";
 import { attempt } from "../store/actions.ts";
-import { avatarOf } from "../store/queries.ts";
 import { peek, read } from "../store/store.ts";
 import { Menu, openPopover, type MenuItem, type MenuItems } from "../ui/dialogs.tsx";
+import { Avatar } from "../ui/avatar.tsx";
 import type { IconName } from "../ui/icons.tsx";
 import { openShortcuts } from "../help/shortcuts.tsx";
 import { openPart } from "../ui/parts.ts";
@@ -21,7 +21,7 @@ export function openMainMenu(at: Element): void {
 // menuItems are items of other modules, such as the server page.
 export const menuItems: (() => MenuItem | false)[] = []; // registry
 
-function openThemes(at: Element): void {
+function openThemes(at: Element | DOMRect): void {
   const scheme = Number(peek().settings.color_scheme ?? ColorScheme.system);
   const theme = (value: number, label: string, icon: IconName): MenuItem => ({
     label,
@@ -32,25 +32,27 @@ function openThemes(at: Element): void {
   openPopover(at, <Menu label={t("Theme")} items={items} />);
 }
 
-function MainMenu({ at }: { at: Element }) {
+// mainItems are the items of the main menu in three groups: the user, the organization, and help. The switcher offers them
+// too, without an element beside which the themes can be shown.
+export function mainItems(at: Element | DOMRect = new DOMRect(innerWidth / 2, 120)): MenuItems {
   const me = read("me");
   const visible = read("settings").presence_enabled !== false;
-  const status = read("statuses").get(me.user_id);
-  const items: MenuItems = [
+  return [
     { label: t("Set a status"), icon: "smile", run: () => openPart(import("../people/status.tsx"), (m) => m.openStatus()) },
     visible
       ? { label: t("Become invisible"), icon: "eye", run: () => attempt(changeSetting({ presence_enabled: false })) }
       : { label: t("Become visible"), icon: "eye", run: () => attempt(changeSetting({ presence_enabled: true })) },
     { label: t("Your profile"), icon: "person", run: () => go(`#user/${me.user_id}`) },
     { label: t("Settings"), icon: "gear", run: () => go("#settings/profile") },
+    { label: t("Theme"), icon: "moon", run: () => openThemes(at) },
+    ...menuItems.map((make) => make()),
+    null,
     { label: me.is_admin ? t("Manage organization") : t("Organization"), icon: "shield", run: () => go("#organization/organization-profile") },
     { label: t("Manage channels"), icon: "hash", run: () => go("#channels/subscribed") },
     { label: t("User groups"), icon: "people", run: () => go("#groups/your") },
     { label: t("Invite people"), icon: "plus", run: () => go("#invite") },
-    ...menuItems.map((make) => make()),
     me.is_owner && { label: t("Server"), icon: "feed", run: () => location.assign("/admin/server") },
     null,
-    { label: t("Theme"), icon: "moon", run: () => openThemes(at) },
     { label: t("Keyboard shortcuts"), icon: "help", key: "?", run: openShortcuts },
     { label: t("Message formatting"), icon: "edit", run: () => go("#message-formatting") },
     { label: t("Search operators"), icon: "search", run: () => go("#search-operators") },
@@ -58,10 +60,15 @@ function MainMenu({ at }: { at: Element }) {
     { label: t("Your sessions"), icon: "list", run: () => location.assign("/accounts/sessions/") },
     { label: t("Log out"), icon: "logout", run: logOut },
   ];
+}
+
+function MainMenu({ at }: { at: Element }) {
+  const me = read("me");
+  const status = read("statuses").get(me.user_id);
   return (
     <>
       <div class="menu-head">
-        <img class="avatar" src={avatarOf(read("users").get(me.user_id))} alt="" width={36} height={36} />
+        <Avatar id={me.user_id} size={36} />
         <div class="grow">
           <strong>{me.full_name}</strong>
           <small>
@@ -69,7 +76,7 @@ function MainMenu({ at }: { at: Element }) {
           </small>
         </div>
       </div>
-      <Menu label={t("Main menu")} items={items} />
+      <Menu label={t("Main menu")} items={mainItems(at)} />
     </>
   );
 }

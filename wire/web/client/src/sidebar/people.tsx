@@ -5,12 +5,13 @@ import type { User } from "../api/types.ts";
 import { matches } from "../ui/matches.ts";
 import { t } from "../i18n/text.ts";
 import { StatusEmoji } from "../emoji/glyph.tsx";
-import { openUserCard, presenceText } from "../people/card.tsx";
+import { GuestMark, openUserCard, presenceText } from "../people/card.tsx";
 import { hash, routes } from "../store/router.ts";
 import { conversationOf, hashOf, narrowTo, operandOfFirst } from "../store/narrow.ts";
-import { avatarOf, presenceOf } from "../store/queries.ts";
+import { presenceOf } from "../store/queries.ts";
 import { peek, read } from "../store/store.ts";
 import { columnKeys } from "./column_keys.ts";
+import { Avatar } from "../ui/avatar.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { closeAfterLink, closeColumns, closePeople, covered, peopleFloat } from "../ui/layout.ts";
 
@@ -112,10 +113,12 @@ function Person({ user: u }: { user: User }) {
   return (
     <li class="side-row person">
       <a class="side-link" href={hashOf(narrowTo({ people: [u.user_id] }), peek())}>
-        {style === 3 && <img class="avatar small" src={avatarOf(u)} alt="" loading="lazy" width={26} height={26} />}
+        {style === 3 && <Avatar id={u.user_id} size={26} />}
         <span class={`presence ${presenceOf(u.user_id)}`} role="img" aria-label={presenceText(u.user_id)} />
         <span class="person-name">
-          <span>{u.user_id === me ? t("{name} (you)", { name: u.full_name }) : u.full_name}</span>
+          <span>
+            {u.user_id === me ? t("{name} (you)", { name: u.full_name }) : u.full_name} <GuestMark id={u.user_id} />
+          </span>
           {style !== 1 && status?.status_text && <small>{status.status_text}</small>}
         </span>
         {status?.emoji_name && (
@@ -123,11 +126,13 @@ function Person({ user: u }: { user: User }) {
             <StatusEmoji status={status} />
           </span>
         )}
-        {count > 0 && <span class="count">{count}</span>}
+        {count > 0 && <span class="count accent">{count}</span>}
       </a>
-      <button type="button" class="icon-button small side-action" aria-label={t("About {name}", { name: u.full_name })} onClick={(e) => openUserCard(u.user_id, e.currentTarget)}>
-        <Icon name="dots" size={14} />
-      </button>
+      <span class="side-actions">
+        <button type="button" class="icon-button small" aria-label={t("About {name}", { name: u.full_name })} onClick={(e) => openUserCard(u.user_id, e.currentTarget)}>
+          <Icon name="dots" size={14} />
+        </button>
+      </span>
     </li>
   );
 }

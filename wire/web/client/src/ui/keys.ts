@@ -11,6 +11,7 @@ export interface Shortcut {
   label: () => string;
   run: () => boolean | void; // false: not used, the browser may have the key
   inOverlays?: boolean; // also while a window such as the settings is open
+  inFields?: string[]; // the keys that work also while the cursor is in a field
 }
 
 const table = new Map<string, Shortcut>(); // registry
@@ -53,11 +54,12 @@ export function startKeys(): void {
       leaveField(e.target as HTMLElement);
       return;
     }
-    if (inField(e.target) || dialogs.value.length || popover.value || isFetching()) return;
+    if (dialogs.value.length || popover.value || isFetching()) return;
+    const found = table.get(nameOf(e));
+    if (inField(e.target) && !found?.inFields?.includes(nameOf(e))) return;
     const onButton = (e.target as HTMLElement).closest?.("a, button, [role=button]");
     if (onButton && (e.key === "Enter" || e.key === " ")) return;
     if (e.target instanceof HTMLMediaElement && playerKeys.has(e.key)) return;
-    const found = table.get(nameOf(e));
     if (!found || (routes.peek().overlay && !found.inOverlays) || found.run() === false) return;
     e.preventDefault();
   });

@@ -4,6 +4,7 @@ import { effect } from "@preact/signals";
 import { ColorScheme } from "../api/types.ts";
 import { currentLanguage } from "../i18n/text.ts";
 import { read } from "../store/store.ts";
+import "./density.ts"; // sets its attribute
 
 const themes = new Map<number, string>([
   [ColorScheme.dark, "dark"],

@@ -1,11 +1,11 @@
 // The line above a view: its title and its actions.
 import type { Term } from "../api/types.ts";
-import { editMessage } from "../api/endpoints.ts";
 import { t } from "../i18n/text.ts";
 import { go, goTo } from "../store/router.ts";
-import { attempt, markNarrow } from "../store/actions.ts";
-import { hashOfChannel, hashOfTopics, operandOfFirst, resolvedMark, withoutPosition } from "../store/narrow.ts";
+import { markNarrow } from "../store/actions.ts";
+import { hashOfChannel, hashOfTopics, narrowTo, operandOfFirst, resolvedMark, withoutPosition } from "../store/narrow.ts";
 import { canResolve } from "../store/permissions.ts";
+import { toggleResolved } from "../store/resolve.ts";
 import { topicName, userName, userNames } from "../store/queries.ts";
 import { peek, read } from "../store/store.ts";
 import { leftOpen, rightOpen } from "../ui/layout.ts";
@@ -118,7 +118,7 @@ function TopicTools({ channel, topic }: { channel: number; topic: string }) {
           aria-pressed={resolved}
           aria-label={resolved ? t("Mark as unresolved") : t("Mark as resolved")}
           title={resolved ? t("Mark as unresolved") : t("Mark as resolved")}
-          onClick={() => void toggleResolved(channel, topic)}
+          onClick={() => void resolve(channel, topic)}
         >
           <Icon name="checkCircle" />
         </button>
@@ -128,23 +128,9 @@ function TopicTools({ channel, topic }: { channel: number; topic: string }) {
   );
 }
 
-// toggleResolved marks a topic as resolved or not, by moving its messages.
-async function toggleResolved(channel: number, topic: string): Promise<void> {
-  const s = peek();
-  let id = 0;
-  for (const m of s.messages.values()) {
-    if (m.stream_id === channel && m.subject.toLowerCase() === topic.toLowerCase()) id = Math.max(id, m.id);
-  }
-  if (!id) return;
-  const to = topic.startsWith(resolvedMark) ? topic.slice(resolvedMark.length) : resolvedMark + topic;
-  const edit = { topic: to, propagate_mode: "change_all", send_notification_to_old_thread: false, send_notification_to_new_thread: true } as const;
-  const done = await attempt(editMessage(id, edit));
-  if (done) {
-    goTo([
-      { operator: "channel", operand: channel },
-      { operator: "topic", operand: to },
-    ]);
-  }
+async function resolve(channel: number, topic: string): Promise<void> {
+  const to = await toggleResolved(channel, topic);
+  if (to !== undefined) goTo(narrowTo({ channel, topic: to }));
 }
 
 async function toUnread(terms: Term[]): Promise<void> {

@@ -2,12 +2,12 @@
 import { signal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { plural, t } from "../i18n/text.ts";
-import { ChannelMenu, TopicMenu } from "../sidebar/left.tsx";
+import { openChannelMenu, openTopicMenu } from "../sidebar/menus.tsx";
 import { markRead } from "../store/actions.ts";
 import { Confirm, Menu, openDialog, openPopover } from "../ui/dialogs.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { Header } from "./header.tsx";
-import { TopicPolicyButton } from "../channels/topic_policy.tsx";
+import { PolicyMark, TopicPolicyButton } from "../channels/topic_policy.tsx";
 import { inboxFolders, unreadOf, type InboxFolder, type InboxRow, type InboxSection, type TopicChoice } from "./inbox_data.ts";
 
 const firstShown = 100; // rows; more are drawn when the list is scrolled
@@ -189,13 +189,15 @@ function Section({ section: x, limit, head: Head }: { section: InboxSection; lim
         </span>
         <a href={x.href}>{x.title}</a>
         <span class="grow" />
-        <Unread ids={ids} mention={x.rows.some((row) => row.mention)} />
-        <ReadButton ids={ids} label={t("Mark as read: {name}", { name: x.title })} />
-        {channel !== null && (
-          <button type="button" class="icon-button" aria-haspopup="menu" aria-label={t("Actions of {channel}", { channel: x.title })} onClick={(e) => openPopover(e.currentTarget, <ChannelMenu id={channel} />)}>
-            <Icon name="dots" size={15} />
-          </button>
-        )}
+        <Unread ids={ids} mention={x.rows.some((row) => row.mention)} accent={channel === null} />
+        <span class="inbox-actions">
+          <ReadButton ids={ids} label={t("Mark as read: {name}", { name: x.title })} />
+          {channel !== null && (
+            <button type="button" class="icon-button" aria-haspopup="menu" aria-label={t("Actions of {channel}", { channel: x.title })} onClick={(e) => openChannelMenu(e.currentTarget, channel)}>
+              <Icon name="dots" size={15} />
+            </button>
+          )}
+        </span>
       </Head>
       {!closed && (
         <ul>
@@ -211,24 +213,27 @@ function Section({ section: x, limit, head: Head }: { section: InboxSection; lim
 function Row({ row }: { row: InboxRow }) {
   const { place } = row;
   return (
-    <li class={`inbox-row ${row.muted ? "muted" : ""}`} data-key={row.key}>
+    <li class={`inbox-row ${row.muted ? "muted" : ""} ${row.mention ? "mentioned" : ""}`} data-key={row.key}>
       <a class="inbox-entry" href={row.href} data-list-item>
         {row.resolved && <Icon name="check" size={14} />}
         <span class={`grow ${"topic" in place && place.topic === "" ? "empty-topic" : ""}`}>{row.label}</span>
-        <Unread ids={row.ids} mention={row.mention} />
+        {"topic" in place && <PolicyMark channel={place.channel} topic={place.topic} />}
+        <Unread ids={row.ids} mention={row.mention} accent={"people" in place} />
       </a>
-      {"topic" in place && <TopicPolicyButton channel={place.channel} topic={place.topic} />}
-      <ReadButton ids={row.ids} label={t("Mark as read")} />
-      {"topic" in place && (
-        <button type="button" class="icon-button" aria-haspopup="menu" aria-label={t("Actions of the topic")} onClick={(e) => openPopover(e.currentTarget, <TopicMenu channel={place.channel} topic={place.topic} />)}>
-          <Icon name="dots" size={15} />
-        </button>
-      )}
+      <span class="inbox-actions">
+        {"topic" in place && <TopicPolicyButton channel={place.channel} topic={place.topic} />}
+        <ReadButton ids={row.ids} label={t("Mark as read")} />
+        {"topic" in place && (
+          <button type="button" class="icon-button" aria-haspopup="menu" aria-label={t("Actions of the topic")} onClick={(e) => openTopicMenu(e.currentTarget, place.channel, place.topic)}>
+            <Icon name="dots" size={15} />
+          </button>
+        )}
+      </span>
     </li>
   );
 }
 
-function Unread({ ids, mention }: { ids: { size: number } | readonly number[]; mention: boolean }) {
+function Unread({ ids, mention, accent }: { ids: { size: number } | readonly number[]; mention: boolean; accent?: boolean }) {
   const n = "size" in ids ? ids.size : ids.length;
   return (
     <>
@@ -237,7 +242,7 @@ function Unread({ ids, mention }: { ids: { size: number } | readonly number[]; m
           @
         </span>
       )}
-      <span class="count" aria-label={t("{count} unread", { count: n })}>
+      <span class={`count ${mention || accent ? "accent" : ""}`} aria-label={t("{count} unread", { count: n })}>
         {n}
       </span>
     </>

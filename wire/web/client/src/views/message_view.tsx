@@ -227,7 +227,7 @@ function Messages({ list, terms, start, firstUnread }: MessagesProps) {
     setShownIDs(() => idsRef.current.map((m) => m.id));
     return () => (shownList.value = null);
   }, [list.key, empty]);
-  useOwnMessages(virtual, sending.length);
+  useOwnMessages(virtual, sending);
   const near = terms.some((x) => x.operator === "near");
   const reading = useReading(place !== null, near, rows);
   const onView = (first: number, last: number, end: boolean): void => {
@@ -300,13 +300,16 @@ function asMessage(o: Outgoing, me: number): Matched {
   return { ...base, type: "private", subject: "", display_recipient: [...new Set([...o.to.people, me])].map((id) => ({ id })) };
 }
 
-// useOwnMessages scrolls to the end when the user sends a message.
-function useOwnMessages(virtual: { current: VirtualList<Row> | null }, count: number): void {
-  const before = useRef(count);
+// useOwnMessages scrolls to the end when the user sends a message, and selects it once it has arrived.
+function useOwnMessages(virtual: { current: VirtualList<Row> | null }, sending: Outgoing[]): void {
+  const before = useRef(sending);
   useEffect(() => {
-    if (count > before.current) virtual.current?.scrollToEnd();
-    before.current = count;
-  }, [count]);
+    const old = before.current;
+    before.current = sending;
+    if (sending.length > old.length) virtual.current?.scrollToEnd();
+    const arrived = old.find((o) => o.id !== undefined && !sending.some((x) => x.localID === o.localID) && peek().messages.has(o.id));
+    if (arrived) selected.value = arrived.id!;
+  }, [sending.map((o) => `${o.localID} ${o.id ?? ""}`).join()]);
 }
 
 // useReading marks messages as read when they have been in the window, as far as the user wants that. A view around one

@@ -1,4 +1,5 @@
-// Recent conversations: one line for each, the newest first.
+// Recent conversations: one line for each, with filters and an order.
+import { signal } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
 import { getMessages } from "../api/endpoints.ts";
 import type { Message } from "../api/types.ts";
@@ -6,10 +7,11 @@ import { errorText } from "../api/client.ts";
 import { t } from "../i18n/text.ts";
 import { storeMessages } from "../store/lists.ts";
 import { conversationOfMessage, hashOf, isTopicMuted, narrowTo, placeKey, resolvedMark, type Conversation } from "../store/narrow.ts";
-import { avatarOf, topicName, userName, userNames } from "../store/queries.ts";
+import { topicName, userName, userNames } from "../store/queries.ts";
 import { peopleKey } from "../store/state.ts";
 import { change, peek, read } from "../store/store.ts";
 import { openUserCard } from "../people/card.tsx";
+import { Avatar } from "../ui/avatar.tsx";
 import { channelIcon, Icon } from "../ui/icons.tsx";
 import { formatAgo } from "../ui/time.ts";
 import { Header } from "./header.tsx";
@@ -39,6 +41,8 @@ interface Line {
   last: Message;
   senders: number[];
   unread: number;
+  muted: boolean;
+  mine: boolean; // the user has written one of the fetched messages
 }
 
 const maxFaces = 4;
@@ -52,17 +56,61 @@ function lines(): Line[] {
   void read("topicPolicies");
   for (const m of sorted) {
     const place = conversationOfMessage(m, me);
-    if ("channel" in place && (!s.subscriptions.has(place.channel) || isTopicMuted(s, place.channel, place.topic))) continue;
+    if ("channel" in place && !s.subscriptions.has(place.channel)) continue;
     const key = placeKey(place, me);
-    const line = all.get(key);
+    let line = all.get(key);
     if (!line) {
       const unread = "channel" in place ? u.inTopic(place.channel, place.topic).size : u.withPeople(peopleKey(place.people, me)).size;
-      all.set(key, { key, place, last: m, senders: [m.sender_id], unread });
-    } else if (line.senders.length < maxFaces && !line.senders.includes(m.sender_id)) {
-      line.senders.push(m.sender_id);
+      const muted = "channel" in place && isTopicMuted(s, place.channel, place.topic);
+      all.set(key, (line = { key, place, last: m, senders: [], unread, muted, mine: false }));
     }
+    if (m.sender_id === me) line.mine = true;
+    if (line.senders.length < maxFaces && !line.senders.includes(m.sender_id)) line.senders.push(m.sender_id);
   }
   return [...all.values()];
+}
+
+type Filter = "unread" | "mine" | "direct" | "muted";
+
+// filters is view state that this browser keeps: those that are pressed. Muted conversations are shown only with theirs.
+const filters = signal<ReadonlySet<Filter>>(new Set(JSON.parse(localStorage.getItem("recent-filters") ?? "[]") as Filter[]));
+filters.subscribe((v) => localStorage.setItem("recent-filters", JSON.stringify([...v])));
+
+function toggle(f: Filter): void {
+  const now = new Set(filters.value);
+  if (!now.delete(f)) now.add(f);
+  filters.value = now;
+}
+
+function filterNames(): [Filter, string][] {
+  return [
+    ["unread", t("Unread")],
+    ["mine", t("Participated")],
+    ["direct", t("Direct messages")],
+    ["muted", t("With muted ones")],
+  ];
+}
+
+function fits(l: Line, q: string): boolean {
+  const on = filters.value;
+  if (l.muted && !on.has("muted")) return false;
+  if (on.has("unread") && l.unread === 0) return false;
+  if (on.has("mine") && !l.mine) return false;
+  if (on.has("direct") && "channel" in l.place) return false;
+  return !q || nameOf(l.place).toLowerCase().includes(q);
+}
+
+type Column = "name" | "unread" | "time";
+
+// order is view state: the column that sorts the list, and whether in the other direction than at first.
+const order = signal<{ by: Column; back: boolean }>({ by: "time", back: false });
+
+function compare(a: Line, b: Line): number {
+  const { by, back } = order.value;
+  const sign = back ? -1 : 1;
+  if (by === "name") return sign * nameOf(a.place).localeCompare(nameOf(b.place));
+  if (by === "unread" && a.unread !== b.unread) return sign * (b.unread - a.unread);
+  return (by === "time" ? sign : 1) * (b.last.id - a.last.id);
 }
 
 function openCard(e: MouseEvent, user: number): void {
@@ -85,7 +133,7 @@ export function Recent() {
     );
   }, []);
   const q = filter.trim().toLowerCase();
-  const all = ready ? lines().filter((l) => !q || nameOf(l.place).toLowerCase().includes(q)) : [];
+  const all = ready ? lines().filter((l) => fits(l, q)).sort(compare) : [];
   return (
     <>
       <Header>
@@ -101,20 +149,34 @@ export function Recent() {
           if (el.scrollTop + el.clientHeight > el.scrollHeight - 400) setShown((n) => n + firstShown);
         }}
       >
-        <input class="input page-filter" type="search" data-recent-filter placeholder={t("Filter")} aria-label={t("Filter")} value={filter} onInput={(e) => setFilter(e.currentTarget.value)} />
+        <div class="recent-tools">
+          {filterNames().map(([name, label]) => (
+            <button key={name} type="button" class="button small quiet toggle" aria-pressed={filters.value.has(name)} onClick={() => toggle(name)}>
+              {label}
+            </button>
+          ))}
+          <input class="input" type="search" data-recent-filter placeholder={t("Filter")} aria-label={t("Filter")} value={filter} onInput={(e) => setFilter(e.currentTarget.value)} />
+        </div>
         {error && <p role="alert">{error}</p>}
+        {all.length > 0 && (
+          <div class="recent-heads" role="group" aria-label={t("Sort by")}>
+            <Sort by="name" label={t("Conversation")} />
+            <Sort by="unread" label={t("Unread")} />
+            <Sort by="time" label={t("Latest message")} />
+          </div>
+        )}
         <ul class="recent">
           {all.slice(0, shown).map((l) => (
-            <li key={l.key}>
-              <a class="recent-line" href={hashOf(narrowTo(l.place), peek())} data-list-item>
+            <li key={l.key} class={l.muted ? "muted" : ""}>
+              <a class={`recent-line ${l.unread ? "unread" : ""}`} href={hashOf(narrowTo(l.place), peek())} data-list-item>
                 <span class="recent-place">
                   {"channel" in l.place ? <ChannelName id={l.place.channel} /> : <Icon name="message" size={15} />}
                   <span class="recent-topic">{"channel" in l.place ? topicName(l.place.topic.replace(resolvedMark, "✓ ")) : userNames(l.place.people)}</span>
                 </span>
-                {l.unread > 0 && <span class="count">{l.unread}</span>}
+                {l.unread > 0 && <span class={`count ${"channel" in l.place ? "" : "accent"}`}>{l.unread}</span>}
                 <span class="faces">
                   {l.senders.map((id) => (
-                    <img key={id} class="avatar tiny" src={avatarOf(read("users").get(id))} alt={userName(id)} title={userName(id)} onClick={(e) => openCard(e, id)} />
+                    <Avatar key={id} id={id} size={20} label={userName(id)} onClick={(e) => openCard(e, id)} />
                   ))}
                 </span>
                 <time>{formatAgo(l.last.timestamp)}</time>
@@ -122,9 +184,40 @@ export function Recent() {
             </li>
           ))}
         </ul>
-        {ready && all.length === 0 && <p class="empty-title">{t("Nothing here.")}</p>}
+        {ready && all.length === 0 && <Empty reset={() => setFilter("")} filtered={q !== "" || filters.value.size > 0} />}
       </div>
     </>
+  );
+}
+
+function Sort({ by, label }: { by: Column; label: string }) {
+  const now = order.value.by === by;
+  return (
+    <button type="button" class="sort" data-sort={by} aria-pressed={now} onClick={() => (order.value = { by, back: now && !order.value.back })}>
+      {label}
+      {now && <Icon name={order.value.back ? "up" : "down"} size={12} />}
+    </button>
+  );
+}
+
+function Empty({ filtered, reset }: { filtered: boolean; reset: () => void }) {
+  const clear = (): void => {
+    filters.value = new Set();
+    reset();
+  };
+  return (
+    <div class="empty-view">
+      <p class="empty-title">{filtered ? t("No conversation fits the filters.") : t("There are no conversations yet.")}</p>
+      {filtered ? (
+        <button type="button" class="button quiet" onClick={clear}>
+          {t("Show all conversations")}
+        </button>
+      ) : (
+        <a class="button quiet" href="#channels/all">
+          {t("Browse channels")}
+        </a>
+      )}
+    </div>
   );
 }
 

@@ -90,3 +90,20 @@ export function nextIndex(list: Submessage[], me: number): number {
   const used = list.slice(1).filter((s) => s.sender_id === me).map((s) => Number(parse(s).idx ?? parse(s).key));
   return Math.max(0, ...used.filter(Number.isInteger)) + 1;
 }
+
+// Choice is a button of a bot: it sends a reply.
+interface Choice {
+  short: string;
+  long: string;
+  reply: string;
+}
+
+// choicesOf returns the heading and the buttons of a bot's form.
+export function choicesOf(list: Submessage[]): { heading: string; choices: Choice[] } {
+  const extra = members(parse(list[0]).extra_data);
+  const choices = itemsOf(extra.choices).flatMap((x): Choice[] => {
+    const { short_name, long_name, reply } = members(x);
+    return typeof reply === "string" && reply ? [{ short: String(short_name ?? ""), long: String(long_name ?? reply), reply }] : [];
+  });
+  return { heading: String(extra.heading ?? ""), choices };
+}

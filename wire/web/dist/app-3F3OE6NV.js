@@ -1,1 +1,0 @@
-import{hb as r}from"./chunk-4QBYZBRM.js";r();

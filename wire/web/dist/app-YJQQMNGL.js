@@ -1,0 +1,1 @@
+import{Cb as r}from"./chunk-JGPML2EU.js";r();
