@@ -45,7 +45,7 @@ func takeBuffer(b *[]byte) []byte {
 func Success(answer any, ignored []string) []byte {
 	a, ok := answer.(Answer)
 	if !ok {
-		return successOfStruct(answer, ignored, nil)
+		return successOfStruct(answer, ignored, ownField)
 	}
 	out := make(Answer, len(a)+3)
 	maps.Copy(out, a)

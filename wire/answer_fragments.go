@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"reflect"
 	"slices"
 	"sync/atomic"
 )
@@ -68,30 +67,41 @@ func (p Fragments) Bytes() []byte { return appendJSON(make([]byte, 0, p.Len()), 
 // MarshalJSON is for callers that accept a copy.
 func (p Fragments) MarshalJSON() ([]byte, error) { return p.Bytes(), nil }
 
-// fragmentsOfStruct is SuccessFragments for structs. Fields of the type encoded follow the others.
-func fragmentsOfStruct(answer any, ignored []string) (out Fragments) {
-	v := structOf(answer)
-	for _, f := range planOf(v.Type()).fields {
-		if f.Index == nil || !f.Type.Implements(encodedFieldType) {
-			continue
-		}
-		parts := fieldAt(v, f.Index).Interface().(encodedField).parts()
-		if parts == nil {
-			continue
-		}
-		if out == nil {
-			body := successOfStruct(answer, ignored, encodedFieldType)
-			out = Fragments{ownFragment(body[:len(body)-2])} // without the closing brace and newline
-		}
-		out = append(append(out, ownFragment(append([]byte{','}, f.key...))), parts...)
+// fragmentsOfStruct is SuccessFragments for structs.
+func fragmentsOfStruct(answer any, ignored []string) Fragments {
+	type late struct {
+		key   []byte
+		parts Fragments
 	}
-	if out == nil {
+	var fields []late
+	v, n := structOf(answer), 2
+	for _, f := range planOf(v.Type()).fields {
+		if f.kind != encodedField {
+			continue
+		}
+		x := fieldAt(v, f.Index)
+		if !x.IsValid() || f.OmitZero && x.IsZero() {
+			continue
+		}
+		if p := x.Interface().(fragmented).parts(); p != nil {
+			fields = append(fields, late{f.key, p})
+			n += len(p) + 1
+		}
+	}
+	if fields == nil {
 		return nil
+	}
+	body := successOfStruct(answer, ignored, encodedField)
+	out := append(make(Fragments, 0, n), ownFragment(body[:len(body)-2])) // without the closing brace and newline
+	for _, f := range fields {
+		before := comma
+		if f.key != nil {
+			before = ownFragment(append([]byte{','}, f.key...))
+		}
+		out = append(append(out, before), f.parts...)
 	}
 	return append(out, ownFragment([]byte("}\n")))
 }
-
-var encodedFieldType, streamedFieldType = reflect.TypeFor[encodedField](), reflect.TypeFor[streamedField]()
 
 // SuccessFragments is Success without copying the Fragments and EncodedFields of the answer. It returns nil if the
 // answer has none.

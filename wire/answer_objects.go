@@ -3,132 +3,25 @@ package wire
 import (
 	"fmt"
 	"reflect"
-	"strings"
 	"sync"
 
-	"parley/actors/realm"
 	"parley/wire/shape"
 )
 
 // objectTypes is the JSON objects that are structs and that notations name.
 var objectTypes = []reflect.Type{
-	reflect.TypeFor[topicLinkJSON](),
-	reflect.TypeFor[submessageJSON](),
-	reflect.TypeFor[revisionJSON](),
-	reflect.TypeFor[personJSON](),
-	reflect.TypeFor[messageJSON](),
-	reflect.TypeFor[foundMessageJSON](),
-	reflect.TypeFor[arrivedMessageJSON](),
-	reflect.TypeFor[reactionJSON](),
-	reflect.TypeFor[inviteJSON](),
-	reflect.TypeFor[groupValueJSON](),
-	reflect.TypeFor[groupJSON](),
-	reflect.TypeFor[linkifierJSON](),
-	reflect.TypeFor[playgroundJSON](),
-	reflect.TypeFor[defaultChannelGroupJSON](),
-	reflect.TypeFor[domainJSON](),
-	reflect.TypeFor[folderJSON](),
-	reflect.TypeFor[userTopicJSON](),
-	reflect.TypeFor[scheduledMessageJSON](),
-	reflect.TypeFor[reminderJSON](),
-	reflect.TypeFor[snippetJSON](),
-	reflect.TypeFor[draftJSON](),
-	reflect.TypeFor[viewJSON](),
+	reflect.TypeFor[attachmentJSON](),
+	reflect.TypeFor[emojiJSON](),
 	reflect.TypeFor[userJSON](),
-	reflect.TypeFor[systemBotJSON](),
-	reflect.TypeFor[statusJSON](),
-	reflect.TypeFor[registeredUserJSON](),
-	reflect.TypeFor[reactionTypeJSON](),
-	reflect.TypeFor[profileFieldJSON](),
-	reflect.TypeFor[presenceJSON](),
-	reflect.TypeFor[ownUserJSON](),
-	reflect.TypeFor[onboardingStepJSON](),
-	reflect.TypeFor[oldPresenceJSON](),
-	reflect.TypeFor[mutedUserJSON](),
-	reflect.TypeFor[listedUserJSON]()}
+}
 
 // objectNotations is the JSON objects in answers, by their name in the OpenAPI document, in the notation of package
-// shape. Parts that follow from a table of the realm are made from that table.
+// shape.
 var objectNotations = map[string]string{
-	"Attachment":   "{id: int, name: str, path_id: str, size: int, create_time: int, message_ids: [int]}",
-	"BotService":   "{base_url: str, interface: int, token: str} | {service_name: str, config_data: {*: str}}",
-	"Bot":          "{" + botFields + "}",
-	"Channel":      "{" + channelFields + "}",
-	"DevUser":      "{email: str, realm_url: str, realm_uri: str}",
-	"Conversation": "{max_message_id: int, user_ids: [int]}",
-	"Device": "{push_key_id: int?, push_token_id: str?, pending_push_token_id: str?, " +
-		"push_token_last_updated_timestamp: int?, push_registration_error_code: str?}",
-	"Emoji": "{id: str, name: str, source_url: str, still_url: str?, deactivated: bool, author_id: int?}",
+	"DevUser": "{email: str, realm_url: str, realm_uri: str}",
 	"Export": "{id: int, acting_user_id: int, export_time: int, " +
 		"export_type: 'public' | 'full_with_consent' | 'full_without_consent', pending: bool, " +
 		"deleted_timestamp: int?, failed_timestamp: int?, export_url: str?}",
-	"Integration": "{name: str, display_name: str, all_event_types: [str]?, config_options: [{key: str, label: str, " +
-		"validator: str}], url_options: [{key: str, label: str, input_type: str}]}",
-	"ListedChannel": "{" + channelFields + ", is_default?: bool}",
-	"OwnBot":        "{" + botFields + ", username: str, full_name: str, avatar_url: str, api_key: str}",
-	"PastMessage": "{topic: str, content: str, rendered_content: str, timestamp: int, user_id: int?, " +
-		"prev_topic?: str, prev_content?: str, prev_rendered_content?: str, " +
-		"prev_stream?: int, stream?: int, content_html_diff?: str}",
-	"OtherChannel": "{" + channelFields + ", " + subscriberListFields + "}",
-	"PermissionRule": "{require_system_group: bool, allow_internet_group: bool, allow_nobody_group: bool, " +
-		"allow_everyone_group: bool, default_group_name: str, " +
-		"default_for_system_groups: str?, allowed_system_groups: [str]}",
-	"Subscription": "{" + channelFields + ", " + personalFields + ", " + subscriberListFields + "}",
-	"UnreadMessages": "{count: int, pms: [{other_user_id: int, sender_id: int, unread_message_ids: [int]}], " +
-		"streams: [{stream_id: int, topic: str, unread_message_ids: [int]}], " +
-		"huddles: [{user_ids_string: str, unread_message_ids: [int]}], mentions: [int], " +
-		"old_unreads_missing: bool}",
-	"UserSettings": "{" + preferenceFields + ", timezone: str}",
-}
-
-const (
-	botFields = "user_id: int, default_sending_stream: str?, default_events_register_stream: str?, " +
-		"default_all_public_streams: bool, services: [BotService]"
-	personalFields = "color: str, is_muted: bool, in_home_view: bool, pin_to_top: bool, " +
-		"desktop_notifications: bool?, audible_notifications: bool?, push_notifications: bool?, " +
-		"email_notifications: bool?, wildcard_mentions_notify: bool?"
-	subscriberListFields = "subscribers?: [int], partial_subscribers?: [int]"
-	personFields         = "user_id: int, email: str, full_name: str, date_joined: str, is_owner: bool, " +
-		"is_admin: bool, is_guest: bool, is_bot: bool, role: int, " +
-		"avatar_version: int, is_imported_stub: bool, profile_data?: {*: {value: str, " +
-		"rendered_value?: str}}"
-	userFields = personFields + ", timezone: str, delivery_email: str?, avatar_url: str?, is_deleted?: bool"
-)
-
-var channelFields = "stream_id: int, name: str, description: str, rendered_description: str, date_created: int, " +
-	"creator_id: int?, invite_only: bool, is_web_public: bool, " +
-	"history_public_to_subscribers: bool, is_archived: bool, is_announcement_only: bool, stream_post_policy: int, " +
-	"message_retention_days: int?, first_message_id: int?, folder_id: int?, " +
-	"topics_policy: 'inherit' | 'allow_empty_topic' | 'disable_empty_topic' | 'empty_topic_only', " +
-	"is_recently_active: bool, stream_weekly_traffic: int?, subscriber_count: int, " +
-	ruleFields(realm.ChannelRules)
-
-// ruleFields returns the fields of a table of permission settings.
-func ruleFields(rules []realm.GroupSettingRule) string {
-	var out []string
-	for _, r := range rules {
-		out = append(out, r.Name+": GroupValue")
-	}
-	return strings.Join(out, ", ")
-}
-
-// settingFields returns the fields of a table of settings, with a prefix before each name.
-func settingFields(prefix string, table []realm.Setting) string {
-	var out []string
-	for _, s := range table {
-		kind := "str"
-		switch s.Default.(type) {
-		case bool:
-			kind = "bool"
-		case int64:
-			kind = "int"
-		}
-		if s.Null {
-			kind += "?"
-		}
-		out = append(out, prefix+s.Name+": "+kind)
-	}
-	return strings.Join(out, ", ")
 }
 
 // parsedShapes caches the parsed shapes of objects.

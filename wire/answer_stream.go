@@ -80,14 +80,14 @@ const streamedBytes = 256 << 10
 func streamOfStruct(answer any, ignored []string) *AnswerStream {
 	v := structOf(answer)
 	for _, f := range planOf(v.Type()).fields {
-		if f.Index == nil || !f.Type.Implements(streamedFieldType) {
+		if f.kind != listField {
 			continue
 		}
-		l := fieldAt(v, f.Index).Interface().(streamedField).elements()
+		l := fieldAt(v, f.Index).Interface().(streamed).elements()
 		if l.size < streamedBytes {
 			continue
 		}
-		body := successOfStruct(answer, ignored, streamedFieldType)
+		body := successOfStruct(answer, ignored, listField)
 		head := append(slices.Clip(body[:len(body)-2]), ',') // without the closing brace and newline
 		return &AnswerStream{list: l, head: append(append(head, f.key...), '[')}
 	}

@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"parley/wire/shape"
@@ -16,8 +17,28 @@ type structPlan struct {
 
 type plannedField struct {
 	shape.StructField
-	key    []byte // encoded name and colon; of a constant also its value
+	key    []byte // encoded name and colon; of a constant also its value; none for encodedFields
 	encode appender
+	kind   fieldKind
+}
+
+// fieldKind says how the answer to a request gets the field.
+type fieldKind byte
+
+const (
+	ownField     fieldKind = iota // encoded with the others
+	encodedField                  // after the others, see SuccessFragments
+	listField                     // after the others, see SuccessStream
+)
+
+func fieldKindOf(t reflect.Type) fieldKind {
+	switch {
+	case t.Implements(reflect.TypeFor[fragmented]()):
+		return encodedField
+	case t.Implements(reflect.TypeFor[streamed]()):
+		return listField
+	}
+	return ownField
 }
 
 // appender appends the JSON of a value.
@@ -39,17 +60,30 @@ func planOf(t reflect.Type) *structPlan {
 		case f.Index == nil:
 			x.key = appendString(x.key, f.Constant)
 		case f.Table == nil:
-			x.encode = appenderOf(f.Type)
+			x.encode, x.kind = appenderOf(f.Type), fieldKindOf(f.Type)
+		default:
+			field := t.FieldByIndex(f.Index)
+			if fieldKindOf(field.Type) != encodedField {
+				break
+			}
+			if f.Row > 0 {
+				continue // the field of row 0 encodes all rows
+			}
+			// The name of the Go field says where it is among the other encoded fields.
+			x.StructField = shape.StructField{Name: strings.ToLower(field.Name), Index: f.Index, Type: field.Type,
+				OmitZero: true}
+			x.key, x.encode, x.kind = nil, appenderOf(field.Type), encodedField
 		}
 		p.fields = append(p.fields, x)
 	}
+	slices.SortFunc(p.fields, func(a, b plannedField) int { return strings.Compare(a.Name, b.Name) })
 	structPlans.Store(t, p)
 	return p
 }
 
 // appendFields appends the fields of a struct and those of more, which are sorted by name too. It leaves out fields
-// whose types implement the interface without, if it is not nil.
-func (p *structPlan) appendFields(b []byte, v reflect.Value, more []envelopeField, without reflect.Type) []byte {
+// of the kind without, unless that is ownField.
+func (p *structPlan) appendFields(b []byte, v reflect.Value, more []envelopeField, without fieldKind) []byte {
 	start := len(b)
 	next := func(name string) {
 		for len(more) > 0 && (name == "" || more[0].name <= name) {
@@ -73,7 +107,7 @@ func (p *structPlan) appendFields(b []byte, v reflect.Value, more []envelopeFiel
 			continue
 		}
 		x := fieldAt(v, f.Index)
-		if f.OmitZero && x.IsZero() {
+		if !x.IsValid() || f.OmitZero && x.IsZero() || f.kind != ownField && f.kind == without && isLate(x) {
 			continue
 		}
 		var row any
@@ -81,8 +115,6 @@ func (p *structPlan) appendFields(b []byte, v reflect.Value, more []envelopeFiel
 			if row = x.Interface().(shape.Table).JSONField(f.Row); row == (shape.Absent{}) {
 				continue
 			}
-		} else if without != nil && f.Type.Implements(without) {
-			continue
 		}
 		next(f.Name)
 		if len(b) > start {
@@ -102,9 +134,15 @@ func (p *structPlan) appendFields(b []byte, v reflect.Value, more []envelopeFiel
 	return b
 }
 
-// fieldAt is reflect.Value.FieldByIndex without its checks for embedded pointers.
+// fieldAt returns a field of a struct. It is invalid if an embedded pointer on the way to it is nil.
 func fieldAt(v reflect.Value, index []int) reflect.Value {
-	for _, i := range index {
+	for n, i := range index {
+		if n > 0 && v.Kind() == reflect.Pointer {
+			if v.IsNil() {
+				return reflect.Value{}
+			}
+			v = v.Elem()
+		}
 		v = v.Field(i)
 	}
 	return v
@@ -169,7 +207,7 @@ func makeAppender(t reflect.Type) appender {
 	case reflect.Struct:
 		p := planOf(t)
 		return func(b []byte, v reflect.Value) []byte {
-			return append(p.appendFields(append(b, '{'), v, nil, nil), '}')
+			return append(p.appendFields(append(b, '{'), v, nil, ownField), '}')
 		}
 	}
 	return func(b []byte, v reflect.Value) []byte { return appendWithLibrary(b, v.Interface()) }
@@ -197,20 +235,63 @@ func makeMapAppender(t reflect.Type) appender {
 }
 
 // encoded is a value that is encoded before the answer that contains it. Its JSON is that of a T.
-type encoded[T any] struct{ Fragments }
+type encoded[T any] struct {
+	Fragments
+	inPlace bool // it is encoded with the other fields, not after them
+}
 
 // encodedAs returns a value as encoded JSON.
-func encodedAs[T any](json []byte) encoded[T] { return encoded[T]{Fragments{ownFragment(json)}} }
+func encodedAs[T any](json []byte) encoded[T] { return inFragments[T](ownFragment(json)) }
+
+// inFragments returns a value as encoded JSON.
+func inFragments[T any](p ...Fragment) encoded[T] { return encoded[T]{Fragments: p} }
 
 // JSONShape returns the shape of a T.
 func (encoded[T]) JSONShape() *shape.Shape { return shape.Of(reflect.TypeFor[T]()) }
 
 func (e encoded[T]) appendTo(b []byte) []byte { return appendJSON(b, e.Fragments) }
 
-func (e encoded[T]) parts() Fragments { return e.Fragments }
+func (e encoded[T]) parts() Fragments {
+	if e.inPlace {
+		return nil
+	}
+	return e.Fragments
+}
 
-// encodedField is an encoded, which SuccessFragments puts after the other fields without copying it.
-type encodedField interface{ parts() Fragments }
+// fragmented is a field that SuccessFragments puts after the others without copying its fragments; nil: it is encoded
+// with the others.
+type fragmented interface{ parts() Fragments }
+
+// isLate reports whether a field follows the others.
+func isLate(x reflect.Value) bool {
+	f, ok := x.Interface().(fragmented)
+	return !ok || f.parts() != nil
+}
+
+// encodedFields is all fields of a T, which are encoded before the struct that contains it. They are absent if it has
+// no bytes.
+type encodedFields[T any] struct{ Fragment }
+
+// encodedFieldsOf encodes the fields of a T.
+func encodedFieldsOf[T any](x T) []byte {
+	b := encode(x)
+	return b[1 : len(b)-1]
+}
+
+// JSONFields returns the fields of a T.
+func (encodedFields[T]) JSONFields() (out []shape.TableField) {
+	for name, f := range formOf[T]().Fields {
+		out = append(out, shape.TableField{Name: name, Shape: f.Shape, Optional: true})
+	}
+	return out
+}
+
+// JSONField is not called, because the fields are encoded.
+func (encodedFields[T]) JSONField(int) any { return shape.Absent{} }
+
+func (e encodedFields[T]) appendTo(b []byte) []byte { return append(b, e.JSON...) }
+
+func (e encodedFields[T]) parts() Fragments { return Fragments{e.Fragment} }
 
 // listOf is an ElementList of values whose JSON is that of a T.
 type listOf[T any] struct{ *ElementList }
@@ -220,8 +301,8 @@ func (listOf[T]) JSONShape() *shape.Shape { return shape.Of(reflect.TypeFor[[]T]
 
 func (l listOf[T]) elements() *ElementList { return l.ElementList }
 
-// streamedField is a listOf, which SuccessStream encodes while it is sent.
-type streamedField interface{ elements() *ElementList }
+// streamed is a listOf, which SuccessStream encodes while it is sent.
+type streamed interface{ elements() *ElementList }
 
 // either is an A or a B.
 type either[A, B any] struct{ value any }
@@ -260,8 +341,8 @@ func successFields(ignored []string) []envelopeField {
 	return out
 }
 
-// successOfStruct returns the body of a success without the fields whose types implement the interface without.
-func successOfStruct(a any, ignored []string, without reflect.Type) []byte {
+// successOfStruct returns the body of a success without the fields of a kind, unless that is ownField.
+func successOfStruct(a any, ignored []string, without fieldKind) []byte {
 	v := structOf(a)
 	b := bufferPool.Get().(*[]byte)
 	*b = planOf(v.Type()).appendFields(append((*b)[:0], '{'), v, successFields(ignored), without)
@@ -278,6 +359,14 @@ func (orNull[T]) JSONShape() *shape.Shape { return shape.Of(reflect.TypeFor[*T](
 func (n orNull[T]) appendTo(b []byte) []byte {
 	return appenderOf(reflect.TypeFor[*T]())(b, reflect.ValueOf(n.value))
 }
+
+// noElements is a list that is always empty.
+type noElements struct{}
+
+// JSONShape returns the shape of an empty list.
+func (noElements) JSONShape() *shape.Shape { return &shape.Shape{Kind: "array", Empty: true} }
+
+func (noElements) appendTo(b []byte) []byte { return append(b, "[]"...) }
 
 // idAnswer is the answer of endpoints that create something.
 type idAnswer struct {

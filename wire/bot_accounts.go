@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"maps"
 	"slices"
 
 	"parley/actors/realm"
@@ -9,92 +8,192 @@ import (
 )
 
 var botEndpoints = []Endpoint{
-	Custom("GET", "/bots", getBots).Returns("{bots: [OwnBot]}"),
-	Custom("POST", "/bots", createBot).
-		Returns("{user_id: int, email: str, api_key: str, avatar_url: str, default_sending_stream: str?, " +
-			"default_events_register_stream: str?, default_all_public_streams: bool}").
-		TakesFile(fileField{imageTypes, MaxAvatarBytes}),
-	Custom("PATCH", "/bots/{bot_id}", changeBot).
-		Returns("{full_name: str, avatar_url: str, bot_owner?: str, default_sending_stream: str?, " +
-			"default_events_register_stream: str?, default_all_public_streams: bool, service_interface: int, " +
-			"service_payload_url: str?, config_data: {*: str}?}").TakesFile(fileField{imageTypes, MaxAvatarBytes}),
+	Custom("GET", "/bots", getBots),
+	Custom("POST", "/bots", createBot).TakesFile(fileField{imageTypes, MaxAvatarBytes}),
+	Custom("PATCH", "/bots/{bot_id}", changeBot).TakesFile(fileField{imageTypes, MaxAvatarBytes}),
 	CommandFromForm("DELETE", "/bots/{bot_id}", func(f botIDForm) realm.DeactivateUser {
 		return realm.DeactivateUser{User: f.Bot, Bot: true}
 	}, emptyAnswer),
-	Custom("GET", "/bots/{bot_id}/api_key", func(c *Call, f botIDForm) (Answer, error) {
+	Custom("GET", "/bots/{bot_id}/api_key", func(c *Call, f botIDForm) (*botKeyAnswer, error) {
 		return botAPIKey(c, f.Bot, false)
-	}).Returns("{api_key: str}"),
-	Custom("POST", "/bots/{bot_id}/api_key/regenerate", func(c *Call, f botIDForm) (Answer, error) {
+	}),
+	Custom("POST", "/bots/{bot_id}/api_key/regenerate", func(c *Call, f botIDForm) (*botKeyAnswer, error) {
 		return botAPIKey(c, f.Bot, true)
-	}).Returns("{api_key: str}"),
+	}),
 }
 
 var botEvents = []EventKind{
-	EventOneOf(func(e *realm.BotChanged, to *Recipient) any {
-		op := "update"
-		if e.New {
-			op = "add"
-		}
-		bot := botObject(e.ID, e.Details, func(c realm.ChannelID) any {
-			if c == e.Details.Sending {
-				return nameOrNull(e.Sending)
-			}
-			return nameOrNull(e.Register)
-		})
-		if e.Only != nil {
-			maps.DeleteFunc(bot, func(k string, _ any) bool { return k != "user_id" && !slices.Contains(e.Only, k) })
-		}
-		return obj{"type": "realm_bot", "op": op, "bot": bot}
+	EventOneOf(botChanged).sends(formOf[botAddedEvent](), formOf[botUpdatedEvent]()),
+	Event(func(e *realm.BotOwnerChanged, _ *Recipient) *botDeletedEvent {
+		out := &botDeletedEvent{}
+		out.Bot.ID = e.ID
+		return out
 	}),
-	EventOneOf(func(e *realm.BotOwnerChanged, to *Recipient) any {
-		return obj{"type": "realm_bot", "op": "delete", "bot": obj{"user_id": e.ID}}
-	}),
+}
+
+type botsAnswer struct {
+	Bots []ownBotJSON `json:"bots"`
+}
+
+type createdBotAnswer struct {
+	botDefaults
+	ID     realm.UserID `json:"user_id"`
+	Email  string       `json:"email"`
+	Avatar string       `json:"avatar_url"`
+	Key    string       `json:"api_key"`
+}
+
+// changedBotAnswer is a bot after a change. The fields of a service are of every bot, as in the protocol.
+type changedBotAnswer struct {
+	botDefaults
+	Name      string            `json:"full_name"`
+	Avatar    string            `json:"avatar_url"`
+	Owner     *string           `json:"bot_owner,omitzero"`
+	Interface int               `json:"service_interface"`
+	URL       string            `json:"service_payload_url" zero:"null"`
+	Config    map[string]string `json:"config_data" zero:"null"`
+}
+
+type botKeyAnswer struct {
+	Key string `json:"api_key"`
+}
+
+type botAddedEvent struct {
+	_   struct{} `const:"type=realm_bot op=add"`
+	Bot botJSON  `json:"bot"`
+}
+
+// botUpdatedEvent has the changed fields.
+type botUpdatedEvent struct {
+	_   struct{} `const:"type=realm_bot op=update"`
+	Bot struct {
+		ID        realm.UserID     `json:"user_id"`
+		Sending   *orNull[string]  `json:"default_sending_stream,omitzero"`
+		Register  *orNull[string]  `json:"default_events_register_stream,omitzero"`
+		AllPublic *bool            `json:"default_all_public_streams,omitzero"`
+		Services  []botServiceJSON `json:"services,omitzero"`
+	} `json:"bot"`
+}
+
+type botDeletedEvent struct {
+	_   struct{} `const:"type=realm_bot op=delete"`
+	Bot struct {
+		ID realm.UserID `json:"user_id"`
+	} `json:"bot"`
+}
+
+// botDefaults is what a bot does unless it asks for something else, with the names of channels.
+type botDefaults struct {
+	Sending   *string `json:"default_sending_stream"`
+	Register  *string `json:"default_events_register_stream"`
+	AllPublic bool    `json:"default_all_public_streams"`
+}
+
+// botJSON is the details of a bot that its owner and administrators can see.
+type botJSON struct {
+	ID realm.UserID `json:"user_id"`
+	botDefaults
+	Services []botServiceJSON `json:"services"`
+}
+
+// ownBotJSON is a bot in the list of its owner.
+type ownBotJSON struct {
+	botJSON
+	Email  string `json:"username"`
+	Name   string `json:"full_name"`
+	Avatar string `json:"avatar_url"`
+	Key    string `json:"api_key"`
+}
+
+// botServiceJSON is the service of an outgoing webhook, of an embedded bot, or of an incoming webhook with a secret.
+type botServiceJSON struct {
+	either[outgoingService, configuredService]
+}
+
+type outgoingService struct {
+	URL       string `json:"base_url"`
+	Interface int    `json:"interface"`
+	Token     string `json:"token"`
+}
+
+type configuredService struct {
+	Name   string            `json:"service_name"`
+	Config map[string]string `json:"config_data"`
+}
+
+func botChanged(e *realm.BotChanged, _ *Recipient) any {
+	bot := newBot(e.ID, e.Details, func(c realm.ChannelID) *string {
+		if c == e.Details.Sending {
+			return nameOrNull(e.Sending)
+		}
+		return nameOrNull(e.Register)
+	})
+	if e.New {
+		return &botAddedEvent{Bot: bot}
+	}
+	changed := func(name string) bool { return e.Only == nil || slices.Contains(e.Only, name) }
+	out := &botUpdatedEvent{}
+	out.Bot.ID = e.ID
+	if changed("default_sending_stream") {
+		out.Bot.Sending = &orNull[string]{bot.Sending}
+	}
+	if changed("default_events_register_stream") {
+		out.Bot.Register = &orNull[string]{bot.Register}
+	}
+	if changed("default_all_public_streams") {
+		out.Bot.AllPublic = &bot.AllPublic
+	}
+	if changed("services") {
+		out.Bot.Services = bot.Services
+	}
+	return out
 }
 
 type botIDForm struct {
 	Bot realm.UserID `path:"bot_id"`
 }
 
-// nameOrNull returns the name, or nil (JSON null) if it is empty.
-func nameOrNull(name string) any {
+// nameOrNull returns a name, nil (JSON null) if it is empty.
+func nameOrNull(name string) *string {
 	if name == "" {
 		return nil
 	}
-	return name
+	return &name
 }
 
-// botObject returns the details of a bot that its owner and administrators can see. names returns the name of a
-// channel, or nil if it must not be shown.
-func botObject(id realm.UserID, d realm.BotDetails, names func(realm.ChannelID) any) obj {
-	channel := func(c realm.ChannelID) any {
-		if c == 0 || names == nil {
-			return nil
-		}
-		return names(c)
-	}
-	services := []any{}
-	for _, s := range d.Services {
-		o := obj{"base_url": s.URL, "interface": s.Interface, "token": s.Token}
-		if s.URL == "" { // an embedded bot, or an incoming webhook with the secret of its service
-			o = obj{"service_name": s.Name, "config_data": s.Config}
-		}
-		services = append(services, o)
-	}
-	return obj{"user_id": id, "default_sending_stream": channel(d.Sending),
-		"default_events_register_stream": channel(d.Register), "default_all_public_streams": d.AllPublic,
-		"services": services}
+// newBot returns the details of a bot. names returns the name of a channel, nil if it must not be shown.
+func newBot(id realm.UserID, d realm.BotDetails, names func(realm.ChannelID) *string) botJSON {
+	return botJSON{id, newBotDefaults(d, names), each(d.Services, newBotService)}
 }
 
-// botObjects returns the bots whose details the caller can see: administrators see all bots, other users their own.
-func botObjects(v realm.View) []any {
-	list := []any{}
+func newBotDefaults(d realm.BotDetails, names func(realm.ChannelID) *string) (out botDefaults) {
+	out.AllPublic = d.AllPublic
+	if d.Sending != 0 {
+		out.Sending = names(d.Sending)
+	}
+	if d.Register != 0 {
+		out.Register = names(d.Register)
+	}
+	return out
+}
+
+func newBotService(s realm.Service) (out botServiceJSON) {
+	if out.value = (outgoingService{s.URL, s.Interface, s.Token}); s.URL == "" {
+		out.value = configuredService{s.Name, s.Config}
+	}
+	return out
+}
+
+// visibleBots returns the bots whose details the caller can see: administrators see all bots, other users their own.
+func visibleBots(v realm.View) []botJSON {
+	list := []botJSON{}
 	me := v.Me()
 	if me == nil {
 		return list
 	}
 	v.EachBot(func(u *realm.User) {
 		if u.BotOwner == me.ID || me.IsAdmin() {
-			list = append(list, botObject(u.ID, v.BotOf(u.ID), channelNameLookup(v)))
+			list = append(list, newBot(u.ID, v.BotOf(u.ID), channelNameLookup(v)))
 		}
 	})
 	return list
@@ -102,18 +201,18 @@ func botObjects(v realm.View) []any {
 
 // channelNameLookup returns a function from a channel id to its name, nil for a channel that does not exist or that
 // the caller must not know of.
-func channelNameLookup(v realm.View) func(realm.ChannelID) any {
-	return func(id realm.ChannelID) any {
+func channelNameLookup(v realm.View) func(realm.ChannelID) *string {
+	return func(id realm.ChannelID) *string {
 		if c := v.FindChannel(id); c != nil && v.MaySeeChannel(c) {
-			return c.Name
+			return ptr(c.Name)
 		}
 		return nil
 	}
 }
 
 // getBots lists the caller's own active bots with their API keys. Bots that outrank the caller are left out.
-func getBots(c *Call, _ noParameters) (Answer, error) {
-	list, err := Read(c, func(v realm.View) ([]obj, error) {
+func getBots(c *Call, _ noParameters) (*botsAnswer, error) {
+	out, err := Read(c, func(v realm.View) (*botsAnswer, error) {
 		me, err := v.RequireHuman()
 		if err != nil {
 			return nil, err
@@ -121,28 +220,25 @@ func getBots(c *Call, _ noParameters) (Answer, error) {
 		if me.IsGuest() {
 			return nil, realm.BadRequest("Not allowed for guest users")
 		}
-		list := []obj{}
+		out := &botsAnswer{}
 		v.EachBot(func(u *realm.User) {
 			if _, err := v.ManagedBot(u.ID); err == nil && u.Active && u.BotOwner == me.ID {
-				o := botObject(u.ID, v.BotOf(u.ID), channelNameLookup(v))
-				o["username"], o["full_name"], o["avatar_url"] = u.Email, u.Name,
-					avatarURL(v.UserInfo(u.ID), c.Site, false)
-				list = append(list, o)
+				out.Bots = append(out.Bots, ownBotJSON{botJSON: newBot(u.ID, v.BotOf(u.ID), channelNameLookup(v)),
+					Email: u.Email, Name: u.Name, Avatar: ownAvatarURL(v.UserInfo(u.ID), c.Site)})
 			}
 		})
-		return list, nil
+		return out, nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	for _, o := range list {
-		key, err := botAPIKey(c, o["user_id"].(realm.UserID), false)
-		if err != nil {
+	for i := range out.Bots {
+		b := &out.Bots[i]
+		if b.Key, err = Execute(c, realm.IssueBotKey{Bot: b.ID}); err != nil {
 			return nil, err
 		}
-		o["api_key"] = key["api_key"]
 	}
-	return Answer{"bots": list}, nil
+	return out, nil
 }
 
 type createBotForm struct {
@@ -158,7 +254,7 @@ type createBotForm struct {
 	AllPublic   bool              `form:"default_all_public_streams"`
 }
 
-func createBot(c *Call, f createBotForm) (Answer, error) {
+func createBot(c *Call, f createBotForm) (*createdBotAnswer, error) {
 	if err := checkPermission(c, func(v realm.View) error { return v.CheckNewBot(f.Name) }); err != nil {
 		return nil, err
 	}
@@ -186,13 +282,9 @@ func createBot(c *Call, f createBotForm) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Read(c, func(v realm.View) (Answer, error) {
-		d := v.BotOf(b.ID)
-		a := Answer(botObject(b.ID, d, channelNameLookup(v)))
-		delete(a, "services")
-		a["api_key"], a["email"], a["avatar_url"] = b.Key, v.Find(b.ID).Email,
-			avatarURL(v.UserInfo(b.ID), c.Site, false)
-		return a, nil
+	return Read(c, func(v realm.View) (*createdBotAnswer, error) {
+		return &createdBotAnswer{newBotDefaults(v.BotOf(b.ID), channelNameLookup(v)), b.ID, v.Find(b.ID).Email,
+			ownAvatarURL(v.UserInfo(b.ID), c.Site), b.Key}, nil
 	})
 }
 
@@ -258,7 +350,7 @@ func editBot(c *Call, f editBotForm) (realm.EditBot, error) {
 const genericInterface = 1
 
 // changeBot runs editBot and answers with the bot as it is after the change.
-func changeBot(c *Call, f editBotForm) (Answer, error) {
+func changeBot(c *Call, f editBotForm) (*changedBotAnswer, error) {
 	cmd, err := editBot(c, f)
 	if err == nil {
 		permitted := func(v realm.View) error {
@@ -273,22 +365,18 @@ func changeBot(c *Call, f editBotForm) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Read(c, func(v realm.View) (Answer, error) {
+	return Read(c, func(v realm.View) (*changedBotAnswer, error) {
 		u, d := v.Find(f.Bot), v.BotOf(f.Bot)
-		a := Answer(botObject(u.ID, d, channelNameLookup(v)))
-		delete(a, "services")
-		delete(a, "user_id")
-		a["full_name"], a["avatar_url"] = u.Name, avatarURL(v.UserInfo(u.ID), c.Site, false)
+		a := &changedBotAnswer{botDefaults: newBotDefaults(d, channelNameLookup(v)), Name: u.Name,
+			Avatar: ownAvatarURL(v.UserInfo(u.ID), c.Site), Interface: genericInterface}
 		if o := v.Find(u.BotOwner); o != nil {
-			a["bot_owner"] = apiEmail(v.UserInfo(o.ID), c.Site)
+			a.Owner = ptr(apiEmail(v.UserInfo(o.ID), c.Site))
 		}
-		// of every bot, as in the protocol
-		a["service_interface"], a["service_payload_url"], a["config_data"] = genericInterface, nil, nil
 		if len(d.Services) > 0 {
 			s := d.Services[0]
-			a["service_interface"], a["service_payload_url"] = max(s.Interface, genericInterface), nameOrNull(s.URL)
+			a.Interface, a.URL = max(s.Interface, genericInterface), s.URL
 			if len(s.Config) > 0 {
-				a["config_data"] = s.Config
+				a.Config = s.Config
 			}
 		}
 		return a, nil
@@ -296,7 +384,7 @@ func changeBot(c *Call, f editBotForm) (Answer, error) {
 }
 
 // botAPIKey returns the API key of a bot that the caller manages. renew makes a new key and invalidates the old one.
-func botAPIKey(c *Call, bot realm.UserID, renew bool) (Answer, error) {
+func botAPIKey(c *Call, bot realm.UserID, renew bool) (*botKeyAnswer, error) {
 	key, err := Execute(c, realm.IssueBotKey{Bot: bot, Renew: renew})
-	return Answer{"api_key": key}, err
+	return &botKeyAnswer{key}, err
 }

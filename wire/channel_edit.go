@@ -67,13 +67,18 @@ func parseRetention(n form.NumberOrWord) (*int64, error) {
 	return &n.Number, nil
 }
 
-// topicsPolicies are the values of topics_policy.
-var topicsPolicies = []string{"inherit", "allow_empty_topic", "disable_empty_topic", "empty_topic_only"}
+// topicsPolicy says whether the messages of a channel need a topic.
+type topicsPolicy string
+
+// Values returns all policies.
+func (topicsPolicy) Values() []string {
+	return []string{"inherit", "allow_empty_topic", "disable_empty_topic", "empty_topic_only"}
+}
 
 // parseTopicsPolicy accepts the word with and without JSON quotes, because clients send both.
 func parseTopicsPolicy(o form.Opt[string]) (string, error) {
 	word := strings.Trim(o.Value, `"`)
-	if o.Set && !slices.Contains(topicsPolicies, word) {
+	if o.Set && !slices.Contains(topicsPolicy.Values(""), word) {
 		return "", realm.BadRequest("Invalid topics_policy")
 	}
 	return word, nil
@@ -170,7 +175,7 @@ type createChannelForm struct {
 }
 
 // createChannelInTurns creates a channel and subscribes its first members, in as many turns as that needs.
-func createChannelInTurns(c *Call, f createChannelForm) (Answer, error) {
+func createChannelInTurns(c *Call, f createChannelForm) (*idAnswer, error) {
 	cmd, err := createChannel(c, f)
 	if err != nil {
 		return nil, err
@@ -183,7 +188,7 @@ func createChannelInTurns(c *Call, f createChannelForm) (Answer, error) {
 	if _, err := waitForJob(c, created.Job); err != nil {
 		return nil, err
 	}
-	return Answer{"id": created.ID}, nil
+	return newIDAnswer(int64(created.ID)), nil
 }
 
 func createChannel(c *Call, f createChannelForm) (realm.CreateChannel, error) {

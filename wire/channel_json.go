@@ -12,10 +12,7 @@ import (
 // organization of a thousand channels would take longer than a turn is allowed to.
 
 // channelFieldsJSON returns the JSON object of a channel without its braces.
-func channelFieldsJSON(c realm.ChannelInfo) []byte {
-	b := encode(channelObject(c))
-	return b[1 : len(b)-1]
-}
+func channelFieldsJSON(c realm.ChannelInfo) []byte { return encodedFieldsOf(newChannel(c)) }
 
 // userIDsField returns the JSON field `"key":[1,2,3]`.
 func userIDsField(key string, ids []realm.UserID) []byte {
@@ -78,7 +75,7 @@ func onlyRecent(members []realm.UserID, recent func(realm.UserID) bool) []realm.
 	return out
 }
 
-// addSubscription adds the same object as subscriptionObject to a list, made of cached bytes. It includes the caller's
+// addSubscription adds a subscriptionJSON to a list, made of cached bytes. It includes the caller's
 // personal settings if the caller is or was subscribed, or is a logged-out visitor.
 func addSubscription(l *objectList, v realm.View, c *realm.Channel, to Client, recent func(realm.UserID) bool) {
 	var own []byte
@@ -89,23 +86,16 @@ func addSubscription(l *objectList, v realm.View, c *realm.Channel, to Client, r
 		Fragment{JSON: subscriberListJSON(v, c, to.Subscribers, recent), Shared: to.Subscribers == form.AllSubscribers})
 }
 
-// personalSettingsJSON returns the fields that addPersonalSettings adds, encoded.
+// personalSettingsJSON returns the fields of newPersonalSettings, encoded.
 func personalSettingsJSON(s realm.SubscriptionInfo, to Client) []byte {
-	b := make([]byte, 0, 256)
-	b = strconv.AppendQuote(append(b, `"color":`...), s.Color) // a color is hexadecimal, so it needs no JSON escapes
-	b = strconv.AppendBool(append(b, `,"is_muted":`...), s.Muted)
-	b = strconv.AppendBool(append(b, `,"in_home_view":`...), !s.Muted)
-	b = strconv.AppendBool(append(b, `,"pin_to_top":`...), s.Pinned)
-	for _, x := range channelNotifications(s) {
-		b = append(append(append(b, `,"`...), x.name...), `":`...)
-		switch {
-		case x.own != nil:
-			b = strconv.AppendBool(b, *x.own)
-		case to.Has(realm.CapNotificationSettingsNull):
-			b = append(b, "null"...)
-		default:
-			b = strconv.AppendBool(b, x.inherited)
-		}
-	}
-	return b
+	p, b := newPersonalSettings(s, to), make([]byte, 0, 256)
+	b = strconv.AppendQuote(append(b, `"color":`...), p.Color) // a color is hexadecimal, so it needs no JSON escapes
+	b = strconv.AppendBool(append(b, `,"is_muted":`...), p.Muted)
+	b = strconv.AppendBool(append(b, `,"in_home_view":`...), p.Home)
+	b = strconv.AppendBool(append(b, `,"pin_to_top":`...), p.Pinned)
+	b = appendPointer(append(b, `,"desktop_notifications":`...), p.Desktop, strconv.AppendBool)
+	b = appendPointer(append(b, `,"audible_notifications":`...), p.Audible, strconv.AppendBool)
+	b = appendPointer(append(b, `,"push_notifications":`...), p.Push, strconv.AppendBool)
+	b = appendPointer(append(b, `,"email_notifications":`...), p.Email, strconv.AppendBool)
+	return appendPointer(append(b, `,"wildcard_mentions_notify":`...), p.Wildcard, strconv.AppendBool)
 }

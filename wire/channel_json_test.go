@@ -25,15 +25,16 @@ func TestChannelJSONFollowsChanges(t *testing.T) {
 			v := s.ViewAs(u)
 			for _, to := range []Client{{Subscribers: form.AllSubscribers}, {Caps: realm.CapNotificationSettingsNull},
 				{Subscribers: form.PartialSubscribers}} {
-				want := channelObject(v.ChannelInfo(c))
-				if v.SubscriptionOf(u, c.ID) != nil {
-					addPersonalSettings(want, v.PersonalSubscription(u, c.ID), to)
-				}
+				channel, lists := newChannel(v.ChannelInfo(c)), subscriberLists{}
 				if to.Subscribers != form.NoSubscribers {
-					want["subscribers"] = v.Subscribers(c.ID)
+					lists.All = v.Subscribers(c.ID)
 					if !v.MaySeeSubscribers(c) {
-						want["subscribers"] = []realm.UserID{}
+						lists.All = []realm.UserID{}
 					}
+				}
+				want := any(otherChannelJSON{channel, lists})
+				if v.SubscriptionOf(u, c.ID) != nil {
+					want = subscriptionJSON{channel, newPersonalSettings(v.PersonalSubscription(u, c.ID), to), lists}
 				}
 				var a, b map[string]any
 				if err := json.Unmarshal(encodeSubscription(v, c, to, func(realm.UserID) bool {

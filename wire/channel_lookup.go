@@ -7,42 +7,61 @@ import (
 
 	"parley/actors/realm"
 	"parley/wire/form"
+	"parley/wire/shape"
 )
 
 var channelEndpoints = []Endpoint{
-	Get("/streams", getChannels).Returns("{streams: [ListedChannel]}"),
-	Get("/streams/{stream_id}", getChannel).Returns("{stream: Channel}"),
+	Get("/streams", getChannels),
+	Get("/streams/{stream_id}", getChannel),
 	CommandFromCall("PATCH", "/streams/{stream_id}", editChannel, emptyAnswer),
 	CommandFromForm("DELETE", "/streams/{stream_id}", func(f channelForm) realm.ArchiveChannel {
 		return realm.ArchiveChannel{Channel: f.Channel}
 	}, emptyAnswer),
-	Get("/streams/{stream_id}/members", getSubscribers).Returns("{subscribers: [int]}"),
-	Custom("GET", "/streams/{stream_id}/email_address", getChannelEmail).Returns("{email: str}"),
-	Get("/get_stream_id", getChannelID).Returns("{stream_id: int}"),
-	Custom("POST", "/channels/create", createChannelInTurns).Returns("{id: int}"),
-	Get("/users/{user_id}/channels", getUserChannels).Returns("{subscribed_channel_ids: [int]}"),
-	Get("/users/{user_id}/subscriptions/{stream_id}", isSubscribed).Returns("{is_subscribed: bool}"),
-	Custom("GET", "/users/me/{stream_id}/topics", getTopics).Returns("{topics: [{name: str, max_id: int}]}").
-		AllowVisitors(),
+	Get("/streams/{stream_id}/members", getSubscribers),
+	Custom("GET", "/streams/{stream_id}/email_address", getChannelEmail),
+	Get("/get_stream_id", getChannelID),
+	Custom("POST", "/channels/create", createChannelInTurns),
+	Get("/users/{user_id}/channels", getUserChannels),
+	Get("/users/{user_id}/subscriptions/{stream_id}", isSubscribed),
+	Custom("GET", "/users/me/{stream_id}/topics", getTopics).AllowVisitors(),
 }
 
-var channelEvents = []EventKind{
-	EventOneOf(channelAppeared),
-	EventOneOf(channelVanished),
-	Events(channelActivityChanged),
-	Events(channelChanged),
-	EventOneOf(channelPrivacySet),
-	EventOneOf(channelArchived),
-	EventOneOf(channelUnarchived),
-	EventOneOf(channelBecameInactive),
-	EventOneOf(func(e *realm.AnnouncementsStopped, _ *Recipient) any {
-		return obj{"type": "realm", "op": "update", "property": e.Setting, "value": -1}
-	}),
+type channelsAnswer struct {
+	Channels encoded[[]listedChannelJSON] `json:"streams"`
 }
 
-// groupValue returns the JSON of a permission setting: the id of a group, or the lists of direct members and
-// subgroups.
-func groupValue(g realm.GroupValue) any { return groupValueJSON{g} }
+type channelAnswer struct {
+	Channel channelJSON `json:"stream"`
+}
+
+type subscribersAnswer struct {
+	Subscribers []realm.UserID `json:"subscribers"`
+}
+
+type channelEmailAnswer struct {
+	Address string `json:"email"`
+}
+
+type channelIDAnswer struct {
+	Channel realm.ChannelID `json:"stream_id"`
+}
+
+type userChannelsAnswer struct {
+	Channels []realm.ChannelID `json:"subscribed_channel_ids"`
+}
+
+type isSubscribedAnswer struct {
+	Subscribed bool `json:"is_subscribed"`
+}
+
+type topicsAnswer struct {
+	Topics listOf[listedTopic] `json:"topics"`
+}
+
+type listedTopic struct {
+	Name   string          `json:"name"`
+	Newest realm.MessageID `json:"max_id"`
+}
 
 // nonNil returns an empty list instead of nil, so that JSON has [] and not null.
 func nonNil[T any](s []T) []T {
@@ -52,11 +71,14 @@ func nonNil[T any](s []T) []T {
 	return s
 }
 
+// announcementPolicy is the number of a posting permission that only administrators have.
+const announcementPolicy = 2
+
 // legacyPostPolicy returns the number that older clients use for the posting permission of a channel.
 func legacyPostPolicy(g realm.GroupValue) int {
 	switch g.Group {
 	case 3:
-		return 2
+		return announcementPolicy
 	case 5:
 		return 3
 	case 4:
@@ -65,49 +87,58 @@ func legacyPostPolicy(g realm.GroupValue) int {
 	return 1
 }
 
-// channelObject returns a channel as JSON. It has the fields that are the same for all users.
-func channelObject(c realm.ChannelInfo) obj {
+// channelJSON is a channel with the fields that are the same for all users.
+type channelJSON struct {
+	ID               realm.ChannelID `json:"stream_id"`
+	Name             string          `json:"name"`
+	Description      string          `json:"description"`
+	HTML             string          `json:"rendered_description"`
+	Created          int64           `json:"date_created"`
+	Creator          realm.UserID    `json:"creator_id" zero:"null"`
+	Private          bool            `json:"invite_only"`
+	WebPublic        bool            `json:"is_web_public"`
+	History          bool            `json:"history_public_to_subscribers"`
+	Archived         bool            `json:"is_archived"`
+	AnnouncementOnly bool            `json:"is_announcement_only"`
+	PostPolicy       int             `json:"stream_post_policy"`
+	Retention        *int64          `json:"message_retention_days"`
+	FirstMessage     realm.MessageID `json:"first_message_id" zero:"null"`
+	Folder           int64           `json:"folder_id" zero:"null"`
+	TopicsPolicy     topicsPolicy    `json:"topics_policy"`
+	RecentlyActive   bool            `json:"is_recently_active"`
+	WeeklyTraffic    *int64          `json:"stream_weekly_traffic"`
+	Subscribers      int             `json:"subscriber_count"`
+	Rules            channelRules
+}
+
+// listedChannelJSON is a channel in GET /streams, which can ask for the additional field.
+type listedChannelJSON struct {
+	channelJSON
+	Default *bool `json:"is_default,omitzero"`
+}
+
+// channelRules is the permission settings of a channel, all of them.
+type channelRules realm.GroupValues
+
+// JSONFields returns a field for each setting.
+func (channelRules) JSONFields() []shape.TableField {
+	return ruleTableFields(realm.ChannelRules, false)
+}
+
+// JSONField returns the value of a setting.
+func (r channelRules) JSONField(i int) any { return groupValueJSON{r[realm.ChannelRules[i].Name]} }
+
+func newChannel(c realm.ChannelInfo) channelJSON {
 	post := legacyPostPolicy(c.Groups["can_send_message_group"])
-	o := obj{
-		"stream_id":                     c.ID,
-		"name":                          c.Name,
-		"description":                   c.Description,
-		"rendered_description":          c.DescriptionHTML,
-		"date_created":                  c.Created,
-		"creator_id":                    nil,
-		"invite_only":                   c.Private,
-		"is_web_public":                 c.WebPublic,
-		"history_public_to_subscribers": c.History,
-		"is_archived":                   c.Archived,
-		"is_announcement_only":          post == 2,
-		"stream_post_policy":            post,
-		"message_retention_days":        nil,
-		"first_message_id":              nil,
-		"folder_id":                     nil,
-		"topics_policy":                 c.TopicsPolicy,
-		"is_recently_active":            c.RecentlyActive,
-		"stream_weekly_traffic":         nil,
-		"subscriber_count":              c.Subscribers,
-	}
-	if c.Creator != 0 {
-		o["creator_id"] = c.Creator
-	}
-	if c.Retention != nil {
-		o["message_retention_days"] = *c.Retention
-	}
-	if c.FirstMessage != 0 {
-		o["first_message_id"] = c.FirstMessage
-	}
-	if c.Folder != 0 {
-		o["folder_id"] = c.Folder
-	}
+	out := channelJSON{ID: c.ID, Name: c.Name, Description: c.Description, HTML: c.DescriptionHTML, Created: c.Created,
+		Creator: c.Creator, Private: c.Private, WebPublic: c.WebPublic, History: c.History, Archived: c.Archived,
+		AnnouncementOnly: post == announcementPolicy, PostPolicy: post, Retention: c.Retention,
+		FirstMessage: c.FirstMessage, Folder: c.Folder, TopicsPolicy: topicsPolicy(c.TopicsPolicy),
+		RecentlyActive: c.RecentlyActive, Subscribers: c.Subscribers, Rules: channelRules(c.Groups)}
 	if c.WeeklyTraffic >= 0 {
-		o["stream_weekly_traffic"] = c.WeeklyTraffic
+		out.WeeklyTraffic = &c.WeeklyTraffic
 	}
-	for name, g := range c.Groups {
-		o[name] = groupValue(g)
-	}
-	return o
+	return out
 }
 
 type channelForm struct {
@@ -126,7 +157,7 @@ type getChannelsForm struct {
 	Content         bool `form:"include_can_access_content"`
 }
 
-func getChannels(c *Call, v realm.View, f getChannelsForm) (Answer, error) {
+func getChannels(c *Call, v realm.View, f getChannelsForm) (*channelsAnswer, error) {
 	me := v.Me()
 	if f.AllActive && !me.IsAdmin() {
 		return nil, realm.BadRequest("User not authorized for this query")
@@ -148,7 +179,7 @@ func getChannels(c *Call, v realm.View, f getChannelsForm) (Answer, error) {
 		}
 		list.add(sharedFragment(v.ChannelJSON(ch, channelFieldsJSON)), ownFragment(more))
 	}
-	return Answer{"streams": list.end()}, nil
+	return &channelsAnswer{inFragments[[]listedChannelJSON](list.end()...)}, nil
 }
 
 // includes reports whether the request asked for a channel. One matching condition is enough.
@@ -168,15 +199,15 @@ func sortByName(list []*realm.Channel) {
 	})
 }
 
-func getChannel(c *Call, v realm.View, f channelForm) (Answer, error) {
+func getChannel(c *Call, v realm.View, f channelForm) (*channelAnswer, error) {
 	ch, err := v.VisibleChannel(f.Channel)
 	if err != nil {
 		return nil, err
 	}
-	return Answer{"stream": channelObject(v.ChannelInfo(ch))}, nil
+	return &channelAnswer{newChannel(v.ChannelInfo(ch))}, nil
 }
 
-func getSubscribers(c *Call, v realm.View, f channelForm) (Answer, error) {
+func getSubscribers(c *Call, v realm.View, f channelForm) (*subscribersAnswer, error) {
 	ch, err := v.VisibleChannel(f.Channel)
 	if err != nil {
 		return nil, err
@@ -184,19 +215,19 @@ func getSubscribers(c *Call, v realm.View, f channelForm) (Answer, error) {
 	if !v.MaySeeSubscribers(ch) {
 		return nil, realm.BadRequest("Invalid channel ID")
 	}
-	return Answer{"subscribers": v.Subscribers(ch.ID)}, nil
+	return &subscribersAnswer{v.Subscribers(ch.ID)}, nil
 }
 
 type getChannelIDForm struct {
 	Name string `form:"stream,required"`
 }
 
-func getChannelID(c *Call, v realm.View, f getChannelIDForm) (Answer, error) {
+func getChannelID(c *Call, v realm.View, f getChannelIDForm) (*channelIDAnswer, error) {
 	ch := v.FindChannelByName(f.Name)
 	if ch == nil || !v.MaySeeChannel(ch) {
 		return nil, realm.BadRequest("Invalid channel name '%s'", f.Name)
 	}
-	return Answer{"stream_id": ch.ID}, nil
+	return &channelIDAnswer{ch.ID}, nil
 }
 
 type userChannelsForm struct {
@@ -212,18 +243,18 @@ func visibleUser(v realm.View, id realm.UserID) (*realm.User, error) {
 	return u, nil
 }
 
-func getUserChannels(c *Call, v realm.View, f userChannelsForm) (Answer, error) {
+func getUserChannels(c *Call, v realm.View, f userChannelsForm) (*userChannelsAnswer, error) {
 	u, err := visibleUser(v, f.User)
 	if err != nil {
 		return nil, err
 	}
-	ids := []realm.ChannelID{}
+	out := &userChannelsAnswer{}
 	for _, id := range v.SubscribedChannels(u.ID) {
 		if ch := v.FindChannel(id); !ch.Archived && v.MaySeeSubscribers(ch) {
-			ids = append(ids, id)
+			out.Channels = append(out.Channels, id)
 		}
 	}
-	return Answer{"subscribed_channel_ids": ids}, nil
+	return out, nil
 }
 
 type isSubscribedForm struct {
@@ -231,7 +262,7 @@ type isSubscribedForm struct {
 	Channel realm.ChannelID `path:"stream_id"`
 }
 
-func isSubscribed(c *Call, v realm.View, f isSubscribedForm) (Answer, error) {
+func isSubscribed(c *Call, v realm.View, f isSubscribedForm) (*isSubscribedAnswer, error) {
 	u, err := visibleUser(v, f.User)
 	if err != nil {
 		return nil, err
@@ -243,7 +274,7 @@ func isSubscribed(c *Call, v realm.View, f isSubscribedForm) (Answer, error) {
 	if !v.MaySeeSubscribers(ch) {
 		return nil, realm.BadRequest("Invalid channel ID")
 	}
-	return Answer{"is_subscribed": v.Subscribed(u.ID, ch.ID)}, nil
+	return &isSubscribedAnswer{v.Subscribed(u.ID, ch.ID)}, nil
 }
 
 type topicsForm struct {
@@ -255,7 +286,7 @@ type topicsForm struct {
 // hundred.
 const MaxListedTopics = 50_000
 
-func getTopics(c *Call, f topicsForm) (Answer, error) {
+func getTopics(c *Call, f topicsForm) (*topicsAnswer, error) {
 	topics, err := Read(c, func(v realm.View) ([]realm.TopicInfo, error) {
 		ch, err := v.ReadableChannel(f.Channel)
 		if err != nil {
@@ -273,11 +304,11 @@ func getTopics(c *Call, f topicsForm) (Answer, error) {
 		if name == "" && !f.EmptyName {
 			name = realm.EmptyTopicName
 		}
-		if err := list.add(obj{"name": name, "max_id": t.Last}); err != nil {
+		if err := list.add(listedTopic{name, t.Last}); err != nil {
 			return nil, err
 		}
 	}
-	return Answer{"topics": list.elements()}, nil
+	return &topicsAnswer{listOf[listedTopic]{list.elements()}}, nil
 }
 
 type channelEmailForm struct {
@@ -285,7 +316,7 @@ type channelEmailForm struct {
 	Sender  form.Opt[realm.UserID] `form:"sender_id"`
 }
 
-func getChannelEmail(c *Call, f channelEmailForm) (Answer, error) {
+func getChannelEmail(c *Call, f channelEmailForm) (*channelEmailAnswer, error) {
 	sender := realm.EmailGateway
 	if f.Sender.Set {
 		sender = f.Sender.Value
@@ -294,22 +325,5 @@ func getChannelEmail(c *Call, f channelEmailForm) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Answer{"email": m.Address(c.Tools.ChannelMailPattern)}, nil
-}
-
-func channelActivityChanged(e *realm.ChannelActivityChanged, to *Recipient) []any {
-	var updates []any
-	if e.FirstChanged {
-		var first any
-		if e.First != 0 {
-			first = e.First
-		}
-		updates = append(updates, obj{"type": "stream", "op": "update", "property": "first_message_id", "value": first,
-			"stream_id": e.Channel, "name": e.Name})
-	}
-	if e.Active {
-		updates = append(updates, obj{"type": "stream", "op": "update", "property": "is_recently_active", "value": true,
-			"stream_id": e.Channel, "name": e.Name})
-	}
-	return updates
+	return &channelEmailAnswer{m.Address(c.Tools.ChannelMailPattern)}, nil
 }

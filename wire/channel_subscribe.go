@@ -10,46 +10,38 @@ import (
 )
 
 var subscriptionEndpoints = []Endpoint{
-	Custom("GET", "/users/me/subscriptions", getSubscriptions).Returns("{subscriptions: [Subscription]}"),
-	Custom("POST", "/users/me/subscriptions", subscribeInTurns).
-		Returns("{subscribed: {*: [str]}, already_subscribed: {*: [str]}, unauthorized?: [str], " +
-			"new_subscription_messages_sent?: bool}"),
-	Custom("DELETE", "/users/me/subscriptions", unsubscribeInTurns).Returns("{removed: [str], not_removed: [str]}"),
-	CommandFromForm("PATCH", "/users/me/subscriptions", resubscribe, resubscribeAnswer).
-		Returns("{subscribed: {*: [str]}, already_subscribed: {*: [str]}, removed: [str], not_removed: [str], " +
-			"new_subscription_messages_sent?: bool}"),
+	Custom("GET", "/users/me/subscriptions", getSubscriptions),
+	Custom("POST", "/users/me/subscriptions", subscribeInTurns),
+	Custom("DELETE", "/users/me/subscriptions", unsubscribeInTurns),
+	CommandFromForm("PATCH", "/users/me/subscriptions", resubscribe, newResubscribeAnswer),
 	Custom("POST", "/users/me/subscriptions/properties", setProperties),
-	CommandFromForm("PATCH", "/users/me/subscriptions/{stream_id}", setProperty, func(int64) Answer {
-		return Answer{}
+	CommandFromForm("PATCH", "/users/me/subscriptions/{stream_id}", setProperty, func(int64) noFields {
+		return noFields{}
 	}),
 }
 
 var subscriptionEvents = []EventKind{
-	EventOneOf(func(e *realm.SubscriptionAdded, to *Recipient) any {
+	Event(func(e *realm.SubscriptionAdded, to *Recipient) *subscriptionsAddedEvent {
 		if e.Back && to.Has(realm.CapArchivedChannels) {
 			return nil
 		}
 		return subscriptionsAdded([]realm.SubscriptionInfo{e.For(to.User)}, to)
 	}).Personal(),
-	EventOneOf(func(e *realm.SubscriptionsAdded, to *Recipient) any {
+	Event(func(e *realm.SubscriptionsAdded, to *Recipient) *subscriptionsAddedEvent {
 		return subscriptionsAdded(e.For(to.User), to)
 	}).Personal(),
-	EventOneOf(func(e *realm.SubscriptionRemoved, to *Recipient) any {
+	Event(func(e *realm.SubscriptionRemoved, to *Recipient) *subscriptionsRemovedEvent {
 		return subscriptionsRemoved([]realm.SubscriptionRemoved{*e}, to)
 	}),
-	EventOneOf(func(e *realm.SubscriptionsRemoved, to *Recipient) any { return subscriptionsRemoved(e.Each, to) }),
-	EventOneOf(func(e *realm.PeersChanged, to *Recipient) any {
-		op := "peer_remove"
-		if e.Joined {
-			op = "peer_add"
-		}
-		channels := withoutHiddenArchived(e.Channels, e.Archived, to)
-		if len(channels) == 0 {
-			return nil
-		}
-		return obj{"type": "subscription", "op": op, "stream_ids": channels, "user_ids": e.Users}
+	Event(func(e *realm.SubscriptionsRemoved, to *Recipient) *subscriptionsRemovedEvent {
+		return subscriptionsRemoved(e.Each, to)
 	}),
-	Events(subscriptionSet),
+	EventOneOf(peersChanged).sends(formOf[peersAddedEvent](), formOf[peersRemovedEvent]()),
+	Events(subscriptionSet).sends(
+		withValues(formOf[subscriptionUpdate[string]](), "property", "color"),
+		withValues(formOf[subscriptionUpdate[bool]](), "property", "in_home_view", "is_muted", "pin_to_top"),
+		withValues(formOf[subscriptionUpdate[*bool]](), "property", "desktop_notifications", "audible_notifications",
+			"push_notifications", "email_notifications", "wildcard_mentions_notify")),
 	Events(func(e *realm.SubscriptionsSet, to *Recipient) (out []any) {
 		for i := range e.Each {
 			out = append(out, subscriptionSet(&e.Each[i], to)...)
@@ -57,9 +49,113 @@ var subscriptionEvents = []EventKind{
 		return out
 	}),
 	LazyEvent(func(e *realm.MessagesReadAfterLeaving, to *Recipient) any { // can be a megabyte of numbers
-		return obj{"type": "update_message_flags", "op": "add", "operation": "add", "flag": "read", "all": false,
-			"messages": ids.IDs[realm.MessageID](e.Messages)}
-	}),
+		return &flagAddedEvent{flagEvent: flagEvent{Flag: "read", Messages: ids.IDs[int64](e.Messages)}}
+	}).sends(formOf[flagAddedEvent]()),
+}
+
+type subscriptionsAnswer struct {
+	Subscriptions encoded[[]subscriptionJSON] `json:"subscriptions"`
+}
+
+// namesByUser is names of channels by user id.
+type namesByUser map[string][]string
+
+func newNamesByUser(names map[realm.UserID][]string) namesByUser {
+	out := make(namesByUser, len(names))
+	for u, list := range names {
+		out[u.String()] = list
+	}
+	return out
+}
+
+type subscribedFields struct {
+	Subscribed namesByUser `json:"subscribed"`
+	Already    namesByUser `json:"already_subscribed"`
+}
+
+type unsubscribedFields struct {
+	Removed    []string `json:"removed"`
+	NotRemoved []string `json:"not_removed"`
+}
+
+type subscribeAnswer struct {
+	subscribedFields
+	Unauthorized *[]string `json:"unauthorized,omitzero"`
+	Notified     *bool     `json:"new_subscription_messages_sent,omitzero"`
+}
+
+type resubscribeAnswer struct {
+	subscribedFields
+	unsubscribedFields
+}
+
+type subscriptionsAddedEvent struct {
+	_             struct{}           `const:"type=subscription op=add"`
+	Subscriptions []subscriptionJSON `json:"subscriptions"`
+}
+
+type subscriptionsRemovedEvent struct {
+	_             struct{}      `const:"type=subscription op=remove"`
+	Subscriptions []leftChannel `json:"subscriptions"`
+}
+
+type leftChannel struct {
+	Channel realm.ChannelID `json:"stream_id"`
+	Name    string          `json:"name"`
+}
+
+type subscriptionUpdate[V any] struct {
+	_        struct{}        `const:"type=subscription op=update"`
+	Channel  realm.ChannelID `json:"stream_id"`
+	Property string          `json:"property"`
+	Value    V               `json:"value"`
+}
+
+type peers struct {
+	Channels []realm.ChannelID `json:"stream_ids"`
+	Users    []realm.UserID    `json:"user_ids"`
+}
+
+type peersAddedEvent struct {
+	_ struct{} `const:"type=subscription op=peer_add"`
+	peers
+}
+
+type peersRemovedEvent struct {
+	_ struct{} `const:"type=subscription op=peer_remove"`
+	peers
+}
+
+// subscriptionJSON is a channel with one user's settings for it.
+type subscriptionJSON struct {
+	channelJSON
+	personalSettings
+	subscriberLists
+}
+
+// otherChannelJSON is a channel that the user was never subscribed to.
+type otherChannelJSON struct {
+	channelJSON
+	subscriberLists
+}
+
+// personalSettings is a user's own settings of a channel.
+type personalSettings struct {
+	Color    string `json:"color"`
+	Muted    bool   `json:"is_muted"`
+	Home     bool   `json:"in_home_view"` // the opposite, for older clients
+	Pinned   bool   `json:"pin_to_top"`
+	Desktop  *bool  `json:"desktop_notifications"`
+	Audible  *bool  `json:"audible_notifications"`
+	Push     *bool  `json:"push_notifications"`
+	Email    *bool  `json:"email_notifications"`
+	Wildcard *bool  `json:"wildcard_mentions_notify"`
+}
+
+// subscriberLists is the list that the client asked for, at most one.
+type subscriberLists struct {
+	All     []realm.UserID `json:"subscribers,omitzero"`
+	Partial []realm.UserID `json:"partial_subscribers,omitzero"`
 }
 
 // presenceReader is the part of a Server that reports which users were online recently.
@@ -89,91 +185,86 @@ func partialSubscribers(members, connected ids.Set, to *Recipient) []realm.UserI
 	return out
 }
 
-// subscriptionObject returns a channel with one user's settings for it, as in events.
-func subscriptionObject(s realm.SubscriptionInfo, to *Recipient) obj {
-	o := channelObject(s.ChannelInfo)
-	addPersonalSettings(o, s, to.Client)
+// newSubscription returns a channel with one user's settings for it, as in events.
+func newSubscription(s realm.SubscriptionInfo, to *Recipient) subscriptionJSON {
+	out := subscriptionJSON{channelJSON: newChannel(s.ChannelInfo), personalSettings: newPersonalSettings(s, to.Client)}
 	switch {
 	case to.Subscribers == form.PartialSubscribers && s.Members.Len() >= realm.FullSubscriberListLimit:
-		o["partial_subscribers"] = to.subscriberList(s.ID, true, func() []realm.UserID {
+		out.Partial = to.subscriberList(s.ID, true, func() []realm.UserID {
 			return partialSubscribers(s.Members, s.Here, to)
 		})
 	case to.Subscribers == form.NoSubscribers:
 	case s.Members.Len() >= realm.FullSubscriberListLimit:
-		o["subscribers"] = to.subscriberList(s.ID, false, func() []realm.UserID {
+		out.All = to.subscriberList(s.ID, false, func() []realm.UserID {
 			return ids.IDs[realm.UserID](s.Members)
 		})
 	default:
-		o["subscribers"] = ids.IDs[realm.UserID](s.Members)
+		out.All = nonNil(ids.IDs[realm.UserID](s.Members))
 	}
-	return o
+	return out
 }
 
-// channelNotification is one notification setting of a channel: the user's own value, or the inherited one.
-type channelNotification struct {
-	name      string
-	own       *bool
-	inherited bool
-}
-
-func channelNotifications(s realm.SubscriptionInfo) [5]channelNotification {
-	return [5]channelNotification{{"desktop_notifications", s.Desktop, s.Inherited.Desktop},
-		{"audible_notifications", s.Audible, s.Inherited.Audible},
-		{"push_notifications", s.Push, s.Inherited.Push}, {"email_notifications", s.Email, s.Inherited.Email},
-		{"wildcard_mentions_notify", s.Wildcard, s.Inherited.Wildcard}}
-}
-
-// addPersonalSettings adds a user's own settings of a channel to an object.
-func addPersonalSettings(o obj, s realm.SubscriptionInfo, to Client) {
-	o["color"], o["is_muted"], o["in_home_view"], o["pin_to_top"] = s.Color, s.Muted, !s.Muted, s.Pinned
-	for _, x := range channelNotifications(s) {
-		switch {
-		case x.own != nil:
-			o[x.name] = *x.own
-		case to.Has(realm.CapNotificationSettingsNull):
-			o[x.name] = nil
-		default:
-			o[x.name] = x.inherited
+// newPersonalSettings returns a user's settings of a channel. Clients without the capability get the inherited value of
+// a notification setting that the user has not set.
+func newPersonalSettings(s realm.SubscriptionInfo, to Client) personalSettings {
+	setting := func(own *bool, inherited bool) *bool {
+		if own == nil && !to.Has(realm.CapNotificationSettingsNull) {
+			return ptr(inherited)
 		}
+		return own
 	}
+	return personalSettings{s.Color, s.Muted, !s.Muted, s.Pinned, setting(s.Desktop, s.Inherited.Desktop),
+		setting(s.Audible, s.Inherited.Audible), setting(s.Push, s.Inherited.Push),
+		setting(s.Email, s.Inherited.Email), setting(s.Wildcard, s.Inherited.Wildcard)}
 }
 
-func subscriptionsAdded(subscriptions []realm.SubscriptionInfo, to *Recipient) any {
-	list := []any{}
+func subscriptionsAdded(subscriptions []realm.SubscriptionInfo, to *Recipient) *subscriptionsAddedEvent {
+	out := &subscriptionsAddedEvent{}
 	for _, s := range subscriptions {
 		if !s.Archived || to.Has(realm.CapArchivedChannels) {
-			list = append(list, subscriptionObject(s, to))
+			out.Subscriptions = append(out.Subscriptions, newSubscription(s, to))
 		}
 	}
-	if len(list) == 0 {
+	if out.Subscriptions == nil {
 		return nil
 	}
-	return obj{"type": "subscription", "op": "add", "subscriptions": list}
+	return out
 }
 
-func subscriptionsRemoved(removed []realm.SubscriptionRemoved, to *Recipient) any {
-	list := []any{}
+func subscriptionsRemoved(removed []realm.SubscriptionRemoved, to *Recipient) *subscriptionsRemovedEvent {
+	out := &subscriptionsRemovedEvent{}
 	for _, s := range removed {
 		if !s.Archived || to.Has(realm.CapArchivedChannels) {
-			list = append(list, obj{"stream_id": s.Channel, "name": s.Name})
+			out.Subscriptions = append(out.Subscriptions, leftChannel{s.Channel, s.Name})
 		}
 	}
-	if len(list) == 0 {
+	if out.Subscriptions == nil {
 		return nil
 	}
-	return obj{"type": "subscription", "op": "remove", "subscriptions": list}
+	return out
+}
+
+func peersChanged(e *realm.PeersChanged, to *Recipient) any {
+	common := peers{withoutHiddenArchived(e.Channels, e.Archived, to), e.Users}
+	switch {
+	case len(common.Channels) == 0:
+		return nil
+	case e.Joined:
+		return &peersAddedEvent{peers: common}
+	}
+	return &peersRemovedEvent{peers: common}
 }
 
 func subscriptionSet(e *realm.SubscriptionSet, to *Recipient) []any {
 	if e.Archived && !to.Has(realm.CapArchivedChannels) {
 		return nil
 	}
-	update := func(property string, value any) any {
-		return obj{"type": "subscription", "op": "update", "stream_id": e.Channel, "property": property, "value": value}
+	update := func(property string, value bool) any {
+		return &subscriptionUpdate[bool]{Channel: e.Channel, Property: property, Value: value}
 	}
 	switch e.Property {
 	case "color":
-		return []any{update("color", e.Color)}
+		return []any{&subscriptionUpdate[string]{Channel: e.Channel, Property: e.Property, Value: e.Color}}
 	case "is_muted":
 		return []any{update("in_home_view", !e.Value), update("is_muted", e.Value)}
 	}
@@ -184,8 +275,8 @@ type getSubscriptionsForm struct {
 	Subscribers form.IncludeSubscribers `form:"include_subscribers"`
 }
 
-func getSubscriptions(c *Call, f getSubscriptionsForm) (Answer, error) {
-	return Read(c, func(v realm.View) (Answer, error) {
+func getSubscriptions(c *Call, f getSubscriptionsForm) (*subscriptionsAnswer, error) {
+	return Read(c, func(v realm.View) (*subscriptionsAnswer, error) {
 		var found []*realm.Channel
 		for _, id := range v.SubscribedChannels(v.User) {
 			if ch := v.FindChannel(id); !ch.Archived {
@@ -198,7 +289,7 @@ func getSubscriptions(c *Call, f getSubscriptionsForm) (Answer, error) {
 			addSubscription(list, v, ch,
 				Client{Subscribers: f.Subscribers, Caps: realm.CapNotificationSettingsNull}, recent)
 		}
-		return Answer{"subscriptions": list.end()}, nil
+		return &subscriptionsAnswer{inFragments[[]subscriptionJSON](list.end()...)}, nil
 	})
 }
 
@@ -229,7 +320,7 @@ func channelsToJoin(list []channelToJoinForm, where string) (out []realm.Channel
 }
 
 // subscribeInTurns subscribes users to channels, in as many turns as that needs.
-func subscribeInTurns(c *Call, f subscribeForm) (Answer, error) {
+func subscribeInTurns(c *Call, f subscribeForm) (*subscribeAnswer, error) {
 	cmd, err := subscribeCommand(c, f)
 	if err != nil {
 		return nil, err
@@ -243,7 +334,7 @@ func subscribeInTurns(c *Call, f subscribeForm) (Answer, error) {
 		return nil, err
 	}
 	joined.AddJoiners()
-	return subscribeAnswer(joined), nil
+	return newSubscribeAnswer(joined), nil
 }
 
 func subscribeCommand(c *Call, f subscribeForm) (realm.Subscribe, error) {
@@ -270,23 +361,19 @@ func principals(p form.Principals) []realm.Principal {
 	return out
 }
 
-func subscribeAnswer(j realm.SubscribeResult) Answer {
-	a := Answer{"subscribed": namesByUser(j.Subscribed), "already_subscribed": namesByUser(j.Already)}
-	if !j.AllOrNothing {
-		a["unauthorized"] = j.Unauthorized
-	}
-	if j.NotifyAsked {
-		a["new_subscription_messages_sent"] = j.Notified
-	}
-	return a
+func newSubscribedFields(j realm.SubscribeResult) subscribedFields {
+	return subscribedFields{newNamesByUser(j.Subscribed), newNamesByUser(j.Already)}
 }
 
-func namesByUser(m map[realm.UserID][]string) obj {
-	o := obj{}
-	for u, names := range m {
-		o[u.String()] = names
+func newSubscribeAnswer(j realm.SubscribeResult) *subscribeAnswer {
+	a := &subscribeAnswer{subscribedFields: newSubscribedFields(j)}
+	if !j.AllOrNothing {
+		a.Unauthorized = &j.Unauthorized
 	}
-	return o
+	if j.NotifyAsked {
+		a.Notified = &j.Notified
+	}
+	return a
 }
 
 type unsubscribeForm struct {
@@ -295,7 +382,7 @@ type unsubscribeForm struct {
 }
 
 // unsubscribeInTurns unsubscribes users from channels, in as many turns as that needs.
-func unsubscribeInTurns(c *Call, f unsubscribeForm) (Answer, error) {
+func unsubscribeInTurns(c *Call, f unsubscribeForm) (*unsubscribedFields, error) {
 	left, err := Execute(c, realm.Unsubscribe{Names: f.Names, Principals: principals(f.Principals),
 		MaxPerTurn: realm.MaxSubscriptionsPerTurn})
 	if err != nil {
@@ -304,11 +391,7 @@ func unsubscribeInTurns(c *Call, f unsubscribeForm) (Answer, error) {
 	if _, err := waitForJob(c, left.Job); err != nil {
 		return nil, err
 	}
-	return unsubscribeAnswer(left), nil
-}
-
-func unsubscribeAnswer(l realm.UnsubscribeResult) Answer {
-	return Answer{"removed": l.Removed, "not_removed": l.NotRemoved}
+	return &unsubscribedFields{left.Removed, left.NotRemoved}, nil
 }
 
 type resubscribeForm struct {
@@ -331,9 +414,8 @@ func resubscribe(f resubscribeForm) realm.Resubscribe {
 	return realm.Resubscribe{Add: list, Delete: f.Delete}
 }
 
-func resubscribeAnswer(r realm.ResubscribeResult) Answer {
-	return Answer{"subscribed": namesByUser(r.Subscribed), "already_subscribed": namesByUser(r.Already),
-		"removed": r.Removed, "not_removed": r.NotRemoved}
+func newResubscribeAnswer(r realm.ResubscribeResult) *resubscribeAnswer {
+	return &resubscribeAnswer{newSubscribedFields(r.SubscribeResult), unsubscribedFields{r.Removed, r.NotRemoved}}
 }
 
 type propertyForm struct {
@@ -347,19 +429,16 @@ type setPropertiesForm struct {
 }
 
 // setProperties changes subscription settings, in as many turns as that needs.
-func setProperties(c *Call, f setPropertiesForm) (Answer, error) {
+func setProperties(c *Call, f setPropertiesForm) (a noFields, err error) {
 	cmd := realm.SetSubscriptionProperties{MaxPerTurn: realm.MaxPropertiesPerTurn}
 	for _, p := range f.Data {
 		cmd.Changes = append(cmd.Changes, propertyChange(p.Channel, p.Property, p.Value))
 	}
 	job, err := Execute(c, cmd)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		_, err = waitForJob(c, job)
 	}
-	if _, err := waitForJob(c, job); err != nil {
-		return nil, err
-	}
-	return Answer{}, nil
+	return a, err
 }
 
 func propertyChange(id realm.ChannelID, property string, v form.Value) realm.PropertyChange {

@@ -118,14 +118,13 @@ func getDrafts(_ *Call, v realm.View, _ noParameters) (*draftsAnswer, error) {
 
 // draftsSection adds the caller's drafts to a registration, newest edit first.
 func draftsSection(s *initialState) {
-	list := []draftJSON{}
+	s.answer.Drafts = []draftJSON{}
 	if _, err := s.DraftSyncUser(); err == nil {
 		all := s.DraftsOf(s.User)
 		for i := len(all) - 1; i >= 0; i-- {
-			list = append(list, newDraft(all[i], s.Client))
+			s.answer.Drafts = append(s.answer.Drafts, newDraft(all[i], s.Client))
 		}
 	}
-	s.answer["drafts"] = list
 }
 
 func newDrafts(list []realm.Draft, c Client) []draftJSON {

@@ -11,17 +11,99 @@ import (
 )
 
 var editEndpoints = []Endpoint{
-	Custom("PATCH", "/messages/{message_id}", editMessage).Returns("{detached_uploads: [Attachment]}"),
+	Custom("PATCH", "/messages/{message_id}", editMessage),
 	CommandFromForm("DELETE", "/messages/{message_id}", deleteMessage, emptyAnswer),
-	Custom("POST", "/streams/{stream_id}/delete_topic", deleteTopic).Returns("{complete: bool}"),
-	Custom("GET", "/messages/{message_id}/history", getMessageHistory).
-		Returns("{message_history: [PastMessage], next_offset?: int}"),
+	Custom("POST", "/streams/{stream_id}/delete_topic", deleteTopic),
+	Custom("GET", "/messages/{message_id}/history", getMessageHistory),
 }
 
 var editEvents = []EventKind{
-	LazyEvent(messageUpdated),
-	Events(messagesDeleted),
+	LazyEvent(messageUpdated).sends(formOf[messageEditedEvent](), formOf[messageMovedEvent]()),
+	Events(messagesDeleted).sends(formOf[directsDeletedEvent](), formOf[directDeletedEvent](),
+		formOf[messagesDeletedEvent](), formOf[messageDeletedEvent]()),
 }
+
+// editAnswer has the files that no message contains any more.
+type editAnswer struct {
+	Detached []attachmentJSON `json:"detached_uploads"`
+}
+
+// updatedMessage is a message that was edited, moved or rendered again.
+type updatedMessage struct {
+	_             struct{}          `const:"type=update_message"`
+	User          realm.UserID      `json:"user_id" zero:"null"`
+	RenderingOnly bool              `json:"rendering_only"`
+	At            int64             `json:"edit_timestamp"`
+	Message       realm.MessageID   `json:"message_id"`
+	IDs           []realm.MessageID `json:"message_ids"`
+	Flags         []string          `json:"flags"`
+	ChannelName   string            `json:"stream_name,omitzero"`
+}
+
+// updatedText is the new text. The old one is absent if the text was only rendered again.
+type updatedText struct {
+	Text    string  `json:"content"`
+	HTML    string  `json:"rendered_content"`
+	Me      bool    `json:"is_me_message"`
+	OldText *string `json:"orig_content,omitzero"`
+	OldHTML *string `json:"orig_rendered_content,omitzero"`
+}
+
+type messageEditedEvent struct {
+	updatedMessage
+	updatedText
+	Channel realm.ChannelID `json:"stream_id,omitzero"`
+}
+
+// messageMovedEvent is a move, which can change the text too.
+type messageMovedEvent struct {
+	updatedMessage
+	*updatedText
+	Channel    realm.ChannelID `json:"stream_id"`
+	Mode       string          `json:"propagate_mode" enum:"change_one|change_later|change_all"`
+	OrigTopic  string          `json:"orig_subject"`
+	Topic      *string         `json:"subject,omitzero"`
+	Links      []topicLinkJSON `json:"topic_links,omitzero"`
+	NewChannel realm.ChannelID `json:"new_stream_id,omitzero"`
+}
+
+// deletedDirect and deletedHere say where messages were deleted.
+type (
+	deletedDirect struct {
+		_ struct{} `const:"type=delete_message message_type=private"`
+	}
+	deletedHere struct {
+		_       struct{}        `const:"type=delete_message message_type=stream"`
+		Channel realm.ChannelID `json:"stream_id"`
+		Topic   string          `json:"topic"`
+	}
+)
+
+// Clients without the capability for several messages get an event for each.
+type (
+	deletedMessage struct {
+		ID realm.MessageID `json:"message_id"`
+	}
+	deletedMessages struct {
+		IDs []realm.MessageID `json:"message_ids"`
+	}
+	directDeletedEvent struct {
+		deletedDirect
+		deletedMessage
+	}
+	directsDeletedEvent struct {
+		deletedDirect
+		deletedMessages
+	}
+	messageDeletedEvent struct {
+		deletedHere
+		deletedMessage
+	}
+	messagesDeletedEvent struct {
+		deletedHere
+		deletedMessages
+	}
+)
 
 type editForm struct {
 	Message   realm.MessageID  `path:"message_id"`
@@ -38,7 +120,7 @@ type editForm struct {
 // refuses.
 const maxEditAttempts = 5
 
-func editMessage(c *Call, f editForm) (Answer, error) {
+func editMessage(c *Call, f editForm) (*editAnswer, error) {
 	cmd := realm.EditMessage{Message: f.Message, Mode: f.Mode, NotifyOld: f.NotifyOld, NotifyNew: f.NotifyNew}
 	if f.Topic.Set {
 		cmd.Topic = &f.Topic.Value
@@ -62,12 +144,7 @@ func editMessage(c *Call, f editForm) (Answer, error) {
 		if err != nil {
 			return nil, err
 		}
-		uploads := []any{}
-		for _, d := range edited.Detached {
-			uploads = append(uploads, obj{"id": d.ID, "name": d.Name, "path_id": d.Path, "size": d.Size,
-				"create_time": d.Created, "message_ids": nonNil(d.Messages)})
-		}
-		return Answer{"detached_uploads": uploads}, nil
+		return &editAnswer{each(edited.Detached, newAttachment)}, nil
 	}
 	return nil, realm.Refuse(realm.Busy, "BAD_REQUEST", "The message is being edited; try again.")
 }
@@ -133,54 +210,56 @@ type deleteTopicForm struct {
 	Topic   string          `form:"topic_name,required,strip"`
 }
 
-func deleteTopic(c *Call, f deleteTopicForm) (Answer, error) {
+func deleteTopic(c *Call, f deleteTopicForm) (*completeAnswer, error) {
 	job, err := Execute(c, realm.DeleteTopic{Channel: f.Channel, Topic: f.Topic})
 	if err != nil {
 		return nil, err
 	}
 	complete, err := waitForJob(c, job)
-	return Answer{"complete": complete}, err
+	return &completeAnswer{complete}, err
 }
 
 func messageUpdated(e *realm.MessageUpdate, to *Recipient) any {
-	o := obj{"type": "update_message", "user_id": e.User, "rendering_only": e.User == 0, "edit_timestamp": e.At,
-		"message_id":  e.Message,
-		"message_ids": e.IDs, "flags": modernFlagNames(to.Flags)}
-	if e.User == 0 {
-		o["user_id"] = nil
-	}
+	common := updatedMessage{User: e.User, RenderingOnly: e.User == 0, At: e.At, Message: e.Message, IDs: e.IDs,
+		Flags: modernFlagNames(to.Flags)}
 	if e.Channel != 0 {
-		o["stream_id"] = e.Channel
-		if e.ChannelName != "" {
-			o["stream_name"] = e.ChannelName
-		}
+		common.ChannelName = e.ChannelName
 	}
-	body, ok := updatedText(e, to)
-	if e.Content && !ok && !e.Moved {
-		return nil // the text was erased meanwhile
-	}
-	if e.Content && ok {
-		o["content"], o["rendered_content"], o["is_me_message"] = body.Text, body.HTML, e.Me
-		if e.User != 0 {
-			// The message has had so many edits since that its history lost this text: it is sent as empty.
-			old, _ := textOfEvent(to.RenderContext, realm.BodyRef{Message: e.Message, Version: e.OldVersion})
-			o["orig_content"], o["orig_rendered_content"] = old.Text, old.HTML
+	text := newUpdatedText(e, to)
+	if !e.Moved {
+		if text == nil {
+			return nil // the text was erased meanwhile
 		}
+		return &messageEditedEvent{common, *text, e.Channel}
 	}
-	if e.Moved {
-		o["propagate_mode"], o["orig_subject"] = e.Mode, to.Topic(e.OrigTopic)
-		if e.TopicChanged {
-			o["subject"], o["topic_links"] = to.Topic(e.Topic), topicLinks(e.Links)
-		}
-		if e.NewChannel != e.Channel {
-			o["new_stream_id"] = e.NewChannel
-		}
+	out := &messageMovedEvent{updatedMessage: common, updatedText: text, Channel: e.Channel, Mode: e.Mode,
+		OrigTopic: to.Topic(e.OrigTopic)}
+	if e.TopicChanged {
+		out.Topic, out.Links = ptr(to.Topic(e.Topic)), topicLinks(e.Links)
 	}
-	return o
+	if e.NewChannel != e.Channel {
+		out.NewChannel = e.NewChannel
+	}
+	return out
 }
 
-// updatedText returns the new text of an edit. It reports false if there is none, or if it was erased meanwhile.
-func updatedText(e *realm.MessageUpdate, to *Recipient) (realm.Body, bool) {
+// newUpdatedText returns the text of an event, nil if it did not change, or if it was erased meanwhile.
+func newUpdatedText(e *realm.MessageUpdate, to *Recipient) *updatedText {
+	body, ok := textAfterEdit(e, to)
+	if !ok {
+		return nil
+	}
+	out := &updatedText{Text: body.Text, HTML: body.HTML, Me: e.Me}
+	if e.User != 0 {
+		// The message has had so many edits since that its history lost this text: it is sent as empty.
+		old, _ := textOfEvent(to.RenderContext, realm.BodyRef{Message: e.Message, Version: e.OldVersion})
+		out.OldText, out.OldHTML = &old.Text, &old.HTML
+	}
+	return out
+}
+
+// textAfterEdit returns the new text of an edit. It reports false if there is none, or if it was erased meanwhile.
+func textAfterEdit(e *realm.MessageUpdate, to *Recipient) (realm.Body, bool) {
 	switch {
 	case !e.Content:
 		return realm.Body{}, false
@@ -191,21 +270,17 @@ func updatedText(e *realm.MessageUpdate, to *Recipient) (realm.Body, bool) {
 }
 
 func messagesDeleted(e *realm.MessagesVanished, to *Recipient) []any {
-	one := obj{"type": "delete_message", "message_type": "private"}
-	if e.Channel != 0 {
-		one["message_type"], one["stream_id"], one["topic"] = "stream", e.Channel, to.Topic(e.Topic)
-	}
+	here, bulk := deletedHere{Channel: e.Channel, Topic: to.Topic(e.Topic)}, deletedMessages{e.IDs}
 	if to.Has(realm.CapBulkMessageDeletion) {
-		one["message_ids"] = e.IDs
-		return []any{one}
-	}
-	var out []any
-	for _, id := range e.IDs {
-		o := obj{"message_id": id}
-		for k, v := range one {
-			o[k] = v
+		if e.Channel == 0 {
+			return []any{&directsDeletedEvent{deletedMessages: bulk}}
 		}
-		out = append(out, o)
+		return []any{&messagesDeletedEvent{here, bulk}}
 	}
-	return out
+	return each(e.IDs, func(id realm.MessageID) any {
+		if e.Channel == 0 {
+			return &directDeletedEvent{deletedMessage: deletedMessage{id}}
+		}
+		return &messageDeletedEvent{here, deletedMessage{id}}
+	})
 }

@@ -20,6 +20,27 @@ const (
 	maxHistoryDiffTokens = 60000
 )
 
+// messageHistoryAnswer is a page of the edit history. Next is the offset of the next page, if there is one.
+type messageHistoryAnswer struct {
+	Versions listOf[pastMessageJSON] `json:"message_history"`
+	Next     int64                   `json:"next_offset,omitzero"`
+}
+
+// pastMessageJSON is a version of a message, with what the edit or move changed that made it.
+type pastMessageJSON struct {
+	Topic      string          `json:"topic"`
+	Text       string          `json:"content"`
+	HTML       string          `json:"rendered_content"`
+	At         int64           `json:"timestamp"`
+	User       realm.UserID    `json:"user_id"`
+	OldTopic   *string         `json:"prev_topic,omitzero"`
+	OldText    *string         `json:"prev_content,omitzero"`
+	OldHTML    *string         `json:"prev_rendered_content,omitzero"`
+	Diff       *string         `json:"content_html_diff,omitzero"`
+	OldChannel realm.ChannelID `json:"prev_stream,omitzero"`
+	Channel    realm.ChannelID `json:"stream,omitzero"`
+}
+
 type messageHistoryForm struct {
 	Message    realm.MessageID `path:"message_id"`
 	EmptyTopic bool            `form:"allow_empty_topic_name,default=false"`
@@ -29,7 +50,7 @@ type messageHistoryForm struct {
 // getMessageHistory answers all versions of a message, the original first. If they do not fit into one answer, the
 // answer contains next_offset, which the client sends as offset to get the next ones. Both are additions to the
 // protocol.
-func getMessageHistory(c *Call, f messageHistoryForm) (Answer, error) {
+func getMessageHistory(c *Call, f messageHistoryForm) (*messageHistoryAnswer, error) {
 	for range maxEditAttempts {
 		past, err := readHistory(c, f.Message)
 		if err != nil {
@@ -42,7 +63,7 @@ func getMessageHistory(c *Call, f messageHistoryForm) (Answer, error) {
 		}
 		p := historyPage{messageHistory: past, call: c, form: f, diffTokens: maxHistoryDiffTokens}
 		if err := p.build(); !errors.Is(err, errTextErased) {
-			return p.answer, err
+			return &messageHistoryAnswer{listOf[pastMessageJSON]{p.list.elements()}, p.next}, err
 		}
 	}
 	return nil, realm.BadRequest("Invalid message(s)")
@@ -57,10 +78,10 @@ type historyPage struct {
 	call       *Call
 	form       messageHistoryForm
 	list       *encodedList // as JSON; it counts the memory
-	answer     Answer
-	number     int64 // of the next entry
-	bytes      int   // of the entries in list
-	diffTokens int   // that comparisons can still use
+	next       int64        // the first entry of the next page; 0: none
+	number     int64        // of the next entry
+	bytes      int          // of the entries in list
+	diffTokens int          // that comparisons can still use
 
 	body        realm.Body // the last text that was read
 	bodyVersion int        // 1 + its version; 0: none was read
@@ -97,13 +118,13 @@ func (p *historyPage) topic(t string) string {
 }
 
 // add adds an entry with the given text. It reports false if the page is full.
-func (p *historyPage) add(o obj, size int, body realm.Body) (bool, error) {
+func (p *historyPage) add(o *pastMessageJSON, size int, body realm.Body) (bool, error) {
 	size += len(body.Text) + len(body.HTML)
 	if p.bytes > 0 && p.bytes+size > maxHistoryBytes {
-		p.answer["next_offset"] = p.number
+		p.next = p.number
 		return false, nil
 	}
-	o["content"], o["rendered_content"] = body.Text, body.HTML
+	o.Text, o.HTML = body.Text, body.HTML
 	p.bytes, p.number = p.bytes+size, p.number+1
 	return true, p.list.add(o)
 }
@@ -117,17 +138,16 @@ func (p *historyPage) skips() bool {
 	return true
 }
 
-// build sets the answer.
+// build collects the entries.
 func (p *historyPage) build() error {
-	p.list, p.answer = newEncodedList(p.call), Answer{}
-	defer func() { p.answer["message_history"] = p.list.elements() }()
+	p.list = newEncodedList(p.call)
 	current, version := originalTopicAndVersion(&p.info)
 	if !p.skips() {
 		body, err := p.text(version)
 		if err != nil {
 			return err
 		}
-		first := obj{"topic": p.topic(current), "timestamp": p.info.Time, "user_id": p.info.Sender.ID}
+		first := &pastMessageJSON{Topic: p.topic(current), At: p.info.Time, User: p.info.Sender.ID}
 		if _, err := p.add(first, 0, body); err != nil {
 			return err
 		}
@@ -156,12 +176,12 @@ func (p *historyPage) build() error {
 
 // addRevision adds the entry of an edit or a move. It reports false if the page is full.
 func (p *historyPage) addRevision(r realm.Revision, topic string, before, version uint16) (bool, error) {
-	o, size := obj{"timestamp": r.At, "user_id": r.User, "topic": p.topic(topic)}, 0
+	o, size := &pastMessageJSON{At: r.At, User: r.User, Topic: p.topic(topic)}, 0
 	if r.TopicBefore != nil {
-		o["prev_topic"] = p.topic(*r.TopicBefore)
+		o.OldTopic = ptr(p.topic(*r.TopicBefore))
 	}
 	if r.ChannelBefore != 0 {
-		o["prev_stream"], o["stream"] = r.ChannelBefore, r.ChannelAfter
+		o.OldChannel, o.Channel = r.ChannelBefore, r.ChannelAfter
 	}
 	old, err := p.text(before)
 	if err != nil {
@@ -173,11 +193,11 @@ func (p *historyPage) addRevision(r realm.Revision, topic string, before, versio
 	}
 	if r.Content && !p.movesOnly {
 		if p.bytes > 0 && p.bytes+len(old.Text)+len(old.HTML)+len(body.Text)+2*len(body.HTML) > maxHistoryBytes {
-			p.answer["next_offset"] = p.number // without the comparison, which is the expensive part
+			p.next = p.number // without the comparison, which is the expensive part
 			return false, nil
 		}
 		diff := p.diff(old.HTML, body.HTML)
-		o["prev_content"], o["prev_rendered_content"], o["content_html_diff"] = old.Text, old.HTML, diff
+		o.OldText, o.OldHTML, o.Diff = &old.Text, &old.HTML, &diff
 		size = len(old.Text) + len(old.HTML) + len(diff)
 	}
 	return p.add(o, size, body)

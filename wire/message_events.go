@@ -8,6 +8,14 @@ import (
 	"parley/actors/realm"
 )
 
+// messageEvent is what encodeMessageEvent encodes. The sender's own queue gets the local id.
+type messageEvent struct {
+	_       struct{}           `const:"type=message"`
+	Message arrivedMessageJSON `json:"message"`
+	Flags   []string           `json:"flags"`
+	LocalID string             `json:"local_message_id,omitzero"`
+}
+
 // encodeMessageEvent returns an encoded message event without its id. It returns nil if the text was erased
 // meanwhile. The event of a damaged text has damagedBody: without the event the client would not learn of the message,
 // and an error would keep all other events from it until the disk is repaired. A further key is impossible, because

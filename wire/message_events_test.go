@@ -36,11 +36,8 @@ func TestMessageEventsMatchObjects(t *testing.T) {
 				for _, local := range []string{"", `1"7`} {
 					v := variant{client: c, flags: realm.FlagRead | realm.FlagMentioned, hideSender: unknown}
 					site := Site{Host: "chat.example.org", Name: "chat", URL: "https://chat.example.org"}
-					o := obj{"type": "message", "message": newMessage(&m, *m.Body, c, site, unknown),
-						"flags": flagNames(v.flags)}
-					if local != "" {
-						o["local_message_id"] = local
-					}
+					o := messageEvent{Message: newMessage(&m, *m.Body, c, site, unknown), Flags: flagNames(v.flags),
+						LocalID: local}
 					got := encodeMessageEvent(&realm.MessageArrived{Message: m}, v, RenderContext{Site: site}, local)
 					if want := withoutClosingBrace(encode(o)); string(got) != string(want) {
 						t.Errorf("message %d, %+v:\n%s\nwant\n%s", m.ID, c, got, want)

@@ -34,16 +34,25 @@ func TestNearestFirst(t *testing.T) {
 // An answer that is encoded part by part has the same bytes as one that is encoded at once.
 func TestAnswerStreamEqualsSuccess(t *testing.T) {
 	for _, n := range []int{0, 1, 2, 30} {
-		build := func(size int) Answer {
-			list := make([]any, n)
+		type message struct {
+			ID   int    `json:"id"`
+			Text string `json:"text"`
+		}
+		type answer struct {
+			Anchor   int             `json:"anchor"`
+			Zeta     bool            `json:"zeta"`
+			Messages listOf[message] `json:"messages"`
+		}
+		build := func(size int) answer {
+			list := make([]*message, n)
 			for i := range list {
-				list[i] = obj{"id": i, "text": "<é>\n"}
+				list[i] = &message{i, "<é>\n"}
 			}
-			return Answer{"anchor": 3, "zeta": true, "messages": &ElementList{
+			return answer{3, true, listOf[message]{&ElementList{
 				len: n, size: size,
 				encode: func(b []byte, i int) []byte { return appendJSON(b, list[i]) },
 				drop:   func(i int) int { list[i] = nil; return size / n },
-			}}
+			}}}
 		}
 		ignored := []string{"odd"}
 		if SuccessStream(build(streamedBytes-1), ignored) != nil {

@@ -13,8 +13,8 @@ var typingEndpoints = []Endpoint{
 
 var typingEvents = []EventKind{
 	EventOneOf(renderTyping).sends(typingForms("start")...).sends(typingForms("stop")...),
-	EventOneOf(renderEditTyping).sends(withOp(formOf[editTypingEvent](), "start"),
-		withOp(formOf[editTypingEvent](), "stop")),
+	EventOneOf(renderEditTyping).sends(withValues(formOf[editTypingEvent](), "op", "start"),
+		withValues(formOf[editTypingEvent](), "op", "stop")),
 }
 
 type typingForm struct {
@@ -110,13 +110,8 @@ type channelTypingTarget struct {
 
 // typingForms returns the shapes of typing events with an op.
 func typingForms(op string) []*shape.Shape {
-	return []*shape.Shape{withOp(formOf[directTypingEvent](), op), withOp(formOf[channelTypingEvent](), op)}
-}
-
-// withOp returns the shape of an event with one of its ops.
-func withOp(s *shape.Shape, op string) *shape.Shape {
-	return shape.Merge(s, &shape.Shape{Fields: map[string]shape.Field{"op": {ListedRequired: true,
-		Shape: &shape.Shape{Kind: "string", Enum: []string{op}}}}})
+	return []*shape.Shape{withValues(formOf[directTypingEvent](), "op", op),
+		withValues(formOf[channelTypingEvent](), "op", op)}
 }
 
 func renderTyping(e *realm.Typing, to *Recipient) any {

@@ -6,28 +6,60 @@ import (
 	"parley/actors/realm"
 )
 
+// unreadMessagesJSON is the unread messages of a user by conversation.
+type unreadMessagesJSON struct {
+	Count    int               `json:"count"`
+	Direct   []unreadDirect    `json:"pms"`
+	Channels []unreadTopic     `json:"streams"`
+	Groups   []unreadGroup     `json:"huddles"`
+	Mentions []realm.MessageID `json:"mentions"`
+	Missing  bool              `json:"old_unreads_missing"`
+}
+
+type unreadDirect struct {
+	Other  realm.UserID      `json:"other_user_id"`
+	Sender realm.UserID      `json:"sender_id"` // older name of other_user_id
+	IDs    []realm.MessageID `json:"unread_message_ids"`
+}
+
+type unreadTopic struct {
+	Channel realm.ChannelID   `json:"stream_id"`
+	Topic   string            `json:"topic"`
+	IDs     []realm.MessageID `json:"unread_message_ids"`
+}
+
+type unreadGroup struct {
+	Users string            `json:"user_ids_string"`
+	IDs   []realm.MessageID `json:"unread_message_ids"`
+}
+
+// conversationJSON is a direct conversation with the newest message.
+type conversationJSON struct {
+	Newest realm.MessageID `json:"max_message_id"`
+	Users  []realm.UserID  `json:"user_ids"`
+}
+
 // unreadSection adds unread_msgs to a registration. The messages are collected in the turn and sorted after it.
 func unreadSection(s *initialState) {
 	var found realm.UnreadMessages
 	if s.Me() != nil {
 		found = s.Unread()
 	}
-	s.afterTurn(func() { s.answer["unread_msgs"] = unreadObject(found.Sorted(), s.Client) })
+	s.afterTurn(func() { s.answer.Unread = newUnreadMessages(found.Sorted(), s.Client) })
 }
 
-func unreadObject(u realm.Unread, to Client) obj {
-	pms, streams, huddles := []any{}, []any{}, []any{}
+func newUnreadMessages(u realm.Unread, to Client) *unreadMessagesJSON {
+	out := &unreadMessagesJSON{Count: u.Count, Mentions: u.Mentions, Missing: u.Missing}
 	for _, t := range u.Direct {
-		pms = append(pms, obj{"other_user_id": t.Other, "sender_id": t.Other, "unread_message_ids": t.IDs})
+		out.Direct = append(out.Direct, unreadDirect{t.Other, t.Other, t.IDs})
 	}
 	for _, t := range u.Channels {
-		streams = append(streams, obj{"stream_id": t.Channel, "topic": to.Topic(t.Topic), "unread_message_ids": t.IDs})
+		out.Channels = append(out.Channels, unreadTopic{t.Channel, to.Topic(t.Topic), t.IDs})
 	}
 	for _, t := range u.Groups {
-		huddles = append(huddles, obj{"user_ids_string": userList(t.Members), "unread_message_ids": t.IDs})
+		out.Groups = append(out.Groups, unreadGroup{userList(t.Members), t.IDs})
 	}
-	return obj{"count": u.Count, "pms": pms, "streams": streams, "huddles": huddles, "mentions": nonNil(u.Mentions),
-		"old_unreads_missing": u.Missing}
+	return out
 }
 
 // userList joins ids with commas in their given order, which is ascending.
@@ -40,9 +72,9 @@ func userList(users []realm.UserID) string {
 }
 
 func starredSection(s *initialState) {
-	s.answer["starred_messages"] = []any{}
+	s.answer.Starred = []realm.MessageID{}
 	if s.Me() != nil {
-		s.answer["starred_messages"] = s.Starred()
+		s.answer.Starred = nonNil(s.Starred())
 	}
 }
 
@@ -52,10 +84,8 @@ func recentDirectConversationsSection(s *initialState) {
 		talks = s.RecentConversations()
 	}
 	s.afterTurn(func() {
-		out := make([]any, len(talks))
-		for i, t := range talks {
-			out[i] = obj{"max_message_id": t.Newest, "user_ids": t.Others(s.User)}
-		}
-		s.answer["recent_private_conversations"] = out
+		s.answer.Conversations = each(talks, func(t realm.RecentConversation) conversationJSON {
+			return conversationJSON{t.Newest, t.Others(s.User)}
+		})
 	})
 }

@@ -26,16 +26,16 @@ func widgetIn(text string) (kind, data string) {
 				options = append(options, o)
 			}
 		}
-		return "poll", widgetData("poll", obj{"question": title, "options": options})
+		return "poll", widgetData("poll", poll{title, options})
 	case "/todo":
-		tasks := []any{}
+		tasks := []task{}
 		for _, l := range rest {
 			if t := withoutBullet(l); t != "" {
-				task, about, _ := strings.Cut(t, ": ")
-				tasks = append(tasks, obj{"task": strings.TrimSpace(task), "desc": strings.TrimSpace(about)})
+				name, about, _ := strings.Cut(t, ": ")
+				tasks = append(tasks, task{strings.TrimSpace(name), strings.TrimSpace(about)})
 			}
 		}
-		return "todo", widgetData("todo", obj{"task_list_title": title, "tasks": tasks})
+		return "todo", widgetData("todo", taskList{title, tasks})
 	}
 	return "", ""
 }
@@ -47,9 +47,28 @@ func withoutBullet(line string) string {
 	return line[len(bullet.FindString(line)):]
 }
 
-func widgetData(kind string, extra obj) string {
-	return string(encode(obj{"widget_type": kind, "extra_data": extra}))
+type poll struct {
+	Question string   `json:"question"`
+	Options  []string `json:"options"`
 }
+
+type taskList struct {
+	Title string `json:"task_list_title"`
+	Tasks []task `json:"tasks"`
+}
+
+type task struct {
+	Name  string `json:"task"`
+	About string `json:"desc"`
+}
+
+// widget is the first submessage of a message with a widget.
+type widget[T any] struct {
+	Kind string `json:"widget_type"`
+	Data T      `json:"extra_data"`
+}
+
+func widgetData[T any](kind string, data T) string { return string(encode(widget[T]{kind, data})) }
 
 // checkWidget reads the parameter widget_content. Only a form of choices is allowed there.
 func checkWidget(raw string) (kind, data string, err error) {
@@ -65,7 +84,7 @@ func checkWidget(raw string) (kind, data string, err error) {
 
 // widgetFault returns the first error of the content, "" for none.
 func widgetFault(x any) string {
-	w, ok := x.(obj)
+	w, ok := x.(map[string]any)
 	if !ok {
 		return "widget_content is not a dict"
 	}
@@ -76,7 +95,7 @@ func widgetFault(x any) string {
 	if _, ok := w["extra_data"]; !ok {
 		return "extra_data is not in widget_content"
 	}
-	extra, ok := w["extra_data"].(obj)
+	extra, ok := w["extra_data"].(map[string]any)
 	if !ok {
 		return "extra_data is not a dict"
 	}
@@ -104,7 +123,7 @@ func widgetFault(x any) string {
 	}
 	for i, c := range choices {
 		at := `extra_data["choices"][` + strconv.Itoa(i) + `]`
-		choice, ok := c.(obj)
+		choice, ok := c.(map[string]any)
 		if !ok {
 			return at + " is not a dict"
 		}
@@ -117,7 +136,7 @@ func widgetFault(x any) string {
 	return ""
 }
 
-func textFault(o obj, at, key string) string {
+func textFault(o map[string]any, at, key string) string {
 	v, sent := o[key]
 	if !sent {
 		return key + " key is missing from " + at

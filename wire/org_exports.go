@@ -195,7 +195,7 @@ func exportParts(v realm.View, s Site, kind string) []func(realm.View) []obj {
 		if c.Private && kind == realm.PublicExport {
 			return nil // became private meanwhile
 		}
-		return obj{"kind": "channel", "channel": channelObject(v.ChannelInfo(c)),
+		return obj{"kind": "channel", "channel": newChannel(v.ChannelInfo(c)),
 			"subscribers": nonNil(v.Subscribers(id))}
 	})...)
 	return append(parts, exportSmallTables)
@@ -234,7 +234,7 @@ func exportOrganization(v realm.View, kind string) []obj {
 		settings[x.Name] = v.OrgSetting(x.Name)
 	}
 	for _, x := range realm.OrgGroupSettings {
-		settings[x.Name] = groupValue(v.OrgGroup(x.Name))
+		settings[x.Name] = groupValueJSON{v.OrgGroup(x.Name)}
 	}
 	return []obj{{"kind": "organization", "export_type": kind,
 		"organization": obj{"id": v.ID(), "uuid": o.UUID, "name": o.Name, "string_id": o.StringID,

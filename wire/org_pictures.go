@@ -64,15 +64,6 @@ func pictureURL(kind string, p realm.Picture, s Site) string {
 	return "/static/images/logo/zulip-org-logo.svg?version=" + strconv.Itoa(p.Version)
 }
 
-// picturesSection adds the organization's pictures to a registration.
-func picturesSection(s *initialState) {
-	for _, kind := range []string{realm.Icon, realm.Logo, realm.NightLogo} {
-		source, url := pictureFields(kind)
-		p := s.Org().PictureOf(kind)
-		s.answer["realm_"+source], s.answer["realm_"+url] = p.Source, pictureURL(kind, p, s.call.Site)
-	}
-}
-
 // pictureRedirect answers with a redirect to a picture.
 func pictureRedirect(c *Call, kind string) (Answer, error) {
 	url, err := Read(c, func(v realm.View) (string, error) {

@@ -4,30 +4,134 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 
 	"parley/actors/realm"
 	"parley/wire/form"
+	"parley/wire/shape"
 )
 
 var realmEndpoints = []Endpoint{
-	settingsTableEndpoint("PATCH", "/realm", realm.OrgSettings, nil, changeOrganization).Returns(changedSettings()),
+	settingsTableEndpoint("PATCH", "/realm", realm.OrgSettings, nil, changeOrganization),
 }
 
-// changedSettings declares the answer of a change: any of the settings.
-func changedSettings() string {
-	names := []string{"authentication_methods", "description", "name"}
-	for _, s := range realm.OrgSettings {
-		names = append(names, s.Name)
-	}
-	for _, s := range realm.OrgGroupSettings {
-		names = append(names, s.Name)
-	}
-	slices.Sort(names)
-	return "{" + strings.Join(slices.Compact(names), "?: any, ") + "?: any}"
+var realmEvents = []EventKind{
+	EventOneOf(organizationChanged).sends(slices.Concat(
+		settingForms(formOf[organizationUpdate](), slices.Concat(organizationSettings(false),
+			[]realm.Setting{{Name: "name", Default: ""}})),
+		[]*shape.Shape{formOf[organizationDict]()})...),
 }
 
-var realmEvents = []EventKind{EventOneOf(organizationChanged)}
+// changedOrganizationAnswer is the answer to a change.
+type changedOrganizationAnswer struct{ Changed changedSettings }
+
+// changedSettings is the new values of the changed settings, by name.
+type changedSettings map[string]any
+
+// changeableSettings is the names of all settings that a request can change.
+var changeableSettings = slices.Concat([]string{"authentication_methods", "description", "name"},
+	settingNames(realm.OrgSettings), ruleNames(realm.OrgGroupSettings))
+
+// JSONFields returns a field for each setting.
+func (changedSettings) JSONFields() []shape.TableField {
+	return each(changeableSettings, func(name string) shape.TableField {
+		return shape.TableField{Name: name, Shape: &shape.Shape{Nullable: true}, Optional: true}
+	})
+}
+
+// JSONField returns the value of a setting, Absent if it has not changed.
+func (s changedSettings) JSONField(i int) any { return valueOrAbsent(s, changeableSettings[i]) }
+
+func valueOrAbsent(values map[string]any, name string) any {
+	if v, ok := values[name]; ok {
+		return v
+	}
+	return shape.Absent{}
+}
+
+// organizationUpdate is one changed setting.
+type organizationUpdate struct {
+	_        struct{} `const:"type=realm op=update"`
+	Property string   `json:"property"`
+	Value    any      `json:"value"`
+}
+
+// organizationDict is one changed setting with the older fields that are derived from it.
+type organizationDict struct {
+	_    struct{} `const:"type=realm op=update_dict property=default"`
+	Data struct {
+		Changed         changedDictSettings
+		Description     *string             `json:"description,omitzero"`
+		HTML            *string             `json:"rendered_description,omitzero"`
+		MandatoryTopics *bool               `json:"mandatory_topics,omitzero"`
+		LoginMethods    map[string]loginWay `json:"authentication_methods,omitzero"`
+	} `json:"data"`
+}
+
+// changedDictSettings is the changed setting, by name; empty if one that is not in the table has changed.
+type changedDictSettings map[string]any
+
+var dictSettings = changedDictSettings{}.JSONFields()
+
+// JSONFields returns a field for each setting of update_dict.
+func (changedDictSettings) JSONFields() []shape.TableField {
+	return slices.Concat(settingFields("", organizationSettings(true), true),
+		ruleTableFields(realm.OrgGroupSettings, true))
+}
+
+// JSONField returns the value of a setting, Absent if it has not changed.
+func (s changedDictSettings) JSONField(i int) any { return valueOrAbsent(s, dictSettings[i].Name) }
+
+// organizationSettings returns the settings that events realm/update_dict contain (dict), or those of realm/update.
+func organizationSettings(dict bool) []realm.Setting {
+	bundled := []string{"topics_policy"} // see organizationChanged
+	return slices.DeleteFunc(slices.Clone(realm.OrgSettings), func(s realm.Setting) bool {
+		return dict != (realm.UsesUpdateDict(s.Name) || slices.Contains(bundled, s.Name))
+	})
+}
+
+// settingFields returns the fields of a table of settings, with a prefix before each name.
+func settingFields(prefix string, table []realm.Setting, optional bool) []shape.TableField {
+	return each(table, func(s realm.Setting) shape.TableField {
+		return shape.TableField{Name: prefix + s.Name, Shape: settingShape(s), Optional: optional}
+	})
+}
+
+func settingShape(s realm.Setting) *shape.Shape {
+	out := &shape.Shape{Kind: "string", Nullable: s.Null}
+	switch s.Default.(type) {
+	case bool:
+		out.Kind = "boolean"
+	case int64:
+		out.Kind = "integer"
+	}
+	return out
+}
+
+func settingNames(table []realm.Setting) []string {
+	return each(table, func(s realm.Setting) string { return s.Name })
+}
+
+func ruleNames(rules []realm.GroupSettingRule) []string {
+	return each(rules, func(r realm.GroupSettingRule) string { return r.Name })
+}
+
+// settingForms returns the shapes of an event with the fields property and value: one for all settings of a type.
+func settingForms(event *shape.Shape, table []realm.Setting) (out []*shape.Shape) {
+	for _, kind := range []string{"boolean", "integer", "string"} {
+		for _, null := range []bool{false, true} {
+			of := slices.DeleteFunc(slices.Clone(table), func(s realm.Setting) bool {
+				x := settingShape(s)
+				return x.Kind != kind || x.Nullable != null
+			})
+			if len(of) > 0 {
+				form := withValues(event, "property", settingNames(of)...)
+				form.Fields["value"] = shape.Field{Shape: settingShape(of[0]), ListedRequired: true}
+				out = append(out, form)
+			}
+		}
+	}
+	return out
+}
 
 type organizationForm struct {
 	Name        form.Opt[string] `form:"name"`
@@ -94,7 +198,9 @@ func groupValueFromForm(g form.GroupSetting) realm.GroupValue {
 	return v
 }
 
-func changeOrganization(c *Call, f organizationForm, values []realm.SettingValue) (Answer, error) {
+func changeOrganization(
+	c *Call, f organizationForm, values []realm.SettingValue,
+) (*changedOrganizationAnswer, error) {
 	groups, err := groupChanges(orgGroupForm, realm.OrgGroupSettings, c.Params)
 	if err != nil {
 		return nil, err
@@ -123,12 +229,11 @@ func changeOrganization(c *Call, f organizationForm, values []realm.SettingValue
 	if err != nil {
 		return nil, err
 	}
-	a := organizationAnswer(result)
-	if _, changed := a[realm.PasswordLoginSetting]; changed {
-		delete(a, realm.PasswordLoginSetting)
-		a["authentication_methods"] = f.Methods
+	changed := newChangedSettings(result)
+	if _, ok := changed[realm.PasswordLoginSetting]; ok {
+		changed["authentication_methods"] = f.Methods
 	}
-	return a, nil
+	return &changedOrganizationAnswer{changed}, nil
 }
 
 // otherLogin reports whether a list of enabled methods has one without a password that this server offers: development
@@ -137,9 +242,15 @@ func (c *Call) otherLogin(methods map[string]bool) bool {
 	return methods["Dev"] && c.Tools.Dev || methods["JWT"] && c.Tools.JWTKeys[c.Site.Name] != ""
 }
 
-// authenticationMethods is the value of authentication_methods (protocol).
-func authenticationMethods(passwords any) obj {
-	return obj{"Email": obj{"enabled": passwords, "available": true}}
+// loginWay says whether users can log in with a method.
+type loginWay struct {
+	Enabled   bool `json:"enabled"`
+	Available bool `json:"available"`
+}
+
+// loginMethods is the value of authentication_methods (protocol).
+func loginMethods(passwords bool) map[string]loginWay {
+	return map[string]loginWay{"Email": {passwords, true}}
 }
 
 // historyVisibilities are the values of historyVisibilitySetting. The answer to its change has the number of the new
@@ -148,41 +259,44 @@ var historyVisibilities = []string{"all", "moves", "none"}
 
 const historyVisibilitySetting = "message_edit_history_visibility_policy"
 
-// organizationAnswer returns the changed settings with their new values. The reference server says only "updated" of
+// newChangedSettings returns the changed settings with their new values. The reference server says only "updated" of
 // another setting that is a string.
-func organizationAnswer(r realm.OrganizationResult) Answer {
-	a := Answer{}
+func newChangedSettings(r realm.OrganizationResult) changedSettings {
+	out := changedSettings{}
 	for _, f := range r.Changed {
-		a[f.Setting] = f.Value
+		out[f.Setting] = f.Value
 		switch _, text := f.Value.(string); {
 		case f.Group != nil:
-			a[f.Setting] = groupValue(*f.Group)
+			out[f.Setting] = groupValueJSON{*f.Group}
 		case f.Setting == historyVisibilitySetting:
-			a[f.Setting] = slices.Index(historyVisibilities, f.Value.(string)) + 1
+			out[f.Setting] = slices.Index(historyVisibilities, f.Value.(string)) + 1
 		case text:
-			a[f.Setting] = "updated"
+			out[f.Setting] = "updated"
 		}
 	}
-	return a
+	return out
 }
 
 // organizationChanged renders one changed setting as realm/update, or as realm/update_dict where the protocol
 // requires it.
-func organizationChanged(e *realm.OrganizationChanged, to *Recipient) any {
-	dict := func(data obj) any {
-		return obj{"type": "realm", "op": "update_dict", "property": "default", "data": data}
-	}
-	switch {
+func organizationChanged(e *realm.OrganizationChanged, _ *Recipient) any {
+	dict := &organizationDict{}
+	switch d := &dict.Data; {
 	case e.Group != nil:
-		return dict(obj{e.Setting: groupValue(*e.Group)})
+		d.Changed = changedDictSettings{e.Setting: groupValueJSON{*e.Group}}
 	case e.Setting == "description":
-		return dict(obj{"description": e.Value, "rendered_description": e.HTML})
+		text, _ := e.Value.(string)
+		d.Description, d.HTML = &text, &e.HTML
 	case e.Setting == realm.PasswordLoginSetting:
-		return dict(obj{"authentication_methods": authenticationMethods(e.Value)})
+		enabled, _ := e.Value.(bool)
+		d.LoginMethods = loginMethods(enabled)
 	case e.Setting == "topics_policy":
-		return dict(obj{e.Setting: e.Value, "mandatory_topics": e.Value == "disable_empty_topic"})
+		d.Changed = changedDictSettings{e.Setting: e.Value}
+		d.MandatoryTopics = ptr(e.Value == "disable_empty_topic")
 	case realm.UsesUpdateDict(e.Setting):
-		return dict(obj{e.Setting: e.Value})
+		d.Changed = changedDictSettings{e.Setting: e.Value}
+	default:
+		return &organizationUpdate{Property: e.Setting, Value: e.Value}
 	}
-	return obj{"type": "realm", "op": "update", "property": e.Setting, "value": e.Value}
+	return dict
 }

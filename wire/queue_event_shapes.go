@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"parley/actors/realm"
 	"parley/wire/shape"
 )
 
@@ -29,23 +28,12 @@ var eventNotations = slices.Concat([]eventNotation{
 	{"attachment", "add", "attachment: Attachment, upload_space_used: int"},
 	{"attachment", "update", "attachment: Attachment, upload_space_used: int"},
 	{"attachment", "remove", "attachment: {id: int}, upload_space_used: int"},
-	{"delete_message", "", "message_type: 'private', message_ids: [int]"},
-	{"delete_message", "", "message_type: 'private', message_id: int"},
-	{"delete_message", "", "message_type: 'stream', message_ids: [int], stream_id: int, topic: str"},
-	{"delete_message", "", "message_type: 'stream', message_id: int, stream_id: int, topic: str"},
 	{"device", "add", "device_id: int"},
 	{"device", "update",
 		"device_id: int, push_key_id?: int, push_token_id?: str?, pending_push_token_id?: str?, " +
 			"push_token_last_updated_timestamp?: int, push_registration_error_code?: str?"},
 	{"device", "remove", "device_id: int"},
-	{"heartbeat", "", ""},
-	{"message", "", "message: ArrivedMessage, flags: [str], local_message_id?: str"},
 	{"realm", "deactivated", "realm_id: int"},
-	{"realm_bot", "add", "bot: Bot"},
-	{"realm_bot", "update",
-		"bot: {user_id: int, default_sending_stream?: str?, default_events_register_stream?: str?, " +
-			"default_all_public_streams?: bool, services?: [BotService]}"},
-	{"realm_bot", "delete", "bot: {user_id: int}"},
 	{"realm_emoji", "update", "realm_emoji: {*: Emoji}"},
 	{"realm_emoji", "add", "emoji: Emoji"},
 	{"realm_emoji", "edit", "emoji_id: str, data: {deactivated: bool}"},
@@ -54,102 +42,19 @@ var eventNotations = slices.Concat([]eventNotation{
 	{"realm_export_consent", "", "user_id: int, consented: bool"},
 	{"realm_user", "update",
 		"person: {user_id: int, avatar_source: str, avatar_url: str, avatar_url_medium: str, avatar_version: int}"},
-	{"restart", "", "zulip_version: str, zulip_merge_base: str, zulip_feature_level: int, server_generation: int"},
-	{"stream", "create", "streams: [Channel]"},
-	{"stream", "delete", "streams: [{stream_id: int}], stream_ids: [int]"},
-	{"stream", "update", channelUpdateFields("name", "str")},
-	{"stream", "update", channelUpdateFields("topics_policy", "str")},
-	{"stream", "update", channelUpdateFields("description", "str") + ", rendered_description: str"},
-	{"stream", "update", channelUpdateFields("message_retention_days", "int?")},
-	{"stream", "update", channelUpdateFields("folder_id", "int?")},
-	{"stream", "update", channelUpdateFields("first_message_id", "int?")},
-	{"stream", "update", channelUpdateFields("stream_post_policy", "int")},
-	{"stream", "update", channelUpdateFields("is_announcement_only", "bool")},
-	{"stream", "update", channelUpdateFields("is_recently_active", "bool")},
-	{"stream", "update", channelUpdateFields("is_archived", "bool")},
-	{"stream", "update", channelUpdateFields("invite_only", "bool") +
-		", history_public_to_subscribers: bool, is_web_public: bool"},
-	{"stream", "update", "stream_id: int, name: str, property: " + enumNotation(ruleNames(realm.ChannelRules)) +
-		", value: GroupValue"},
-	{"subscription", "add", "subscriptions: [Subscription]"},
-	{"subscription", "remove", "subscriptions: [{stream_id: int, name: str}]"},
-	{"subscription", "update", "stream_id: int, property: 'color', value: str"},
-	{"subscription", "update", "stream_id: int, property: 'in_home_view' | 'is_muted' | 'pin_to_top', value: bool"},
-	{"subscription", "update",
-		"stream_id: int, " +
-			"property: 'desktop_notifications' | 'audible_notifications' | 'push_notifications' | " +
-			"'email_notifications' | 'wildcard_mentions_notify', value: bool?"},
-	{"subscription", "peer_add", "stream_ids: [int], user_ids: [int]"},
-	{"subscription", "peer_remove", "stream_ids: [int], user_ids: [int]"},
-	// The present fields depend on the kind of edit. Some fields require others, which the notation cannot express.
-	{"update_message", "",
-		"user_id: int?, rendering_only: bool, edit_timestamp: int, message_id: int, message_ids: [int], " +
-			"flags: [str], stream_id?: int, stream_name?: str, " +
-			"content?: str, rendered_content?: str, is_me_message?: bool, orig_content?: str, " +
-			"orig_rendered_content?: str, propagate_mode?: 'change_one' | 'change_later' | 'change_all', " +
-			"orig_subject?: str, subject?: str, topic_links?: [TopicLink], new_stream_id?: int"},
-	{"web_reload_client", "", "immediate: bool"},
 },
-	settingEventShapes("user_settings", "update", slices.DeleteFunc(slices.Clone(realm.UserSettings),
-		func(s realm.Setting) bool { return s.Name == "default_language" })),
-	[]eventNotation{{"user_settings", "update", "property: 'default_language', value: str, language_name: str"},
-		{"user_settings", "update", "property: 'timezone', value: str"}},
-	settingEventShapes("realm_user_settings_defaults", "update", realm.UserSettings),
-	settingEventShapes("realm", "update", append(organizationSettings(false),
-		realm.Setting{Name: "name", Default: ""})),
-	// update_dict sends a setting of the organization together with older fields that are derived from it.
 	[]eventNotation{
-		{"realm", "update_dict", "property: 'default', data: {" +
-			optionalFields(settingFields("", organizationSettings(true))+", "+ruleFields(realm.OrgGroupSettings)) +
-			", description?: str, rendered_description?: str, mandatory_topics?: bool, " +
-			"authentication_methods?: {*: {enabled: bool, available: bool}}}"},
 		{"realm", "update_dict", "property: 'icon', data: {icon_source: str, icon_url: str}"},
 		{"realm", "update_dict", "property: 'logo', data: {logo_source: str, logo_url: str}"},
 		{"realm", "update_dict", "property: 'night_logo', data: {night_logo_source: str, night_logo_url: str}"},
 	},
 )
 
-// channelUpdateFields is the fields of an event for one changed channel property.
-func channelUpdateFields(property, value string) string {
-	return "stream_id: int, name: str, property: '" + property + "', value: " + value
+// withValues returns a shape whose field is one of some strings.
+func withValues(s *shape.Shape, field string, values ...string) *shape.Shape {
+	return shape.Merge(s, &shape.Shape{Fields: map[string]shape.Field{field: {ListedRequired: true,
+		Shape: &shape.Shape{Kind: "string", Enum: values}}}})
 }
-
-// organizationSettings returns the settings that events realm/update_dict contain (dict), or those of realm/update.
-func organizationSettings(dict bool) []realm.Setting {
-	bundled := []string{"topics_policy"} // see organizationChanged
-	return slices.DeleteFunc(slices.Clone(realm.OrgSettings), func(s realm.Setting) bool {
-		return dict != (realm.UsesUpdateDict(s.Name) || slices.Contains(bundled, s.Name))
-	})
-}
-
-// settingEventShapes returns the shapes of setting changes, one for all settings of a type.
-func settingEventShapes(kind, op string, table []realm.Setting) (out []eventNotation) {
-	byType := map[string][]string{}
-	for _, s := range table {
-		_, typ, _ := strings.Cut(settingFields("", []realm.Setting{s}), ": ")
-		byType[typ] = append(byType[typ], s.Name)
-	}
-	for _, typ := range []string{"bool", "bool?", "int", "int?", "str", "str?"} {
-		if names := byType[typ]; names != nil {
-			out = append(out, eventNotation{kind, op, "property: " + enumNotation(names) + ", value: " + typ})
-		}
-	}
-	return out
-}
-
-// ruleNames returns the names of permission settings.
-func ruleNames(rules []realm.GroupSettingRule) (out []string) {
-	for _, r := range rules {
-		out = append(out, r.Name)
-	}
-	return out
-}
-
-// enumNotation is the notation for one of some strings.
-func enumNotation(names []string) string { return "'" + strings.Join(names, "' | '") + "'" }
-
-// optionalFields marks all fields as optional.
-func optionalFields(fields string) string { return strings.ReplaceAll(fields, ": ", "?: ") }
 
 // name is the name of the shape in the OpenAPI document. nth numbers the shapes of one type and op.
 func (f eventShape) name(nth int) string {
@@ -172,27 +77,34 @@ func (f eventNotation) notation() string {
 	return s + "}"
 }
 
-// init collects the shapes of events, and adds them to the objects of the OpenAPI document.
+// init collects the shapes of events. Those of messages and heartbeats have no renderer.
 func init() {
+	declared := []*shape.Shape{formOf[messageEvent](), formOf[heartbeatEvent]()}
 	for _, k := range eventKindList {
-		for _, s := range k.shapes {
-			eventShapes = append(eventShapes, newEventShape(s))
-		}
+		declared = append(declared, k.shapes...)
 	}
 	for _, f := range eventNotations {
-		eventShapes = append(eventShapes, newEventShape(mustParseShape(f.notation())))
+		declared = append(declared, mustParseShape(f.notation()))
+	}
+	seen := map[*shape.Shape]bool{}
+	for _, s := range declared {
+		if !seen[s] {
+			eventShapes = append(eventShapes, newEventShape(s))
+		}
+		seen[s] = true
 	}
 	slices.SortStableFunc(eventShapes, func(a, b eventShape) int {
 		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.op, b.op))
 	})
-	seen, any := map[string]int{}, &shape.Shape{Name: "Event"}
+	numbers := map[string]int{}
 	for _, f := range eventShapes {
-		seen[f.kind+"/"+f.op]++
-		f.Name = f.name(seen[f.kind+"/"+f.op])
-		parsedShapes.shapes[f.Name] = f.Shape
-		any.AnyOf = append(any.AnyOf, f.Shape)
+		numbers[f.kind+"/"+f.op]++
+		f.Name = f.name(numbers[f.kind+"/"+f.op])
 	}
-	parsedShapes.shapes[any.Name] = any
+}
+
+type eventID struct {
+	ID int64 `json:"id"`
 }
 
 // newEventShape returns the shape of an event, with the id that every event has.
@@ -203,7 +115,7 @@ func newEventShape(s *shape.Shape) eventShape {
 		}
 		return ""
 	}
-	return eventShape{constant("type"), constant("op"), shape.Merge(mustParseShape("{id: int}"), s)}
+	return eventShape{constant("type"), constant("op"), shape.Merge(formOf[eventID](), s)}
 }
 
 // CheckEvent checks an encoded event against the declared shapes.

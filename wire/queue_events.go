@@ -325,14 +325,33 @@ func (r *NoticeRenderer) reencodableEvent(v variant, local string, encode func()
 }
 
 var serverEvents = []EventKind{
-	EventOneOf(func(e *realm.ServerRestarted, to *Recipient) any {
-		return obj{"type": "restart", "zulip_version": Version, "zulip_merge_base": Version,
-			"zulip_feature_level": FeatureLevel, "server_generation": e.Generation}
+	Event(func(e *realm.ServerRestarted, _ *Recipient) *restartEvent {
+		return &restartEvent{serverVersion: thisVersion, Generation: e.Generation}
 	}),
-	EventOneOf(func(_ *realm.WebAppChanged, to *Recipient) any {
+	Event(func(_ *realm.WebAppChanged, to *Recipient) *reloadEvent {
 		if !to.Web {
 			return nil
 		}
-		return obj{"type": "web_reload_client", "immediate": false}
+		return &reloadEvent{}
 	}),
+}
+
+// serverVersion is what clients see of the version of the server.
+type serverVersion struct {
+	Version   string `json:"zulip_version"`
+	MergeBase string `json:"zulip_merge_base"`
+	Level     int    `json:"zulip_feature_level"`
+}
+
+var thisVersion = serverVersion{Version, Version, FeatureLevel}
+
+type restartEvent struct {
+	_ struct{} `const:"type=restart"`
+	serverVersion
+	Generation int64 `json:"server_generation"`
+}
+
+type reloadEvent struct {
+	_         struct{} `const:"type=web_reload_client"`
+	Immediate bool     `json:"immediate"` // always false
 }

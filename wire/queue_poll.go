@@ -9,11 +9,32 @@ import (
 	"parley/actors/queue"
 	"parley/actors/realm"
 	"parley/wire/form"
+	"parley/wire/shape"
 )
 
 var eventEndpoints = []Endpoint{
-	Custom("GET", "/events", getEvents).Returns("{events: [Event], queue_id: str}"),
+	Custom("GET", "/events", getEvents),
 	CommandFromForm("DELETE", "/events", dropQueue, emptyAnswer),
+}
+
+type eventsAnswer struct {
+	Events []eventJSON   `json:"events"`
+	Queue  realm.QueueID `json:"queue_id"`
+}
+
+// eventJSON is an event of any kind, see eventShapes.
+type eventJSON struct{}
+
+// JSONShape returns the alternatives.
+func (eventJSON) JSONShape() *shape.Shape {
+	return &shape.Shape{AnyOf: each(eventShapes, func(e eventShape) *shape.Shape { return e.Shape })}
+}
+
+// Heartbeat is the event that only shows that the connection works.
+var Heartbeat = &queue.Event{JSON: withoutClosingBrace(encode(heartbeatEvent{}))}
+
+type heartbeatEvent struct {
+	_ struct{} `const:"type=heartbeat"`
 }
 
 type getEventsForm struct {
@@ -36,7 +57,7 @@ func (f *getEventsForm) Check() *form.Error {
 	return nil
 }
 
-func getEvents(c *Call, f getEventsForm) (Answer, error) {
+func getEvents(c *Call, f getEventsForm) (*eventsAnswer, error) {
 	if !f.Queue.Set {
 		return openQueue(c)
 	}
@@ -59,7 +80,7 @@ var openQueueForm = form.Of[queueForm]()
 // openQueue opens a queue for a client that requests events without one. The client gets no initial state; old
 // programs worked like this before registration existed. Such clients get avatar URLs unless they declare that they
 // compute them.
-func openQueue(c *Call) (Answer, error) {
+func openQueue(c *Call) (*eventsAnswer, error) {
 	var f queueForm
 	if err := openQueueForm.Decode(c.Params, &f); err != nil {
 		return nil, err
@@ -77,7 +98,7 @@ func openQueue(c *Call) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Answer{"queue_id": r.Queue.ID, "events": []any{}}, nil
+	return &eventsAnswer{Queue: r.Queue.ID}, nil
 }
 
 // ignoredByPolls returns the parameters that have no meaning for polls. The parameters of a new queue are accepted on
@@ -182,6 +203,3 @@ func AnswerPoll(r Reply, id realm.QueueID, events []queue.UnackedEvent) (weight 
 	}
 	return weight, done == len(events)
 }
-
-// Heartbeat is the event that only shows that the connection works.
-var Heartbeat = &queue.Event{JSON: []byte(`{"type":"heartbeat"`)}

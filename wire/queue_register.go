@@ -2,16 +2,18 @@ package wire
 
 import (
 	"bytes"
+	"maps"
 	"slices"
 	"strings"
 
 	"parley/actors/presence"
 	"parley/actors/realm"
 	"parley/wire/form"
+	"parley/wire/shape"
 )
 
 var registerEndpoints = []Endpoint{
-	Custom("POST", "/register", register).AllowVisitors().Returns(registrationNotation()),
+	Custom("POST", "/register", register).AllowVisitors(),
 }
 
 type registerForm struct {
@@ -69,7 +71,7 @@ func (f *capsForm) caps() (c realm.Caps) {
 // share. It is asked for before the queue is opened, because a client whose registration fails opens another queue.
 const registrationMemory = 128 << 10
 
-func register(c *Call, f registerForm) (Answer, error) {
+func register(c *Call, f registerForm) (*registration, error) {
 	q, err := f.queue(c)
 	if err != nil {
 		return nil, err
@@ -105,8 +107,8 @@ func register(c *Call, f registerForm) (Answer, error) {
 	}
 	r, err := open(realm.Register{Queue: q, AllPublicGiven: f.AllPublic.Set,
 		State: func(v realm.View, _ *realm.Queue) (any, error) {
-			s := &initialState{call: c, View: v, queue: &q, Client: ClientOf(&q), answer: Answer{}, presence: rows,
-				fetchTypesNamed: fetch.Set, wants: wants}
+			s := &initialState{call: c, View: v, queue: &q, Client: ClientOf(&q), answer: &registration{},
+				presence: rows, fetchTypesNamed: fetch.Set, wants: wants}
 			s.build()
 			return s, nil
 		}})
@@ -115,59 +117,41 @@ func register(c *Call, f registerForm) (Answer, error) {
 	}
 	s := r.State.(*initialState)
 	a := s.finish()
-	a["zulip_version"], a["zulip_merge_base"], a["zulip_feature_level"] = Version, Version, FeatureLevel
-	a["queue_id"], a["last_event_id"], a["idle_queue_timeout_secs"] = nil, -1, realm.DefaultIdle
+	a.serverVersion, a.LastEvent, a.Idle = thisVersion, -1, realm.DefaultIdle
 	if r.Queue != nil { // logged-out visitors have none
-		a["queue_id"], a["idle_queue_timeout_secs"] = r.Queue.ID, r.Queue.Idle
+		a.Queue, a.Idle = r.Queue.ID, r.Queue.Idle
 	}
 	return a, nil
 }
 
-// openQueueOnly opens a queue for another node, which builds the state itself.
-func openQueueOnly(c *Call, cmd realm.Register) (Answer, error) {
+// openQueueOnly opens a queue for another node, which builds the state itself and reads nothing of the answer.
+func openQueueOnly(c *Call, cmd realm.Register) (*registration, error) {
 	cmd.State = func(realm.View, *realm.Queue) (any, error) { return nil, nil }
-	r, err := Execute(c, cmd)
-	if err != nil || r.Queue == nil {
-		return Answer{}, err
-	}
-	return Answer{"queue_id": r.Queue.ID}, nil
+	_, err := Execute(c, cmd)
+	return nil, err
 }
 
 // build adds all requested sections to the answer.
 func (s *initialState) build() {
-	var same [][]byte
 	for _, x := range sections {
-		switch {
-		case !x.wanted(s.wants):
-		case x.constantJSON != nil:
-			same = append(same, x.constantJSON)
-		default:
+		if x.wanted(s.wants) {
 			x.build(s)
+		}
+	}
+	var same [][]byte
+	for _, x := range constants {
+		if s.wants(x.fetchType) {
+			same = append(same, x.json)
 		}
 	}
 	switch len(same) {
 	case 0:
-	case constants.n:
-		s.answer["constants"] = EncodedFields{sharedFragment(constants.all)}
+	case len(constants):
+		s.answer.Constants.Fragment = allConstants
 	default:
-		s.answer["constants"] = EncodedFields{ownFragment(bytes.Join(same, comma.JSON))}
+		s.answer.Constants.Fragment = ownFragment(bytes.Join(same, comma.JSON))
 	}
 }
-
-// constants is the encoded fields of all sections that never change.
-var constants = func() (c struct {
-	n   int
-	all []byte
-}) {
-	var all [][]byte
-	for _, x := range sections {
-		if x.constantJSON != nil {
-			all = append(all, x.constantJSON)
-		}
-	}
-	c.n, c.all = len(all), bytes.Join(all, comma.JSON)
-	return c
-}()
 
 // queue returns the queue that the form describes. It refuses parameters that logged-out visitors cannot use.
 func (f *queueForm) queue(c *Call) (realm.Queue, error) {
@@ -223,7 +207,7 @@ type initialState struct {
 	Client
 	call             *Call
 	queue            *realm.Queue
-	answer           Answer
+	answer           *registration
 	presence         []presence.Row
 	fetchTypesNamed  bool // the request named fetch or event types
 	wants            func(string) bool
@@ -236,7 +220,7 @@ type initialState struct {
 func (s *initialState) afterTurn(fn func()) { s.deferred = append(s.deferred, fn) }
 
 // finish runs the scheduled work and returns the answer. Call it after the turn.
-func (s *initialState) finish() Answer {
+func (s *initialState) finish() *registration {
 	for _, fn := range s.deferred {
 		fn()
 	}
@@ -245,10 +229,8 @@ func (s *initialState) finish() Answer {
 
 // section is a part of the initial state. The client gets it if it requested all of its fetch types.
 type section struct {
-	types        []string
-	build        func(*initialState)
-	constantJSON []byte // instead of build: encoded name and value that never change
-	fields       string // its fields in the notation of package shape; each is optional
+	types []string
+	build func(*initialState)
 }
 
 func (x section) wanted(wants func(string) bool) bool {
@@ -261,244 +243,276 @@ func (x section) wanted(wants func(string) bool) bool {
 }
 
 func sectionFor(types string, build func(*initialState)) section {
-	return section{types: strings.Fields(types), build: build}
+	return section{strings.Fields(types), build}
 }
 
-// fieldSection is a section with one field, declared in the notation of package shape. value returns its value.
-func fieldSection(types, field string, value func(*initialState) any) section {
-	name, _, _ := strings.Cut(field, ":")
-	return sectionFor(types, func(s *initialState) { s.answer[name] = value(s) }).returns(field)
+// registration is the answer to a registration. The fields of a section are absent if the client did not request it.
+type registration struct {
+	serverVersion
+	Queue     realm.QueueID `json:"queue_id" zero:"null"`
+	LastEvent int           `json:"last_event_id"` // always -1
+	Idle      int64         `json:"idle_queue_timeout_secs"`
+
+	Constants encodedFields[constantTable]
+	Realm     encodedFields[registeredOrganization]
+	*ownUser
+	*presencesAnswer
+	UserSettings *userSettingsJSON     `json:"user_settings,omitzero"`
+	Defaults     encoded[preferences]  `json:"realm_user_settings_defaults,omitzero"`
+	Devices      map[string]deviceJSON `json:"devices,omitzero"`
+
+	Users         encoded[[]registeredUserJSON] `json:"realm_users,omitzero"`
+	InactiveUsers encoded[[]registeredUserJSON] `json:"realm_non_active_users,omitzero"`
+	SystemBots    encoded[[]systemBotJSON]      `json:"cross_realm_bots,omitzero"`
+	Groups        encoded[[]groupJSON]          `json:"realm_user_groups,omitzero"`
+	Bots          []botJSON                     `json:"realm_bots,omitzero"`
+	Statuses      map[string]statusJSON         `json:"user_status,omitzero"`
+	MutedUsers    []mutedUserJSON               `json:"muted_users,omitzero"`
+
+	Channels        encoded[[]channelJSON]      `json:"streams,omitzero"`
+	Subscriptions   encoded[[]subscriptionJSON] `json:"subscriptions,omitzero"`
+	Unsubscribed    encoded[[]subscriptionJSON] `json:"unsubscribed,omitzero"`
+	NeverSubscribed encoded[[]otherChannelJSON] `json:"never_subscribed,omitzero"`
+	DefaultChannels []realm.ChannelID           `json:"realm_default_streams,omitzero"`
+	DefaultGroups   []defaultChannelGroupJSON   `json:"realm_default_stream_groups,omitzero"`
+	Folders         []folderJSON                `json:"channel_folders,omitzero"`
+	UserTopics      []userTopicJSON             `json:"user_topics,omitzero"`
+	MutedTopics     []mutedTopic                `json:"muted_topics,omitzero"`
+
+	MaxMessage    *int64                 `json:"max_message_id,omitzero"`
+	Unread        *unreadMessagesJSON    `json:"unread_msgs,omitzero"`
+	Starred       []realm.MessageID      `json:"starred_messages,omitzero"`
+	Conversations []conversationJSON     `json:"recent_private_conversations,omitzero"`
+	AlertWords    []string               `json:"alert_words,omitzero"`
+	Drafts        []draftJSON            `json:"drafts,omitzero"`
+	Scheduled     []scheduledMessageJSON `json:"scheduled_messages,omitzero"`
+	Reminders     []reminderJSON         `json:"reminders,omitzero"`
+	Snippets      []snippetJSON          `json:"saved_snippets,omitzero"`
+	Views         []viewJSON             `json:"navigation_views,omitzero"`
+	Onboarding    []onboardingStepJSON   `json:"onboarding_steps,omitzero"`
+
+	ProfileFields []profileFieldJSON         `json:"custom_profile_fields,omitzero"`
+	Domains       []domainJSON               `json:"realm_domains,omitzero"`
+	Playgrounds   []playgroundJSON           `json:"realm_playgrounds,omitzero"`
+	Linkifiers    []linkifierJSON            `json:"realm_linkifiers,omitzero"`
+	Emoji         map[string]emojiJSON       `json:"realm_emoji,omitzero"`
+	Integrations  encoded[[]integrationJSON] `json:"realm_incoming_webhook_bots,omitzero"`
 }
 
-// returns declares the fields of the section.
-func (x section) returns(fields string) section { x.fields = fields; return x }
-
-// registrationNotation returns the notation of a registration's answer. Every section's fields are optional, because
-// the client may not have requested them.
-func registrationNotation() string {
-	fields := make([]string, len(sections))
-	for i, x := range sections {
-		fields[i] = x.fields
-	}
-	return "{zulip_version: str, zulip_merge_base: str, zulip_feature_level: int, queue_id: str?, " +
-		"idle_queue_timeout_secs: int, last_event_id: int, ~" + strings.Join(fields, ", ") + "}"
-}
-
-// constantSection is a section with one field, declared in the notation of package shape, whose value never changes.
-func constantSection(types, field string, value any) section {
-	name, _, _ := strings.Cut(field, ":")
-	x := sectionFor(types, nil).returns(field)
-	b := encode(obj{name: value})
-	x.constantJSON = b[1 : len(b)-1]
-	return x
-}
-
-// sections is the whole initial state, by fetch type.
+// sections is the whole initial state but for constants, by fetch type.
 var sections = []section{
 	sectionFor("message", func(s *initialState) {
-		s.answer["max_message_id"] = int64(-1)
+		s.answer.MaxMessage = ptr(int64(-1))
 		if s.Me() != nil {
-			s.answer["max_message_id"] = maxMessageID(s.View)
+			s.answer.MaxMessage = ptr(maxMessageID(s.View))
 		}
-	}).returns("max_message_id: int"),
-	sectionFor("realm", orgSection).returns(realmFields + ", " + serverFields),
-	sectionFor("realm_user", usersSection).
-		returns("realm_users: [RegisteredUser], realm_non_active_users: [RegisteredUser], " +
-			"cross_realm_bots: [SystemBot]"),
-	sectionFor("realm_user", ownUserSection).returns(ownUserFields),
-	sectionFor("realm_user_groups", groupsSection).returns("realm_user_groups: [Group]"),
+	}),
+	sectionFor("realm", orgSection),
+	sectionFor("realm_user", usersSection),
+	sectionFor("realm_user", ownUserSection),
+	sectionFor("realm_user_groups", groupsSection),
 	sectionFor("presence", func(s *initialState) {
 		modern := s.Slim || s.Has(realm.CapSimplifiedPresence)
 		out, newest := newPresenceMap(s.View, s.presence, s.call.Site, modern)
-		s.answer["presences"], s.answer["presence_last_update_id"], s.answer["server_timestamp"] = out, newest,
-			nowWithFraction(s.call)
-	}).returns("presences: {*: Presence | OldPresence}, presence_last_update_id: int, server_timestamp: num"),
-	sectionFor("user_settings", func(s *initialState) {
-		s.answer["user_settings"] = rawJSON(settingsJSON(s.Me(), true))
-	}).returns("user_settings: UserSettings"),
-	sectionFor("realm_user_settings_defaults", defaultsSection).
-		returns("realm_user_settings_defaults: {" + preferenceFields + "}"),
-	sectionFor("stream", streamsSection).returns("streams: [Channel]"),
-	sectionFor("subscription", subscriptionsSection).
-		returns("subscriptions: [Subscription], unsubscribed: [Subscription], never_subscribed: [OtherChannel]"),
-	sectionFor("default_streams", defaultStreamsSection).returns("realm_default_streams: [int]"),
-	sectionFor("default_stream_groups", defaultStreamGroupsSection).
-		returns("realm_default_stream_groups: [DefaultChannelGroup]"),
-	sectionFor("channel_folders", channelFoldersSection).returns("channel_folders: [Folder]"),
-	sectionFor("user_topic", userTopicsSection).
-		returns("user_topics: [UserTopic]"),
-	sectionFor("muted_topics", mutedTopicsSection).returns("muted_topics: [[str | int]]"),
-	constantSection("giphy", "giphy_api_key: str", ""),
-	constantSection("tenor", "tenor_api_key: str", ""),
-	constantSection("klipy", "klipy_api_key: str", ""),
-	constantSection("realm_billing", "realm_billing: {has_pending_sponsorship_request: bool}",
-		obj{"has_pending_sponsorship_request": false}),
-	constantSection("realm_embedded_bots", "realm_embedded_bots: []", []any{}),
-	constantSection("realm_filters", "realm_filters: []", []any{}),
-	constantSection("stop_words", "stop_words: [str]", realm.StopWords()),
-	constantSection("video_calls", "has_zoom_token: bool", false),
-	constantSection("video_calls", "has_webex_token: bool", false),
-	fieldSection("onboarding_steps", "onboarding_steps: [OnboardingStep]", func(s *initialState) any {
-		return newOnboardingSteps(s.OnboardingStepsLeft(s.User))
+		s.answer.presencesAnswer = &presencesAnswer{out, newest, nowWithFraction(s.call)}
 	}),
-	constantSection("onboarding_steps", "navigation_tour_video_url: str?", nil),
-	constantSection("custom_profile_fields", "custom_profile_field_types: {*: {id: int, name: str}}",
-		profileFieldTypes()),
-	sectionFor("message update_message_flags", unreadSection).
-		returns("unread_msgs: UnreadMessages"),
-	sectionFor("starred_messages", starredSection).returns("starred_messages: [int]"),
-	sectionFor("recent_private_conversations", recentDirectConversationsSection).
-		returns("recent_private_conversations: [Conversation]"),
-	fieldSection("alert_words", "alert_words: [str]", func(s *initialState) any { return s.AlertWordsOf(s.User) }),
-	fieldSection("muted_users", "muted_users: [MutedUser]", func(s *initialState) any {
-		return newMutedUsers(s.MutedBy(s.User))
+	sectionFor("user_settings", func(s *initialState) { s.answer.UserSettings = newUserSettings(s.Me()) }),
+	sectionFor("realm_user_settings_defaults", defaultsSection),
+	sectionFor("stream", streamsSection),
+	sectionFor("subscription", subscriptionsSection),
+	sectionFor("default_streams", defaultStreamsSection),
+	sectionFor("default_stream_groups", defaultStreamGroupsSection),
+	sectionFor("channel_folders", func(s *initialState) { s.answer.Folders = folderList(s.View, true) }),
+	sectionFor("user_topic", userTopicsSection),
+	sectionFor("muted_topics", mutedTopicsSection),
+	sectionFor("onboarding_steps", func(s *initialState) {
+		s.answer.Onboarding = newOnboardingSteps(s.OnboardingStepsLeft(s.User))
 	}),
-	sectionFor("user_status", statusSection).returns("user_status: {*: Status}"),
-	fieldSection("custom_profile_fields", "custom_profile_fields: [ProfileField]", func(s *initialState) any {
-		return newProfileFields(s.ProfileFields())
+	sectionFor("message update_message_flags", unreadSection),
+	sectionFor("starred_messages", starredSection),
+	sectionFor("recent_private_conversations", recentDirectConversationsSection),
+	sectionFor("alert_words", func(s *initialState) { s.answer.AlertWords = nonNil(s.AlertWordsOf(s.User)) }),
+	sectionFor("muted_users", func(s *initialState) { s.answer.MutedUsers = newMutedUsers(s.MutedBy(s.User)) }),
+	sectionFor("user_status", statusSection),
+	sectionFor("custom_profile_fields", func(s *initialState) {
+		s.answer.ProfileFields = newProfileFields(s.ProfileFields())
 	}),
-	fieldSection("realm_bot", "realm_bots: [Bot]", func(s *initialState) any { return botObjects(s.View) }),
-	sectionFor("drafts", draftsSection).returns("drafts: [Draft]"),
-	fieldSection("scheduled_messages", "scheduled_messages: [ScheduledMessage]", func(s *initialState) any {
-		return newScheduledList(s.ScheduledOf(s.User), s.Client)
+	sectionFor("realm_bot", func(s *initialState) { s.answer.Bots = visibleBots(s.View) }),
+	sectionFor("drafts", draftsSection),
+	sectionFor("scheduled_messages", func(s *initialState) {
+		s.answer.Scheduled = newScheduledList(s.ScheduledOf(s.User), s.Client)
 	}),
-	fieldSection("reminders", "reminders: [Reminder]", func(s *initialState) any {
-		return each(s.RemindersOf(s.User), newReminder)
-	}),
-	fieldSection("saved_snippets", "saved_snippets: [Snippet]", func(s *initialState) any {
-		return each(s.SnippetsOf(s.User), newSnippet)
-	}),
-	fieldSection("navigation_views", "navigation_views: [View]", func(s *initialState) any {
-		return newViews(s.NavigationViewsOf(s.User))
-	}),
-	fieldSection("realm_domains", "realm_domains: [Domain]", func(s *initialState) any {
-		return each(s.Domains(), newDomain)
-	}),
-	fieldSection("realm_playgrounds", "realm_playgrounds: [Playground]", func(s *initialState) any {
-		return each(s.Playgrounds(), newPlayground)
+	sectionFor("reminders", func(s *initialState) { s.answer.Reminders = each(s.RemindersOf(s.User), newReminder) }),
+	sectionFor("saved_snippets", func(s *initialState) { s.answer.Snippets = each(s.SnippetsOf(s.User), newSnippet) }),
+	sectionFor("navigation_views", func(s *initialState) { s.answer.Views = newViews(s.NavigationViewsOf(s.User)) }),
+	sectionFor("realm_domains", func(s *initialState) { s.answer.Domains = each(s.Domains(), newDomain) }),
+	sectionFor("realm_playgrounds", func(s *initialState) {
+		s.answer.Playgrounds = each(s.Playgrounds(), newPlayground)
 	}),
 	sectionFor("realm_linkifiers", func(s *initialState) {
-		s.answer["realm_linkifiers"] = []any{}
+		s.answer.Linkifiers = []linkifierJSON{}
 		if s.Has(realm.CapLinkifierURLTemplate) {
-			s.answer["realm_linkifiers"] = each(s.Linkifiers(), newLinkifier)
+			s.answer.Linkifiers = each(s.Linkifiers(), newLinkifier)
 		}
-	}).returns("realm_linkifiers: [Linkifier]"),
-	fieldSection("realm_emoji", "realm_emoji: {*: Emoji}", func(s *initialState) any {
-		return emojiObjects(s.CustomEmojis(), s.call.Site)
 	}),
-	fieldSection(
-		"realm_incoming_webhook_bots",
-		"realm_incoming_webhook_bots: [Integration]",
-		func(s *initialState) any {
-			return s.call.Tools.integrations().described
-		},
-	),
-	fieldSection("device", "devices: {*: Device}", func(s *initialState) any {
-		return deviceObjects(s.DevicesOf(s.User))
+	sectionFor("realm_emoji", func(s *initialState) {
+		s.answer.Emoji = emojisByID(s.CustomEmojis(), s.call.Site)
 	}),
+	sectionFor("realm_incoming_webhook_bots", func(s *initialState) {
+		s.answer.Integrations = inFragments[[]integrationJSON](s.call.Tools.integrations().described...)
+	}),
+	sectionFor("device", func(s *initialState) { s.answer.Devices = devicesByID(s.DevicesOf(s.User)) }),
 }
 
-func profileFieldTypes() any {
-	o := obj{}
-	for i, t := range []struct {
-		key, name string
-	}{{"SHORT_TEXT", "Text (short)"}, {"LONG_TEXT", "Text (long)"}, {"SELECT", "List of options"}, {"DATE", "Date"},
-		{"URL", "Link"}, {"USER", "Users"}, {"EXTERNAL_ACCOUNT", "External account"}, {"PRONOUNS", "Pronouns"}} {
-		o[t.key] = obj{"id": i + 1, "name": t.name}
+// constant is a section with one field that never changes.
+type constant struct {
+	fetchType string
+	field     shape.TableField
+	json      []byte // name and value
+}
+
+func newConstant[T any](fetchType, name string, value T) constant {
+	return constant{fetchType, shape.TableField{Name: name, Shape: formOf[T]()},
+		append(append(appendString(nil, name), ':'), encode(value)...)}
+}
+
+// constants is the part of the initial state that never changes.
+var constants = []constant{
+	newConstant("giphy", "giphy_api_key", ""),
+	newConstant("tenor", "tenor_api_key", ""),
+	newConstant("klipy", "klipy_api_key", ""),
+	newConstant("realm_billing", "realm_billing", billing{}),
+	newConstant("realm_embedded_bots", "realm_embedded_bots", noElements{}),
+	newConstant("realm_filters", "realm_filters", noElements{}),
+	newConstant("stop_words", "stop_words", realm.StopWords()),
+	newConstant("video_calls", "has_zoom_token", false),
+	newConstant("video_calls", "has_webex_token", false),
+	newConstant("onboarding_steps", "navigation_tour_video_url", (*string)(nil)),
+	newConstant("custom_profile_fields", "custom_profile_field_types", profileFieldTypes),
+}
+
+// allConstants is the encoded fields of all constants, which nearly all registrations contain.
+var allConstants = sharedFragment(bytes.Join(each(constants, func(c constant) []byte { return c.json }), comma.JSON))
+
+// constantTable is an object with the fields of all constants.
+type constantTable struct{}
+
+// JSONShape returns the shape of the object.
+func (constantTable) JSONShape() *shape.Shape {
+	out := &shape.Shape{Kind: "object", Closed: true, Fields: map[string]shape.Field{}}
+	for _, c := range constants {
+		out.Fields[c.field.Name] = shape.Field{Shape: c.field.Shape, ListedRequired: true}
 	}
-	return o
+	return out
 }
 
-// settingsJSON returns the preferences of an account as one object with sorted names. A logged-out visitor gets the
-// defaults. own includes the time zone.
-func settingsJSON(u *realm.User, own bool) []byte {
+type billing struct {
+	Pending bool `json:"has_pending_sponsorship_request"`
+}
+
+// numberedName is the number and the name of a choice.
+type numberedName struct {
+	ID   int    `json:"id"`
+	Name string `json:"name"`
+}
+
+var profileFieldTypes = map[string]numberedName{"SHORT_TEXT": {1, "Text (short)"}, "LONG_TEXT": {2, "Text (long)"},
+	"SELECT": {3, "List of options"}, "DATE": {4, "Date"}, "URL": {5, "Link"}, "USER": {6, "Users"},
+	"EXTERNAL_ACCOUNT": {7, "External account"}, "PRONOUNS": {8, "Pronouns"}}
+
+// preferences is the settings of an account, or the defaults of new accounts.
+type preferences struct {
+	Values    preferenceValues
+	Emojisets encoded[[]emojiset] `json:"emojiset_choices"`
+	Sounds    encoded[[]string]   `json:"available_notification_sounds"`
+}
+
+// preferenceValues is an account of which only the settings are used.
+type preferenceValues struct{ *realm.User }
+
+// JSONFields returns a field for each setting.
+func (preferenceValues) JSONFields() []shape.TableField {
+	return settingFields("", realm.UserSettings, false)
+}
+
+// JSONField returns the value of a setting.
+func (p preferenceValues) JSONField(i int) any { return p.Setting(realm.UserSettings[i].Name) }
+
+type userSettingsJSON struct {
+	preferences
+	Timezone string `json:"timezone"`
+}
+
+type emojiset struct {
+	Key  string `json:"key"`
+	Text string `json:"text"`
+}
+
+var (
+	emojisets = encodedAs[[]emojiset](encode([]emojiset{{"google", "Google"}, {"twitter", "Twitter"},
+		{"text", "Plain text"}, {"google-blob", "Google blobs"}}))
+	notificationSounds = encodedAs[[]string](encode(realm.NotificationSounds))
+)
+
+// newPreferences returns settings by name. The map must not change until they are encoded.
+func newPreferences(settings map[string]any) preferences {
+	return preferences{preferenceValues{&realm.User{Settings: settings}}, emojisets, notificationSounds}
+}
+
+// newUserSettings returns the settings of an account. A logged-out visitor gets the defaults.
+func newUserSettings(u *realm.User) *userSettingsJSON {
 	if u == nil {
-		u = &realm.User{Settings: map[string]any{"web_home_view": "recent"}}
+		return &userSettingsJSON{preferences: newPreferences(map[string]any{"web_home_view": "recent"})}
 	}
-	b := make([]byte, 0, 3<<10)
-	for _, name := range settingNames {
-		if name == "timezone" && !own {
-			continue
-		}
-		b = append(append(append(b, `,"`...), name...), `":`...)
-		switch name {
-		case "timezone":
-			b = appendString(b, u.Timezone)
-		case "emojiset_choices":
-			b = append(b, emojisets...)
-		case "available_notification_sounds":
-			b = append(b, notificationSounds...)
-		default:
-			b = appendJSON(b, u.Setting(name))
-		}
-	}
-	b[0] = '{'
-	return append(b, '}')
+	return &userSettingsJSON{newPreferences(maps.Clone(u.Settings)), u.Timezone}
 }
 
-var emojisets = encode([]any{obj{"key": "google", "text": "Google"}, obj{"key": "twitter", "text": "Twitter"},
-	obj{"key": "text", "text": "Plain text"}, obj{"key": "google-blob", "text": "Google blobs"}})
-
-var notificationSounds = encode(realm.NotificationSounds)
-
-// settingNames is the sorted names of the fields of settingsJSON.
-var settingNames = func() []string {
-	names := []string{"timezone", "emojiset_choices", "available_notification_sounds"}
-	for _, s := range realm.UserSettings {
-		names = append(names, s.Name)
-	}
-	slices.Sort(names)
-	return names
-}()
-
-// preferenceFields is the fields of settingsJSON without the time zone.
-var preferenceFields = settingFields("", realm.UserSettings) +
-	", emojiset_choices: [{key: str, text: str}], available_notification_sounds: [str]"
-
-const ownUserFields = "avatar_source: str, avatar_url: str, avatar_url_medium: str, delivery_email: str, " +
-	"email: str, full_name: str, user_id: int, is_admin: bool, is_owner: bool, " +
-	"is_moderator: bool, is_guest: bool, can_create_private_streams: bool, can_create_public_streams: bool, " +
-	"can_create_streams: bool, can_create_web_public_streams: bool, " +
-	"can_invite_others_to_realm: bool"
+// ownUser is the caller's own account.
+type ownUser struct {
+	ID               realm.UserID `json:"user_id"`
+	Email            string       `json:"email"`
+	DeliveryEmail    string       `json:"delivery_email"`
+	Name             string       `json:"full_name"`
+	AvatarSource     string       `json:"avatar_source"`
+	Avatar           string       `json:"avatar_url"`
+	AvatarMedium     string       `json:"avatar_url_medium"`
+	IsOwner          bool         `json:"is_owner"`
+	IsAdmin          bool         `json:"is_admin"`
+	IsModerator      bool         `json:"is_moderator"`
+	IsGuest          bool         `json:"is_guest"`
+	CreatesChannels  bool         `json:"can_create_streams"`
+	CreatesPrivate   bool         `json:"can_create_private_streams"`
+	CreatesPublic    bool         `json:"can_create_public_streams"`
+	CreatesWebPublic bool         `json:"can_create_web_public_streams"`
+	Invites          bool         `json:"can_invite_others_to_realm"`
+}
 
 // ownUserSection adds the caller's own account. A logged-out visitor gets the values of an anonymous user.
 func ownUserSection(s *initialState) {
-	a, me := s.answer, s.Me()
+	me := s.Me()
 	if me == nil {
-		for k, v := range (obj{
-			"avatar_source":                 "J",
-			"avatar_url":                    "",
-			"avatar_url_medium":             "",
-			"delivery_email":                "",
-			"email":                         "",
-			"full_name":                     "Anonymous User",
-			"user_id":                       0,
-			"is_admin":                      false,
-			"is_owner":                      false,
-			"is_moderator":                  false,
-			"is_guest":                      true,
-			"can_create_private_streams":    false,
-			"can_create_public_streams":     false,
-			"can_create_streams":            false,
-			"can_create_web_public_streams": false,
-			"can_invite_others_to_realm":    false,
-		}) {
-			a[k] = v
-		}
+		s.answer.ownUser = &ownUser{AvatarSource: "J", Name: "Anonymous User", IsGuest: true}
 		return
 	}
 	p := s.UserInfo(me.ID)
 	url := ownAvatarURL(p, s.call.Site)
-	a["avatar_source"], a["avatar_url"], a["avatar_url_medium"] = me.Avatar, url,
-		strings.Replace(url, ".png", "-medium.png", 1)
-	a["delivery_email"], a["email"], a["full_name"], a["user_id"] = me.Email, apiEmail(p, s.call.Site), me.Name, me.ID
-	a["is_admin"], a["is_owner"], a["is_moderator"], a["is_guest"] = me.IsAdmin(), me.Role == realm.Owner,
-		me.IsModerator(), me.IsGuest()
-	private, public := s.HasPermission(me, "can_create_private_channel_group"),
-		s.HasPermission(me, "can_create_public_channel_group")
-	web := s.HasPermission(me, "can_create_web_public_channel_group")
-	a["can_create_private_streams"], a["can_create_public_streams"], a["can_create_web_public_streams"] = private,
-		public, web
-	a["can_create_streams"], a["can_invite_others_to_realm"] = private || public || web,
-		s.HasPermission(me, "can_invite_users_group")
+	out := &ownUser{
+		ID:               me.ID,
+		Email:            apiEmail(p, s.call.Site),
+		DeliveryEmail:    me.Email,
+		Name:             me.Name,
+		AvatarSource:     me.Avatar,
+		Avatar:           url,
+		AvatarMedium:     strings.Replace(url, ".png", "-medium.png", 1),
+		IsOwner:          me.Role == realm.Owner,
+		IsAdmin:          me.IsAdmin(),
+		IsModerator:      me.IsModerator(),
+		IsGuest:          me.IsGuest(),
+		CreatesPrivate:   s.HasPermission(me, "can_create_private_channel_group"),
+		CreatesPublic:    s.HasPermission(me, "can_create_public_channel_group"),
+		CreatesWebPublic: s.HasPermission(me, "can_create_web_public_channel_group"),
+		Invites:          s.HasPermission(me, "can_invite_users_group"),
+	}
+	out.CreatesChannels = out.CreatesPrivate || out.CreatesPublic || out.CreatesWebPublic
+	s.answer.ownUser = out
 }

@@ -44,7 +44,7 @@ func streamsSection(s *initialState) {
 		for _, c := range channels {
 			list.add(sharedFragment(c.fieldsJSON))
 		}
-		s.answer["streams"] = list.end()
+		s.answer.Channels = inFragments[[]channelJSON](list.end()...)
 	})
 }
 
@@ -96,8 +96,9 @@ func subscriptionsSection(s *initialState) {
 			}
 			lists[e.list].add(e.face, ownFragment(settings), e.roster)
 		}
-		s.answer["subscriptions"], s.answer["unsubscribed"], s.answer["never_subscribed"] = lists[now].end(),
-			lists[before].end(), lists[never].end()
+		s.answer.Subscriptions = inFragments[[]subscriptionJSON](lists[now].end()...)
+		s.answer.Unsubscribed = inFragments[[]subscriptionJSON](lists[before].end()...)
+		s.answer.NeverSubscribed = inFragments[[]otherChannelJSON](lists[never].end()...)
 	})
 }
 
@@ -105,34 +106,30 @@ func subscriptionsSection(s *initialState) {
 func (s *initialState) isMember() bool { return s.Me() != nil && !s.Me().IsGuest() }
 
 func defaultStreamsSection(s *initialState) {
-	s.answer["realm_default_streams"] = []realm.ChannelID{}
+	s.answer.DefaultChannels = []realm.ChannelID{}
 	if s.isMember() {
-		s.answer["realm_default_streams"] = nonNil(slices.Clone(s.Org().DefaultChannels))
+		s.answer.DefaultChannels = nonNil(slices.Clone(s.Org().DefaultChannels))
 	}
 }
 
 func defaultStreamGroupsSection(s *initialState) {
-	s.answer["realm_default_stream_groups"] = []any{}
+	s.answer.DefaultGroups = []defaultChannelGroupJSON{}
 	if s.isMember() {
-		s.answer["realm_default_stream_groups"] = each(s.DefaultGroups(), newDefaultChannelGroup)
+		s.answer.DefaultGroups = each(s.DefaultGroups(), newDefaultChannelGroup)
 	}
 }
 
-func channelFoldersSection(s *initialState) { s.answer["channel_folders"] = folderList(s.View, true) }
-
 func userTopicsSection(s *initialState) {
-	list := []any{}
+	s.answer.UserTopics = []userTopicJSON{}
 	for _, p := range s.TopicPoliciesOf(s.User) {
-		list = append(list, obj{"stream_id": p.Channel, "topic_name": s.Topic(p.Topic), "last_updated": p.Since,
-			"visibility_policy": p.Policy})
+		s.answer.UserTopics = append(s.answer.UserTopics, userTopicJSON{p.Channel, s.Topic(p.Topic), p.Since, p.Policy})
 	}
-	s.answer["user_topics"] = list
 }
 
 // mutedTopicsSection adds the older list of muted topics. It is left out if the client explicitly requested the newer
 // user_topic too.
 func mutedTopicsSection(s *initialState) {
 	if !s.fetchTypesNamed || !s.wants("user_topic") {
-		s.answer["muted_topics"] = mutedTopicList(s.MutedTopics(s.User), s.Client)
+		s.answer.MutedTopics = mutedTopicList(s.MutedTopics(s.User), s.Client)
 	}
 }

@@ -1,34 +1,93 @@
 package wire
 
 import (
-	"strings"
-
 	"parley/actors/realm"
+	"parley/wire/shape"
 )
 
-// realmFields is the fields that realmSection adds.
-var realmFields = settingFields("realm_", realm.OrgSettings) + ", " + orgGroupFields() +
-	", realm_name: str, realm_description: str, realm_date_created: int, realm_uuid: str, " +
-	"realm_uri: str, realm_url: str, realm_bot_domain: str, realm_icon_source: str, realm_icon_url: str, " +
-	"realm_logo_source: str, realm_logo_url: str, " +
-	"realm_night_logo_source: str, realm_night_logo_url: str, realm_authentication_methods: {*: {enabled: bool, " +
-	"available: bool}}, " +
-	"realm_available_video_chat_providers: {*: {id: int, name: str}}, realm_email_auth_enabled: bool, " +
-	"realm_password_auth_enabled: bool, realm_allow_edit_history: bool, " +
-	"realm_mandatory_topics: bool, realm_empty_topic_display_name: str, realm_create_private_stream_policy: int, " +
-	"realm_create_public_stream_policy: int, " +
-	"realm_create_web_public_stream_policy: int, realm_wildcard_mention_policy: int, realm_plan_type: int, " +
-	"realm_upload_quota_mib: int?, " +
-	"realm_push_notifications_enabled: bool, realm_push_notifications_enabled_end_timestamp: int?, " +
-	"realm_default_external_accounts: {*: {text: str, name: str, hint: str, url_pattern: str}}, " +
-	"realm_allow_message_editing: bool"
+// registeredOrganization is the organization and the server, which are the same for all users of a kind.
+type registeredOrganization struct {
+	organizationFields
+	serverFields
+}
 
-func orgGroupFields() string {
-	var out []string
-	for _, x := range realm.OrgGroupSettings {
-		out = append(out, registeredGroupSetting(x.Name)+": GroupValue")
+type organizationFields struct {
+	Settings         registeredSettings
+	Permissions      registeredPermissions
+	Name             string                     `json:"realm_name"`
+	Description      string                     `json:"realm_description"`
+	Created          int64                      `json:"realm_date_created"`
+	UUID             string                     `json:"realm_uuid"`
+	URI              string                     `json:"realm_uri"` // older name of URL
+	URL              string                     `json:"realm_url"`
+	BotDomain        string                     `json:"realm_bot_domain"`
+	IconSource       string                     `json:"realm_icon_source"`
+	IconURL          string                     `json:"realm_icon_url"`
+	LogoSource       string                     `json:"realm_logo_source"`
+	LogoURL          string                     `json:"realm_logo_url"`
+	NightLogoSource  string                     `json:"realm_night_logo_source"`
+	NightLogoURL     string                     `json:"realm_night_logo_url"`
+	LoginMethods     map[string]loginWay        `json:"realm_authentication_methods"`
+	EmailLogin       bool                       `json:"realm_email_auth_enabled"`
+	PasswordLogin    bool                       `json:"realm_password_auth_enabled"`
+	VideoProviders   map[string]numberedName    `json:"realm_available_video_chat_providers"`
+	ShowsHistory     bool                       `json:"realm_allow_edit_history"`
+	MandatoryTopics  bool                       `json:"realm_mandatory_topics"`
+	EmptyTopic       string                     `json:"realm_empty_topic_display_name"`
+	CreatePrivate    int                        `json:"realm_create_private_stream_policy"`
+	CreatePublic     int                        `json:"realm_create_public_stream_policy"`
+	CreateWebPublic  int                        `json:"realm_create_web_public_stream_policy"`
+	Wildcards        int                        `json:"realm_wildcard_mention_policy"`
+	Plan             int                        `json:"realm_plan_type"`
+	UploadQuota      *int                       `json:"realm_upload_quota_mib"` // always null
+	PushEnabled      bool                       `json:"realm_push_notifications_enabled"`
+	PushEnd          int64                      `json:"realm_push_notifications_enabled_end_timestamp" zero:"null"`
+	ExternalAccounts map[string]externalAccount `json:"realm_default_external_accounts"`
+}
+
+type externalAccount struct {
+	Text    string `json:"text"`
+	Name    string `json:"name"`
+	Hint    string `json:"hint"`
+	Pattern string `json:"url_pattern"`
+}
+
+// registeredSettings is the settings of an organization, as realm_<name>.
+type registeredSettings struct{ s *initialState }
+
+// JSONFields returns a field for each setting.
+func (registeredSettings) JSONFields() []shape.TableField {
+	return settingFields("realm_", realm.OrgSettings, false)
+}
+
+// JSONField returns the value of a setting.
+func (r registeredSettings) JSONField(i int) any {
+	name := realm.OrgSettings[i].Name
+	if r.s.Me() == nil {
+		switch name {
+		case "allow_message_editing":
+			return false
+		case "presence_disabled":
+			return true
+		}
 	}
-	return strings.Join(out, ", ")
+	return r.s.OrgSetting(name)
+}
+
+// registeredPermissions is the permission settings of an organization, as realm_<name>.
+type registeredPermissions struct{ s *initialState }
+
+// JSONFields returns a field for each setting.
+func (registeredPermissions) JSONFields() []shape.TableField {
+	return each(ruleTableFields(realm.OrgGroupSettings, false), func(f shape.TableField) shape.TableField {
+		f.Name = "realm_" + f.Name
+		return f
+	})
+}
+
+// JSONField returns the value of a setting.
+func (r registeredPermissions) JSONField(i int) any {
+	return groupValueJSON{r.s.WithoutDeactivated(r.s.OrgGroup(realm.OrgGroupSettings[i].Name))}
 }
 
 // orgCacheKey is everything besides the organization itself that orgSection depends on.
@@ -49,78 +108,68 @@ func (s *initialState) orgCacheKey(part string) orgCacheKey {
 // orgSection adds the organization and server fields. They are the same for all users of a kind, so the encoded bytes
 // are cached.
 func orgSection(s *initialState) {
-	s.answer["realm"] = EncodedFields{sharedFragment(s.OrgJSON(s.orgCacheKey("realm"), func() []byte {
-		x := *s
-		x.answer = Answer{}
-		realmSection(&x)
-		serverSection(&x)
-		b := encode(obj(x.answer))
-		return b[1 : len(b)-1]
-	}))}
+	s.answer.Realm.Fragment = sharedFragment(s.OrgJSON(s.orgCacheKey("realm"), func() []byte {
+		return encodedFieldsOf(registeredOrganization{newOrganizationFields(s), newServerFields(s)})
+	}))
 }
 
 // defaultsSection adds the default preferences of new accounts.
 func defaultsSection(s *initialState) {
-	s.answer["realm_user_settings_defaults"] = Fragments{sharedFragment(s.OrgJSON(s.orgCacheKey("defaults"),
-		func() []byte {
-			return settingsJSON(&realm.User{Settings: s.Org().UserDefaults}, false)
-		}))}
+	s.answer.Defaults = inFragments[preferences](sharedFragment(s.OrgJSON(s.orgCacheKey("defaults"), func() []byte {
+		return encode(newPreferences(s.Org().UserDefaults))
+	})))
 }
 
-// realmSection adds every setting of the organization, as realm_<name>.
-func realmSection(s *initialState) {
-	a, o := s.answer, s.Org()
-	for _, x := range realm.OrgSettings {
-		a["realm_"+x.Name] = s.OrgSetting(x.Name)
-	}
-	for _, x := range realm.OrgGroupSettings {
-		a[registeredGroupSetting(x.Name)] = groupValue(s.WithoutDeactivated(s.OrgGroup(x.Name)))
-	}
-	a["realm_name"], a["realm_description"], a["realm_date_created"], a["realm_uuid"] = o.Name, o.Description,
-		o.Created, o.UUID
-	a["realm_uri"], a["realm_url"], a["realm_bot_domain"] = s.call.Site.URL, s.call.Site.URL, s.call.Site.Host
-	picturesSection(s)
-	a["realm_authentication_methods"] = authenticationMethods(s.PasswordLogin())
-	a["realm_available_video_chat_providers"] = obj{"disabled": obj{"id": 0, "name": "None"},
-		"jitsi_meet": obj{"id": 1, "name": "Jitsi Meet"}}
-	a["realm_email_auth_enabled"], a["realm_password_auth_enabled"] = s.PasswordLogin(), s.PasswordLogin()
-	a["realm_allow_edit_history"] = s.OrgText("message_edit_history_visibility_policy") != "none"
-	a["realm_mandatory_topics"] = s.OrgText("topics_policy") == "disable_empty_topic"
-	a["realm_empty_topic_display_name"] = realm.EmptyTopicName
-	a["realm_create_private_stream_policy"] = legacyPolicyNumber(s.OrgGroup("can_create_private_channel_group"), 1)
-	a["realm_create_public_stream_policy"] = legacyPolicyNumber(s.OrgGroup("can_create_public_channel_group"), 1)
-	a["realm_create_web_public_stream_policy"] = legacyPolicyNumber(s.OrgGroup("can_create_web_public_channel_group"),
-		7)
-	a["realm_wildcard_mention_policy"] = legacyWildcardPolicy(s.OrgGroup("can_mention_many_users_group"))
-	a["realm_plan_type"], a["realm_upload_quota_mib"] = 1, nil
-	pushRightsSection(s)
-	a["realm_default_external_accounts"] = obj{
-		"twitter": obj{"text": "Twitter", "name": "Twitter username", "hint": "",
-			"url_pattern": "https://twitter.com/%(username)s"},
-		"github": obj{"text": "GitHub", "name": "GitHub username", "hint": "",
-			"url_pattern": "https://github.com/%(username)s"},
-	}
-	if s.Me() == nil {
-		a["realm_allow_message_editing"], a["realm_presence_disabled"] = false, true
+func newOrganizationFields(s *initialState) organizationFields {
+	o, site := s.Org(), s.call.Site
+	icon, logo, night := o.PictureOf(realm.Icon), o.PictureOf(realm.Logo), o.PictureOf(realm.NightLogo)
+	enabled, end := s.pushRights()
+	return organizationFields{
+		Settings:        registeredSettings{s},
+		Permissions:     registeredPermissions{s},
+		Name:            o.Name,
+		Description:     o.Description,
+		Created:         o.Created,
+		UUID:            o.UUID,
+		URI:             site.URL,
+		URL:             site.URL,
+		BotDomain:       site.Host,
+		IconSource:      icon.Source,
+		IconURL:         pictureURL(realm.Icon, icon, site),
+		LogoSource:      logo.Source,
+		LogoURL:         pictureURL(realm.Logo, logo, site),
+		NightLogoSource: night.Source,
+		NightLogoURL:    pictureURL(realm.NightLogo, night, site),
+		LoginMethods:    loginMethods(s.PasswordLogin()),
+		EmailLogin:      s.PasswordLogin(),
+		PasswordLogin:   s.PasswordLogin(),
+		VideoProviders:  map[string]numberedName{"disabled": {0, "None"}, "jitsi_meet": {1, "Jitsi Meet"}},
+		ShowsHistory:    s.OrgText("message_edit_history_visibility_policy") != "none",
+		MandatoryTopics: s.OrgText("topics_policy") == "disable_empty_topic",
+		EmptyTopic:      realm.EmptyTopicName,
+		CreatePrivate:   legacyPolicyNumber(s.OrgGroup("can_create_private_channel_group"), 1),
+		CreatePublic:    legacyPolicyNumber(s.OrgGroup("can_create_public_channel_group"), 1),
+		CreateWebPublic: legacyPolicyNumber(s.OrgGroup("can_create_web_public_channel_group"), 7),
+		Wildcards:       legacyWildcardPolicy(s.OrgGroup("can_mention_many_users_group")),
+		Plan:            1,
+		PushEnabled:     enabled,
+		PushEnd:         end,
+		ExternalAccounts: map[string]externalAccount{
+			"twitter": {Text: "Twitter", Name: "Twitter username", Pattern: "https://twitter.com/%(username)s"},
+			"github":  {Text: "GitHub", Name: "GitHub username", Pattern: "https://github.com/%(username)s"},
+		},
 	}
 }
 
-// pushRightsSection adds whether phones get notifications. A bouncer decides that for each organization; without one it
-// depends only on whether a service is configured.
-func pushRightsSection(s *initialState) {
-	enabled, end := s.call.Tools.Push != nil, any(nil)
-	if enabled && s.call.Tools.PushBouncer {
+// pushRights reports whether phones get notifications, and until when, in Unix seconds; 0: no end. A bouncer decides
+// that for each organization; without one it depends only on whether a service is configured.
+func (s *initialState) pushRights() (enabled bool, end int64) {
+	if enabled = s.call.Tools.Push != nil; enabled && s.call.Tools.PushBouncer {
 		state := s.PushState()
-		if enabled = state.Allowed; state.End != 0 {
-			end = state.End
-		}
+		return state.Allowed, state.End
 	}
-	s.answer["realm_push_notifications_enabled"] = enabled
-	s.answer["realm_push_notifications_enabled_end_timestamp"] = end
+	return enabled, 0
 }
-
-// registeredGroupSetting returns the name of a permission setting in a registration.
-func registeredGroupSetting(name string) string { return "realm_" + name }
 
 // legacyPolicyNumber returns the older number of a permission to create channels. otherwise is returned for groups
 // without one.
@@ -159,112 +208,122 @@ func legacyWildcardPolicy(g realm.GroupValue) int {
 	return 5
 }
 
-// serverFields is the fields that serverSection adds.
-const serverFields = "development_environment: bool, event_queue_longpoll_timeout_seconds: int, " +
-	"gif_rating_policy_options: {*: {id: int, name: str}}, jitsi_server_url: str?, " +
-	"max_avatar_file_size_mib: int, max_bulk_new_subscription_messages: int, " +
-	"max_channel_folder_description_length: int, max_channel_folder_name_length: int, " +
-	"max_file_upload_size_mib: int, max_icon_file_size_mib: int, max_logo_file_size_mib: int, " +
-	"max_message_length: int, max_reminder_note_length: int, " +
-	"max_stream_description_length: int, max_stream_name_length: int, max_topic_length: int, " +
-	"password_max_length: int, password_min_guesses: int, password_min_length: int, " +
-	"server_avatar_changes_disabled: bool, server_can_summarize_topics: bool, server_emoji_data_url: str, " +
-	"server_generation: int, server_inline_image_preview: bool, " +
-	"server_inline_url_embed_preview: bool, server_jitsi_server_url: str?, " +
-	"server_max_deactivated_realm_deletion_days: int?, server_min_deactivated_realm_deletion_days: int?, " +
-	"server_name_changes_disabled: bool, server_needs_upgrade: bool, " +
-	"server_presence_offline_threshold_seconds: int, server_presence_ping_interval_seconds: int, " +
-	"server_report_message_types: [{key: str, name: str}], " +
-	"server_supported_permission_settings: {realm: {*: PermissionRule}, stream: {*: PermissionRule}, " +
-	"group: {*: PermissionRule}}, " +
-	"server_thumbnail_formats: [{name: str, max_width: int, max_height: int, format: str, animated: bool}], " +
-	"server_typing_started_expiry_period_milliseconds: int, server_typing_started_wait_period_milliseconds: int, " +
-	"server_typing_stopped_wait_period_milliseconds: int, server_web_public_streams_enabled: bool, " +
-	"settings_send_digest_emails: bool, upgrade_text_for_wide_organization_logo: str, " +
-	"zulip_plan_is_not_limited: bool"
+// serverFields is the constants and limits of the server.
+type serverFields struct {
+	Development           bool                     `json:"development_environment"`
+	LongPollTimeout       int                      `json:"event_queue_longpoll_timeout_seconds"`
+	GIFRatings            map[string]numberedName  `json:"gif_rating_policy_options"`
+	JitsiURL              *string                  `json:"jitsi_server_url"`
+	MaxAvatar             int                      `json:"max_avatar_file_size_mib"`
+	MaxNewSubscriptions   int                      `json:"max_bulk_new_subscription_messages"`
+	MaxFolderDescription  int                      `json:"max_channel_folder_description_length"`
+	MaxFolderName         int                      `json:"max_channel_folder_name_length"`
+	MaxUpload             int                      `json:"max_file_upload_size_mib"`
+	MaxIcon               int                      `json:"max_icon_file_size_mib"`
+	MaxLogo               int                      `json:"max_logo_file_size_mib"`
+	MaxMessage            int                      `json:"max_message_length"`
+	MaxReminderNote       int                      `json:"max_reminder_note_length"`
+	MaxChannelDescription int                      `json:"max_stream_description_length"`
+	MaxChannelName        int                      `json:"max_stream_name_length"`
+	MaxTopic              int                      `json:"max_topic_length"`
+	MaxPassword           int                      `json:"password_max_length"`
+	MinPasswordGuesses    int                      `json:"password_min_guesses"`
+	MinPassword           int                      `json:"password_min_length"`
+	AvatarsFixed          bool                     `json:"server_avatar_changes_disabled"`
+	Summarizes            bool                     `json:"server_can_summarize_topics"`
+	EmojiTable            string                   `json:"server_emoji_data_url"`
+	Generation            int64                    `json:"server_generation"`
+	ImagePreviews         bool                     `json:"server_inline_image_preview"`
+	LinkPreviews          bool                     `json:"server_inline_url_embed_preview"`
+	ServerJitsiURL        *string                  `json:"server_jitsi_server_url"`
+	MaxDeletionDays       *int                     `json:"server_max_deactivated_realm_deletion_days"`
+	MinDeletionDays       *int                     `json:"server_min_deactivated_realm_deletion_days"`
+	NamesFixed            bool                     `json:"server_name_changes_disabled"`
+	NeedsUpgrade          bool                     `json:"server_needs_upgrade"`
+	OfflineAfter          int                      `json:"server_presence_offline_threshold_seconds"`
+	PingInterval          int                      `json:"server_presence_ping_interval_seconds"`
+	ReportTypes           []reportType             `json:"server_report_message_types"`
+	Permissions           encoded[permissionRules] `json:"server_supported_permission_settings"`
+	Thumbnails            []thumbnailFormat        `json:"server_thumbnail_formats"`
+	TypingExpiry          int                      `json:"server_typing_started_expiry_period_milliseconds"`
+	TypingStartWait       int                      `json:"server_typing_started_wait_period_milliseconds"`
+	TypingStopWait        int                      `json:"server_typing_stopped_wait_period_milliseconds"`
+	WebPublicChannels     bool                     `json:"server_web_public_streams_enabled"`
+	DigestEmails          bool                     `json:"settings_send_digest_emails"`
+	WideLogoUpgrade       string                   `json:"upgrade_text_for_wide_organization_logo"`
+	Unlimited             bool                     `json:"zulip_plan_is_not_limited"`
+}
 
-// serverSection adds the constants and limits of the server.
-func serverSection(s *initialState) {
-	a := s.answer
-	for k, v := range (obj{
-		"development_environment":                          false,
-		"event_queue_longpoll_timeout_seconds":             90,
-		"gif_rating_policy_options":                        gifRatingsJSON,
-		"jitsi_server_url":                                 s.OrgSetting("jitsi_server_url"),
-		"max_avatar_file_size_mib":                         5,
-		"max_bulk_new_subscription_messages":               realm.MaxNewSubscriptionMessages,
-		"max_channel_folder_description_length":            realm.MaxFolderDescription,
-		"max_channel_folder_name_length":                   realm.MaxFolderName,
-		"max_file_upload_size_mib":                         100,
-		"max_icon_file_size_mib":                           5,
-		"max_logo_file_size_mib":                           5,
-		"max_message_length":                               realm.MaxMessage,
-		"max_reminder_note_length":                         realm.MaxReminderNote,
-		"max_stream_description_length":                    realm.MaxDescription,
-		"max_stream_name_length":                           realm.MaxChannelName,
-		"max_topic_length":                                 realm.MaxTopic,
-		"password_max_length":                              MaxPasswordLength,
-		"password_min_guesses":                             MinPasswordGuesses,
-		"password_min_length":                              MinPasswordLength,
-		"server_avatar_changes_disabled":                   false,
-		"server_can_summarize_topics":                      false,
-		"server_emoji_data_url":                            s.call.Tools.emojiTable(),
-		"server_generation":                                s.call.Tools.Generation,
-		"server_inline_image_preview":                      true,
-		"server_inline_url_embed_preview":                  s.call.Tools.FetchPreview != nil,
-		"server_jitsi_server_url":                          nil,
-		"server_max_deactivated_realm_deletion_days":       nil,
-		"server_min_deactivated_realm_deletion_days":       14,
-		"server_name_changes_disabled":                     false,
-		"server_needs_upgrade":                             false,
-		"server_presence_offline_threshold_seconds":        200,
-		"server_presence_ping_interval_seconds":            60,
-		"server_report_message_types":                      reportTypesJSON,
-		"server_supported_permission_settings":             supportedSettingsJSON,
-		"server_thumbnail_formats":                         thumbnailFormatsJSON,
-		"server_typing_started_expiry_period_milliseconds": 45000,
-		"server_typing_started_wait_period_milliseconds":   30000,
-		"server_typing_stopped_wait_period_milliseconds":   12000,
-		"server_web_public_streams_enabled":                true,
-		"settings_send_digest_emails":                      false,
-		"upgrade_text_for_wide_organization_logo":          "",
-		"zulip_plan_is_not_limited":                        true,
-	}) {
-		a[k] = v
+// permissionRules is the rules of all permission settings, by name.
+type permissionRules struct {
+	Realm   map[string]permissionRuleJSON `json:"realm"`
+	Channel map[string]permissionRuleJSON `json:"stream"`
+	Group   map[string]permissionRuleJSON `json:"group"`
+}
+
+type permissionRuleJSON struct {
+	SystemOnly       bool     `json:"require_system_group"`
+	InternetOK       bool     `json:"allow_internet_group"` // always false
+	NobodyOK         bool     `json:"allow_nobody_group"`
+	EveryoneOK       bool     `json:"allow_everyone_group"`
+	Default          string   `json:"default_group_name"`
+	DefaultForSystem *string  `json:"default_for_system_groups"`
+	Allowed          []string `json:"allowed_system_groups"`
+}
+
+func newServerFields(s *initialState) serverFields {
+	var jitsi *string
+	if url, ok := s.OrgSetting("jitsi_server_url").(string); ok {
+		jitsi = &url
+	}
+	return serverFields{
+		LongPollTimeout: 90,
+		GIFRatings: map[string]numberedName{"disabled": {0, "GIFs disabled"}, "g": {1, "Allow GIFs rated G"},
+			"pg": {2, "Allow GIFs rated PG"}, "pg-13": {3, "Allow GIFs rated PG-13"}, "r": {4, "Allow GIFs rated R"}},
+		JitsiURL:              jitsi,
+		MaxAvatar:             5,
+		MaxNewSubscriptions:   realm.MaxNewSubscriptionMessages,
+		MaxFolderDescription:  realm.MaxFolderDescription,
+		MaxFolderName:         realm.MaxFolderName,
+		MaxUpload:             100,
+		MaxIcon:               5,
+		MaxLogo:               5,
+		MaxMessage:            realm.MaxMessage,
+		MaxReminderNote:       realm.MaxReminderNote,
+		MaxChannelDescription: realm.MaxDescription,
+		MaxChannelName:        realm.MaxChannelName,
+		MaxTopic:              realm.MaxTopic,
+		MaxPassword:           MaxPasswordLength,
+		MinPasswordGuesses:    MinPasswordGuesses,
+		MinPassword:           MinPasswordLength,
+		EmojiTable:            s.call.Tools.emojiTable(),
+		Generation:            s.call.Tools.Generation,
+		ImagePreviews:         true,
+		LinkPreviews:          s.call.Tools.FetchPreview != nil,
+		MinDeletionDays:       ptr(14),
+		OfflineAfter:          200,
+		PingInterval:          60,
+		ReportTypes:           reportTypes(),
+		Permissions:           supportedPermissions,
+		Thumbnails:            thumbnailFormats(),
+		TypingExpiry:          45000,
+		TypingStartWait:       30000,
+		TypingStopWait:        12000,
+		WebPublicChannels:     true,
+		Unlimited:             true,
 	}
 }
 
-// Values that never change while the server runs are encoded once.
-var (
-	gifRatingsJSON = rawJSON(encode(obj{
-		"disabled": obj{"id": 0, "name": "GIFs disabled"},
-		"g":        obj{"id": 1, "name": "Allow GIFs rated G"},
-		"pg":       obj{"id": 2, "name": "Allow GIFs rated PG"},
-		"pg-13":    obj{"id": 3, "name": "Allow GIFs rated PG-13"},
-		"r":        obj{"id": 4, "name": "Allow GIFs rated R"},
-	}))
-	reportTypesJSON       = rawJSON(encode(reportTypes()))
-	thumbnailFormatsJSON  = rawJSON(encode(thumbnailFormats()))
-	supportedSettingsJSON = rawJSON(encode(supportedSettings))
-)
-
-// supportedSettings is the table of all permission settings.
-var supportedSettings = func() obj {
-	of := func(rules []realm.GroupSettingRule, system any) obj {
-		o := obj{}
+// supportedPermissions is the table of all permission settings. It never changes, so it is encoded once.
+var supportedPermissions = func() encoded[permissionRules] {
+	of := func(rules []realm.GroupSettingRule, system *string) map[string]permissionRuleJSON {
+		out := map[string]permissionRuleJSON{}
 		for _, r := range rules {
-			o[r.Name] = obj{
-				"require_system_group":      r.SystemOnly,
-				"allow_internet_group":      false,
-				"allow_nobody_group":        r.NobodyOK,
-				"allow_everyone_group":      r.EveryoneOK,
-				"default_group_name":        r.Default,
-				"default_for_system_groups": system,
-				"allowed_system_groups":     nonNil(r.Allowed),
-			}
+			out[r.Name] = permissionRuleJSON{SystemOnly: r.SystemOnly, NobodyOK: r.NobodyOK, EveryoneOK: r.EveryoneOK,
+				Default: r.Default, DefaultForSystem: system, Allowed: r.Allowed}
 		}
-		return o
+		return out
 	}
-	return obj{"realm": of(realm.OrgGroupSettings, nil), "stream": of(realm.ChannelRules, nil),
-		"group": of(realm.GroupRules, "role:nobody")}
+	return encodedAs[permissionRules](encode(permissionRules{of(realm.OrgGroupSettings, nil),
+		of(realm.ChannelRules, nil), of(realm.GroupRules, ptr("role:nobody"))}))
 }()

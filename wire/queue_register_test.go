@@ -65,7 +65,7 @@ func (h *testRealm) newInitialState(u realm.UserID, caps realm.Caps) *initialSta
 	q := realm.Queue{Gravatar: u%2 == 0, Caps: caps, Subscribers: "partial"}
 	c := &Call{Server: closedServer{}, Site: testSite, Tools: &Tools{}}
 	return &initialState{call: c, View: h.r.ViewAs(realm.Caller{User: u}, 1_700_000_000), queue: &q,
-		Client: ClientOf(&q), answer: Answer{}, wants: func(string) bool { return true }}
+		Client: ClientOf(&q), answer: &registration{}, wants: func(string) bool { return true }}
 }
 
 const allCapabilities = realm.Caps(1<<12 - 1)
@@ -81,18 +81,14 @@ func throughJSON(t testing.TB, v any) any {
 }
 
 // buildUncached builds the sections that use cached JSON, without the cache.
-func buildUncached(s *initialState) Answer {
+func buildUncached(s *initialState) *registration {
 	uncached := *s
-	uncached.answer = Answer{}
+	uncached.answer = &registration{}
 	usersSectionUncached(&uncached)
-	realmSection(&uncached)
-	serverSection(&uncached)
-	uncached.answer["realm_user_groups"] = allGroups(s.View, s.Has(realm.CapDeactivatedGroups))
-	list := []any{}
-	for _, c := range s.visibleChannels() {
-		list = append(list, channelObject(s.ChannelInfo(c.Channel)))
-	}
-	uncached.answer["streams"] = list
+	uncached.answer.Realm.JSON = encodedFieldsOf(registeredOrganization{newOrganizationFields(s), newServerFields(s)})
+	uncached.answer.Groups = encodedAs[[]groupJSON](encode(allGroups(s.View, s.Has(realm.CapDeactivatedGroups))))
+	list := each(s.visibleChannels(), func(c visibleChannel) channelJSON { return newChannel(s.ChannelInfo(c.Channel)) })
+	uncached.answer.Channels = encodedAs[[]channelJSON](encode(list))
 	return uncached.answer
 }
 
@@ -117,11 +113,11 @@ func TestSharedSectionsEqualUncachedOnes(t *testing.T) {
 				if got["result"] != "success" || got["ignored_parameters_unsupported"] == nil {
 					t.Fatalf("no envelope: %v", got["result"])
 				}
-				for name, want := range buildUncached(s) {
+				for name, want := range throughJSON(t, buildUncached(s)).(map[string]any) {
 					if name == "streams" && u == 0 {
 						continue // logged-out visitors do not get the section
 					}
-					if want := throughJSON(t, want); !reflect.DeepEqual(got[name], want) {
+					if !reflect.DeepEqual(got[name], want) {
 						t.Fatalf("seed %d, %s: user %d gets a different %s:\n  cached   %v\n  uncached %v", seed, what,
 							u, name, got[name], want)
 					}
@@ -196,15 +192,9 @@ func BenchmarkRegister(b *testing.B) {
 		b.ReportAllocs()
 		for i := range b.N {
 			s := h.newInitialState(ids[4+i%1000], allCapabilities)
-			for _, x := range sections {
-				if x.wanted(s.wants) {
-					x.build(s)
-				}
-			}
-			for name, v := range buildUncached(s) {
-				s.answer[name] = v
-			}
+			s.build()
 			Success(s.finish(), nil)
+			Success(buildUncached(s), nil)
 		}
 	})
 }
@@ -279,7 +269,7 @@ func TestChannelsAreEncodedAhead(t *testing.T) {
 	}
 	s := h.newInitialState(ids[0], allCapabilities)
 	s.build()
-	if shown := fmt.Sprint(throughJSON(t, s.finish()["streams"])); !strings.Contains(shown, name) {
+	if shown := fmt.Sprint(throughJSON(t, s.finish().Channels)); !strings.Contains(shown, name) {
 		t.Error("the registration has the old name")
 	}
 }
@@ -310,7 +300,7 @@ func TestUsersEncodedInChunks(t *testing.T) {
 			return nil
 		}, 0, nil, joinUserChunks)
 	s.build()
-	shown := throughJSON(t, s.finish()["realm_users"]).([]any)
+	shown := throughJSON(t, s.finish().Users).([]any)
 	if len(shown) != 300 || !strings.Contains(fmt.Sprint(shown), name) {
 		t.Errorf("the registration has %d accounts", len(shown))
 	}
@@ -319,7 +309,7 @@ func TestUsersEncodedInChunks(t *testing.T) {
 	execute(t, h, ids[0], realm.EditUser{User: ids[100], Name: &name})
 	s = h.newInitialState(ids[3], allCapabilities)
 	s.build()
-	if shown = throughJSON(t, s.finish()["realm_users"]).([]any); len(shown) != 300 ||
+	if shown = throughJSON(t, s.finish().Users).([]any); len(shown) != 300 ||
 		!strings.Contains(fmt.Sprint(shown), name) {
 		t.Errorf("after one change the registration has %d accounts", len(shown))
 	}

@@ -13,8 +13,6 @@ const (
 	systemUsers
 )
 
-var userLists = [3]string{"realm_users", "realm_non_active_users", "cross_realm_bots"}
-
 // userListEntry returns an account and the list it belongs to. The field is_active is left out where the list implies
 // it.
 func userListEntry(v realm.View, viewer, u *realm.User, s Site, gravatar bool) (list int, entry any) {
@@ -51,9 +49,14 @@ func usersSection(s *initialState) {
 	}
 	lists := s.UserListJSON(kind, s.userChunkEncoder(viewer), own, s.userChunkEncoder(me),
 		joinUserChunks).([3]Fragments)
-	for i, name := range userLists {
-		s.answer[name] = lists[i]
-	}
+	s.setUserLists(lists, false)
+}
+
+// setUserLists adds the three lists. With inPlace they are encoded with the other fields.
+func (s *initialState) setUserLists(lists [3]Fragments, inPlace bool) {
+	s.answer.Users = encoded[[]registeredUserJSON]{lists[activeUsers], inPlace}
+	s.answer.InactiveUsers = encoded[[]registeredUserJSON]{lists[inactiveUsers], inPlace}
+	s.answer.SystemBots = encoded[[]systemBotJSON]{lists[systemUsers], inPlace}
 }
 
 // joinUserChunks joins chunks of accounts to the three lists.
@@ -87,9 +90,11 @@ func usersSectionUncached(s *initialState) {
 			lists[activeUsers] = append(lists[activeUsers], x.registered(s.Me()))
 		}
 	})
-	for i, name := range userLists {
-		s.answer[name] = lists[i]
+	var parts [3]Fragments
+	for i, list := range lists {
+		parts[i] = Fragments{ownFragment(encode(list))}
 	}
+	s.setUserLists(parts, true)
 }
 
 // fragmentList is a JSON list of which each fragment is some elements.
@@ -152,9 +157,9 @@ func (l *objectList) end() Fragments {
 // groupsSection adds the user groups, the same for all users.
 func groupsSection(s *initialState) {
 	all := s.Has(realm.CapDeactivatedGroups)
-	s.answer["realm_user_groups"] = Fragments{sharedFragment(s.GroupListJSON(all, func() []byte {
+	s.answer.Groups = inFragments[[]groupJSON](sharedFragment(s.GroupListJSON(all, func() []byte {
 		return encode(allGroups(s.View, all))
-	}))}
+	})))
 }
 
 func allGroups(v realm.View, all bool) []groupJSON {

@@ -1,7 +1,7 @@
 package wire
 
 import (
-	"encoding/json"
+	"maps"
 	"strings"
 
 	"parley/actors/realm"
@@ -46,10 +46,6 @@ var webCapabilities = capsForm{NotificationNull: true, BulkDeletion: true, Avata
 	SettingsObject: true, LinkifierTemplate: true, UserListIncomplete: true, DeactivatedGroups: true,
 	ArchivedChannels: true, EmptyTopic: true, SimplifiedPresence: true}
 
-// unusedByWebApp are the fields of a registration that the web app does not read: it has the channels of "streams" in
-// three other lists.
-var unusedByWebApp = []string{"streams"}
-
 // narrowedPage is a page that is limited to a channel, or a topic of it.
 type narrowedPage struct {
 	channel, topic string
@@ -73,24 +69,19 @@ func OpenWebPage(c *Call, f WebPageForm) (p WebPage, err error) {
 	}
 	var translations []byte
 	p.Language, translations = f.Translations(p.Language)
-	params := pageParams(c)
-	params["request_language"], params["translation_data"] = p.Language, rawJSON(translations)
-	params["language_list"] = rawJSON(f.Languages)
-	params["realm_rendered_description"] = p.descriptionHTML
+	params := pageParams{Language: p.Language, Translations: translations, Languages: f.Languages,
+		Description: p.descriptionHTML, NoEmail: c.Tools.Emails == nil, Spectator: c.Account == nil,
+		PresenceDays: historyDaysOfWebApp, NoQueue: c.Account == nil || f.Deferred}
 	if c.Account == nil {
-		params["language_cookie_name"], params["furthest_read_time"] = f.LanguageCookie, nowWithFraction(c)
+		params.LanguageCookie, params.ReadTime = f.LanguageCookie, nowWithFraction(c)
 	}
-	withState := c.Account != nil && !f.Deferred
-	params["no_event_queue"] = !withState
-	if withState {
-		state, err := webState(c, narrow)
-		if err != nil {
+	if !params.NoQueue {
+		if params.State, err = webState(c, narrow); err != nil {
 			return p, err
 		}
-		params["state_data"] = state
 	}
 	if narrow != nil {
-		narrow.addTo(params)
+		narrow.addTo(&params)
 	}
 	p.Params = encode(params)
 	return p, nil
@@ -146,45 +137,58 @@ func (n *narrowedPage) terms() [][2]string {
 }
 
 // addTo adds the parameters of a narrowed page.
-func (n *narrowedPage) addTo(params obj) {
-	params["narrow_stream"] = n.channel
-	if n.topic != "" {
-		params["narrow_topic"] = n.topic
-	}
-	var list []any
-	for _, t := range n.terms() {
-		list = append(list, obj{"operator": t[0], "operand": t[1]})
-	}
-	params["narrow"] = list
+func (n *narrowedPage) addTo(params *pageParams) {
+	params.Channel, params.Topic = n.channel, n.topic
+	params.Narrow = each(n.terms(), func(t [2]string) pageTerm { return pageTerm{t[0], t[1]} })
 }
 
-// pageParams returns the parameters that are the same for every user, for bundles of all versions: each ignores those
-// that it does not know.
-func pageParams(c *Call) obj {
-	return obj{
-		"page_type":               "home",
-		"development_environment": false,
-		"test_suite":              false,
-		"insecure_desktop_app":    false,
-		"warn_no_email":           c.Tools.Emails == nil,
-		"two_fa_enabled":          false,
-		"two_fa_enabled_user":     false,
-		"login_page":              "/login/",
-		"corporate_enabled":       false,
-		"embedded_bots_enabled":   false,
-
-		"promote_sponsoring_zulip": false,
-		"furthest_read_time":       nil,
-		"apps_page_url":            "https://zulip.com/apps/",
-		"show_webathena":           false,
-		"show_try_zulip_modal":     false,
-		"is_spectator":             c.Account == nil,
-		"state_data":               nil,
-
-		"presence_history_limit_days_for_web_app": historyDaysOfWebApp,
-		"non_workplace_pricing_eligible":          false,
-		"is_cloud_realm_with_discounted_plan":     false,
+// changeState lets a narrowed page begin at the newest message of its channel, without notifications: the user has
+// another page for them.
+func (n *narrowedPage) changeState(r *registration) {
+	r.MaxMessage = ptr(int64(n.newest))
+	settings := maps.Clone(r.UserSettings.Values.Settings)
+	if settings == nil {
+		settings = map[string]any{}
 	}
+	settings["enable_desktop_notifications"] = false
+	r.UserSettings.preferences = newPreferences(settings)
+}
+
+// pageParams is the parameters of the page, for bundles of all versions: each ignores those that it does not know. The
+// fields without a comment about their value are always false.
+type pageParams struct {
+	_               struct{}   `const:"page_type=home login_page=/login/ apps_page_url=https://zulip.com/apps/"`
+	State           any        `json:"state_data"` // the registration; null: the page registers on its own, if at all
+	NoQueue         bool       `json:"no_event_queue"`
+	Spectator       bool       `json:"is_spectator"`                   // the visitor has no account
+	ReadTime        float64    `json:"furthest_read_time" zero:"null"` // now, for spectators
+	Language        string     `json:"request_language"`
+	Languages       rawJSON    `json:"language_list"`
+	LanguageCookie  string     `json:"language_cookie_name,omitzero"` // for spectators
+	Translations    rawJSON    `json:"translation_data"`
+	Description     string     `json:"realm_rendered_description"`
+	Channel         string     `json:"narrow_stream,omitzero"` // of a narrowed page, as are the next two
+	Topic           string     `json:"narrow_topic,omitzero"`
+	Narrow          []pageTerm `json:"narrow,omitzero"`
+	NoEmail         bool       `json:"warn_no_email"`
+	PresenceDays    int        `json:"presence_history_limit_days_for_web_app"`
+	Development     bool       `json:"development_environment"`
+	Testing         bool       `json:"test_suite"`
+	OldDesktopApp   bool       `json:"insecure_desktop_app"`
+	TwoFactor       bool       `json:"two_fa_enabled"`
+	TwoFactorUser   bool       `json:"two_fa_enabled_user"`
+	Corporate       bool       `json:"corporate_enabled"`
+	EmbeddedBots    bool       `json:"embedded_bots_enabled"`
+	Sponsoring      bool       `json:"promote_sponsoring_zulip"`
+	Webathena       bool       `json:"show_webathena"`
+	TryModal        bool       `json:"show_try_zulip_modal"`
+	EligiblePricing bool       `json:"non_workplace_pricing_eligible"`
+	DiscountedPlan  bool       `json:"is_cloud_realm_with_discounted_plan"`
+}
+
+type pageTerm struct {
+	Operator string `json:"operator"`
+	Operand  string `json:"operand"`
 }
 
 // webState registers an event queue for the page and returns the answer.
@@ -203,32 +207,14 @@ func webState(c *Call, narrow *narrowedPage) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range unusedByWebApp {
-		delete(a, name)
-	}
+	a.Channels = encoded[[]channelJSON]{} // the page has them in three other lists
 	if narrow != nil {
-		a["max_message_id"] = narrow.newest
-		a["user_settings"] = withoutNotifications(a["user_settings"])
+		narrow.changeState(a)
 	}
 	if parts := SuccessFragments(a, nil); parts != nil {
 		return parts, nil
 	}
 	return rawJSON(Success(a, nil)), nil
-}
-
-// withoutNotifications returns the preferences of a user for a narrowed page, which must not notify: the user has
-// another page for that.
-func withoutNotifications(settings any) any {
-	encoded, ok := settings.(rawJSON)
-	if !ok {
-		return settings
-	}
-	var all map[string]json.RawMessage
-	if err := json.Unmarshal(encoded, &all); err != nil {
-		panic("BUG: preferences are no JSON: " + err.Error())
-	}
-	all["enable_desktop_notifications"] = json.RawMessage("false")
-	return all
 }
 
 // LanguageCode returns the code of the web app for the code of a setting or a cookie: lower case, with hyphens.

@@ -11,8 +11,18 @@ import (
 )
 
 var searchEndpoints = []Endpoint{
-	Custom("GET", "/messages/matches_narrow", matchesNarrow).
-		Returns("{messages: {*: {match_content: str, match_subject: str}}}"),
+	Custom("GET", "/messages/matches_narrow", matchesNarrow),
+}
+
+// matchesAnswer is the messages that match, by id.
+type matchesAnswer struct {
+	Messages map[string]matchedTexts `json:"messages"`
+}
+
+// matchedTexts is the text and topic of a message with the search hits marked.
+type matchedTexts struct {
+	Content string `json:"match_content"`
+	Topic   string `json:"match_subject"`
 }
 
 // searchResult is the answer of the search index to the words of a search.
@@ -220,7 +230,7 @@ type matchesNarrowForm struct {
 	Narrow form.Narrow `form:"narrow,required"`
 }
 
-func matchesNarrow(c *Call, f matchesNarrowForm) (Answer, error) {
+func matchesNarrow(c *Call, f matchesNarrowForm) (*matchesAnswer, error) {
 	terms, query := narrowTerms(f.Narrow)
 	search, err := newNarrowSearch(c, query)
 	if err != nil {
@@ -230,14 +240,14 @@ func matchesNarrow(c *Call, f matchesNarrowForm) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	messages, memory := obj{}, answerMemory{call: c}
+	messages, memory := map[string]matchedTexts{}, answerMemory{call: c}
 	err = forEachMessage(c, ids, func(m *realm.VisibleMessage, body realm.Body) error {
 		topic := m.Topic // direct messages have no topic, which is not the empty topic
 		if m.Channel != 0 {
 			topic = Client{}.Topic(topic)
 		}
 		content, subject := search.highlight(topic, body)
-		messages[m.ID.String()] = obj{"match_content": content, "match_subject": subject}
+		messages[m.ID.String()] = matchedTexts{content, subject}
 		if err := memory.add(foundMessageBytes + len(content) + len(subject)); err != nil {
 			return err
 		}
@@ -249,7 +259,7 @@ func matchesNarrow(c *Call, f matchesNarrowForm) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Answer{"messages": messages}, nil
+	return &matchesAnswer{messages}, nil
 }
 
 // forEachMessage calls fn for each message with its text, until fn returns an error. It reads the messages in short

@@ -318,7 +318,7 @@ func TestSpecifiedFields(t *testing.T) {
 	}
 	s := h.newInitialState(ids[0], allCapabilities)
 	s.build()
-	entry := throughJSON(t, s.finish()["subscriptions"]).([]any)[0].(map[string]any)
+	entry := throughJSON(t, s.finish().Subscriptions).([]any)[0].(map[string]any)
 	for _, x := range readSpecification(t) {
 		check := func(where string, o map[string]any, but ...string) {
 			if _, ok := o[x.name]; !ok && !slices.Contains(but, x.name) {
@@ -327,10 +327,11 @@ func TestSpecifiedFields(t *testing.T) {
 		}
 		switch {
 		case strings.HasPrefix(x.heading, "User object"):
-			check("a member of GET /users", throughJSON(t, members[0]).(obj), "is_deleted")
-			check("the user of GET /users/{email}", throughJSON(t, one.User).(obj), "is_deleted", "profile_data")
+			check("a member of GET /users", throughJSON(t, members[0]).(map[string]any), "is_deleted")
+			check("the user of GET /users/{email}", throughJSON(t, one.User).(map[string]any), "is_deleted",
+				"profile_data")
 		case strings.HasPrefix(x.heading, "Own user object"):
-			check("GET /users/me", throughJSON(t, me).(obj))
+			check("GET /users/me", throughJSON(t, me).(map[string]any))
 		case strings.HasPrefix(x.heading, "Subscription entry"):
 			check("a subscription", entry, "partial_subscribers")
 		}

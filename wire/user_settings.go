@@ -2,12 +2,14 @@ package wire
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 
 	"parley/actors/presence"
 	"parley/actors/realm"
 	"parley/wire/form"
+	"parley/wire/shape"
 )
 
 var settingEndpoints = []Endpoint{
@@ -29,22 +31,46 @@ var ownDefaults = map[string]string{"allow_private_data_export": everyDefault, "
 	"enable_login_emails": everyDefault, "enable_marketing_emails": everyDefault}
 
 var settingEvents = []EventKind{
-	EventOneOf(func(e *realm.UserSettingChanged, to *Recipient) any {
-		o := obj{"type": "user_settings", "op": "update", "property": e.Name, "value": e.Value}
+	EventOneOf(func(e *realm.UserSettingChanged, _ *Recipient) any {
 		if e.Name == "default_language" {
-			o["language_name"] = realm.Languages[e.Value.(string)]
+			code := e.Value.(string)
+			return &userLanguageEvent{Value: code, Name: realm.Languages[code]}
 		}
-		return o
-	}),
-	EventOneOf(func(e *realm.UserDefaultChanged, to *Recipient) any {
-		return obj{"type": "realm_user_settings_defaults", "op": "update", "property": e.Name, "value": e.Value}
-	}),
+		return &userSettingEvent{Property: e.Name, Value: e.Value}
+	}).sends(slices.Concat(settingForms(formOf[userSettingEvent](), settingsWithoutLanguage),
+		[]*shape.Shape{formOf[userLanguageEvent]()})...),
+	EventOneOf(func(e *realm.UserDefaultChanged, _ *Recipient) any {
+		return &userDefaultEvent{Property: e.Name, Value: e.Value}
+	}).sends(settingForms(formOf[userDefaultEvent](), realm.UserSettings)...),
 	Event(func(e *realm.DeliveryEmailSeen, to *Recipient) *personEvent[personDeliveryEmail] {
 		return &personEvent[personDeliveryEmail]{Person: personDeliveryEmail{e.User, e.Email}}
 	}),
 	Event(func(e *realm.ShownEmailChanged, to *Recipient) *personEvent[personShownEmail] {
 		return &personEvent[personShownEmail]{Person: personShownEmail{e.Person.ID, apiEmail(e.Person, to.Site)}}
 	}),
+}
+
+// settingsWithoutLanguage is the settings of events user_settings that have no further fields.
+var settingsWithoutLanguage = append(slices.DeleteFunc(slices.Clone(realm.UserSettings), func(s realm.Setting) bool {
+	return s.Name == "default_language"
+}), realm.Setting{Name: "timezone", Default: ""})
+
+type userSettingEvent struct {
+	_        struct{} `const:"type=user_settings op=update"`
+	Property string   `json:"property"`
+	Value    any      `json:"value"`
+}
+
+type userLanguageEvent struct {
+	_     struct{} `const:"type=user_settings op=update property=default_language"`
+	Value string   `json:"value"` // the code
+	Name  string   `json:"language_name"`
+}
+
+type userDefaultEvent struct {
+	_        struct{} `const:"type=realm_user_settings_defaults op=update"`
+	Property string   `json:"property"`
+	Value    any      `json:"value"`
 }
 
 type personDeliveryEmail struct {

@@ -145,7 +145,7 @@ func statusSection(s *initialState) {
 			all[u.String()] = newStatus(x)
 		}
 	})
-	s.answer["user_status"] = all
+	s.answer.Statuses = all
 }
 
 // statusEvent has only the fields that changed.

@@ -43,6 +43,7 @@ type StructField struct {
 	Type     reflect.Type
 	Constant string // the value of a constant
 	OmitZero bool   // absent if the Go field has its zero value
+	Optional bool   // absent if an embedded pointer on the way to it is nil
 	NullZero bool   // null if the Go field has its zero value
 	Enum     []string
 	Table    *TableField // the field of a Table at Index; nil for Go fields
@@ -58,6 +59,7 @@ type StructField struct {
 //	Name T `json:"name" enum:"a|b"`    a string that is one of these
 //	_ struct{} `const:"type=x op=y"`   constants
 //	T                                  an embedded struct: its fields
+//	*T                                 its fields, which are all absent if it is nil
 //	Name T                             a Table: its fields
 func StructFields(t reflect.Type) []StructField {
 	var out []StructField
@@ -78,11 +80,12 @@ func StructFields(t reflect.Type) []StructField {
 			}
 			continue
 		}
-		if f.Anonymous && name == "" && f.Type.Kind() == reflect.Struct && !f.Type.Implements(shaperType) {
-			for _, x := range StructFields(f.Type) {
+		if part, optional := embeddedStruct(f); part != nil && name == "" {
+			for _, x := range StructFields(part) {
 				if x.Index != nil {
 					x.Index = append([]int{i}, x.Index...)
 				}
+				x.Optional = x.Optional || optional
 				out = append(out, x)
 			}
 			continue
@@ -110,6 +113,19 @@ func StructFields(t reflect.Type) []StructField {
 		}
 	}
 	return out
+}
+
+// embeddedStruct returns the type of an embedded struct, nil if the field is none. It is optional if a pointer is
+// embedded.
+func embeddedStruct(f reflect.StructField) (part reflect.Type, optional bool) {
+	part, optional = f.Type, f.Type.Kind() == reflect.Pointer
+	if optional {
+		part = part.Elem()
+	}
+	if !f.Anonymous || part.Kind() != reflect.Struct || part.Implements(shaperType) {
+		return nil, false
+	}
+	return part, optional
 }
 
 var shaperType = reflect.TypeFor[Shaper]()
@@ -175,7 +191,8 @@ func ofStruct(t reflect.Type) *Shape {
 		if f.NullZero {
 			fs = nullable(fs)
 		}
-		s.Fields[f.Name] = Field{Shape: fs, ListedRequired: !f.OmitZero, Optional: f.OmitZero}
+		optional := f.OmitZero || f.Optional
+		s.Fields[f.Name] = Field{Shape: fs, ListedRequired: !optional, Optional: optional}
 	}
 	return named(s, t)
 }
