@@ -79,15 +79,23 @@ func (c *goroutineConn) run(ref *refusal) {
 	s := c.s
 	c.conn.SetDeadline(time.Now().Add(s.cfg.ReadTimeout))
 	if s.cfg.TLS != nil {
-		t := tls.Server(c.conn, s.cfg.TLS)
+		t := tls.Server(c.conn, s.tlsConfig())
 		if ref == nil {
 			if err := t.Handshake(); err != nil {
 				return
 			}
 		}
 		c.mu.Lock()
+		socket := c.conn
 		c.tls, c.conn = t, t
+		http2 := ref == nil && choseHTTP2(t)
+		c.idle = c.idle && !http2 // a shutdown is announced to it
 		c.mu.Unlock()
+		if http2 {
+			socket.SetDeadline(time.Time{})
+			(&http2Conn{s: s, conn: t, socket: socket}).serve()
+			return
+		}
 	}
 	if ref != nil {
 		s.refused[ref.reason].Add(1)

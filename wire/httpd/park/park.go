@@ -112,6 +112,9 @@ type Config struct {
 	// MaxHandshakes is the number of TLS handshakes at a time, each about 30 kB of stack and state. Those beyond it are
 	// closed. Default 4,096: as many as connect at once when a server restarts, from networks of 100 ms.
 	MaxHandshakes int
+	// MaxHTTP2 is the number of connections with HTTP/2, which needs TLS; later ones use HTTP/1.1. Each takes about 60
+	// kB, and each of its requests 20 kB until it is answered. 0: there is no HTTP/2.
+	MaxHTTP2 int
 	// MaxBodies is the size of all request bodies in memory, in bytes: announced lengths are allocated before they
 	// arrive. Default 512 MiB.
 	MaxBodies int
@@ -217,6 +220,8 @@ type Server struct {
 	stop       chan struct{} // closed when the background work may end
 	stopped    sync.Once
 
+	http2 *http2Server
+
 	handshakeSlots chan struct{} // has one value for each handshake that computes
 
 	evented
@@ -231,6 +236,7 @@ type Server struct {
 func (s *Server) SetSessionTicketKeys(keys [][32]byte) {
 	if s.cfg.TLS != nil {
 		s.cfg.TLS.SetSessionTicketKeys(keys)
+		s.http2.plain.SetSessionTicketKeys(keys)
 	}
 }
 
@@ -256,6 +262,7 @@ func New(cfg Config) *Server {
 
 		handshakeSlots: make(chan struct{}, max(1, runtime.GOMAXPROCS(0))),
 	}
+	s.http2 = s.newHTTP2()
 	s.shares = newShares(&cfg)
 	s.buffering, s.streaming = s.newParser(false), s.newParser(true)
 	s.setDate(s.began)
@@ -364,6 +371,7 @@ func (s *Server) PrepareShutdown(p *Handoff) (pause bool) {
 	if p == nil || s.cfg.TLS != nil || !canEvent || len(s.blocking) > 0 {
 		s.closeAfterAnswer.Store(true)
 	}
+	s.announceShutdown()
 	return s.closeAfterAnswer.Load()
 }
 
@@ -397,6 +405,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 	s.mu.Unlock()
 	if first {
+		s.announceShutdown()
 		if s.cfg.OnDrain != nil {
 			s.cfg.OnDrain()
 		} else {
@@ -456,9 +465,17 @@ func (s *Server) endShutdown(err error) error {
 }
 
 // closeIdle, dropParked and abortAll act on all connections as their names say.
-func (s *Server) closeIdle()  { s.closeIdleEvented(); s.eachBlocking((*goroutineConn).closeIdle) }
-func (s *Server) dropParked() { s.dropParkedEvented(); s.eachBlocking((*goroutineConn).dropParked) }
-func (s *Server) abortAll()   { s.abortEvented(); s.eachBlocking((*goroutineConn).abort) }
+func (s *Server) closeIdle() { s.closeIdleEvented(); s.eachBlocking((*goroutineConn).closeIdle) }
+func (s *Server) dropParked() {
+	s.dropParkedEvented()
+	s.eachBlocking((*goroutineConn).dropParked)
+	s.eachHTTP2((*http2Conn).dropParked)
+}
+func (s *Server) abortAll() {
+	s.abortEvented()
+	s.eachBlocking((*goroutineConn).abort)
+	s.eachHTTP2(func(h *http2Conn) { h.socket.Close() })
+}
 
 // notifyGone calls the gone functions in a goroutine of its own: they belong to the owner, and the caller may
 // hold locks.

@@ -2,8 +2,10 @@ package park
 
 import (
 	"crypto/tls"
+	"errors"
 	"io"
 	"net"
+	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -20,6 +22,7 @@ type secureConn struct {
 	out     *buffer   // records to be sent
 	until   int64     // when the handshake must be complete, by the server's clock
 	ready   bool      // the handshake is complete
+	direct  net.Conn  // with HTTP/2: the socket outside the epoll, whose reads and writes wait
 	drained bool      // the socket had less than the last read asked for
 	ended   bool      // the client has sent its last byte, or the connection failed
 	records recordCounter
@@ -77,7 +80,7 @@ func (c *eventConn) handshake() bool {
 		return c.close()
 	}
 	defer s.handshakes.Add(-1)
-	t.until, t.conn = c.deadline.Load(), tls.Server(t, s.cfg.TLS)
+	t.until, t.conn = c.deadline.Load(), tls.Server(t, s.tlsConfig())
 	s.handshakeSlots <- struct{}{}
 	err := t.conn.Handshake()
 	<-s.handshakeSlots
@@ -85,11 +88,38 @@ func (c *eventConn) handshake() bool {
 		return c.close()
 	}
 	releaseBuffers(t.conn)
+	if choseHTTP2(t.conn) {
+		return c.serveHTTP2()
+	}
 	c.mu.Lock()
 	t.ready, c.readable = true, true // a request may have arrived with the end of the handshake
 	c.deadline.Store(s.now() + s.allowedMillis(s.cfg.ReadTimeout, 0))
 	c.mu.Unlock()
 	return true
+}
+
+// serveHTTP2 takes the connection out of the epoll and serves it in a goroutine until it ends. It returns false.
+func (c *eventConn) serveHTTP2() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	unix.EpollCtl(c.epoll(), unix.EPOLL_CTL_DEL, int(c.fd), nil)
+	c.l.conns.remove(int(c.fd))
+	socket := os.NewFile(uintptr(c.fd), "http2")
+	c.fd = -1
+	c.deadline.Store(0)
+	conn, err := net.FileConn(socket) // its file is a copy
+	socket.Close()
+	if err != nil {
+		c.l.s.releaseConn(c.ip(), c.admitted)
+		return false
+	}
+	c.secure.direct = conn
+	h, ip, admitted := &http2Conn{s: c.l.s, conn: c.secure.conn, socket: conn}, c.ip(), c.admitted
+	go func() { // the handshake of this goroutine has ended
+		h.serve()
+		h.s.releaseConn(ip, admitted)
+	}()
+	return false
 }
 
 // withoutSlot gives the slot to other handshakes while this one waits for the client.
@@ -143,6 +173,9 @@ func (t *secureConn) flush() error {
 
 // Read is called by crypto/tls.
 func (t *secureConn) Read(p []byte) (int, error) {
+	if t.direct != nil {
+		return t.direct.Read(p)
+	}
 	for {
 		if t.drained {
 			return 0, errWouldBlock
@@ -180,6 +213,9 @@ func (t *secureConn) Read(p []byte) (int, error) {
 
 // Write is called by crypto/tls. It collects the record for the caller.
 func (t *secureConn) Write(p []byte) (int, error) {
+	if t.direct != nil {
+		return t.direct.Write(p)
+	}
 	if t.out == nil {
 		t.out = takeBufferFor(len(p))
 	}
@@ -257,10 +293,38 @@ func (t *secureConn) readAhead(buf []byte) {
 	c.peerClosed = c.peerClosed || t.ended
 }
 
-// The rest of net.Conn. Deadlines are those of the connection.
-func (t *secureConn) Close() error                     { return nil }
-func (t *secureConn) LocalAddr() net.Addr              { return t.c.localAddr() }
-func (t *secureConn) RemoteAddr() net.Addr             { return t.c.remoteAddr() }
-func (t *secureConn) SetDeadline(time.Time) error      { return nil }
-func (t *secureConn) SetReadDeadline(time.Time) error  { return nil }
-func (t *secureConn) SetWriteDeadline(time.Time) error { return nil }
+// The rest of net.Conn. Deadlines are those of the connection, except with HTTP/2.
+
+func (t *secureConn) Close() error {
+	if t.direct != nil {
+		return t.direct.Close()
+	}
+	return nil
+}
+
+func (t *secureConn) LocalAddr() net.Addr {
+	if t.direct != nil {
+		return t.direct.LocalAddr()
+	}
+	return t.c.localAddr()
+}
+
+func (t *secureConn) RemoteAddr() net.Addr { return t.c.remoteAddr() }
+
+func (t *secureConn) SetDeadline(at time.Time) error {
+	return errors.Join(t.SetReadDeadline(at), t.SetWriteDeadline(at))
+}
+
+func (t *secureConn) SetReadDeadline(at time.Time) error {
+	if t.direct != nil {
+		return t.direct.SetReadDeadline(at)
+	}
+	return nil
+}
+
+func (t *secureConn) SetWriteDeadline(at time.Time) error {
+	if t.direct != nil {
+		return t.direct.SetWriteDeadline(at)
+	}
+	return nil
+}
