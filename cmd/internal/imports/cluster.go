@@ -117,27 +117,27 @@ type fileStore interface {
 
 // importFiles returns the files of an import into this server, or into its cluster.
 func (o *Server) importFiles() fileStore {
-	if o.Core == nil || o.Files.IsRemote() {
+	if o.Leader == nil || o.Files.IsRemote() {
 		return o.Files
 	}
-	return leaderFiles{o.Files, o.Core, o.Edge}
+	return leaderFiles{o.Files, o.Leader, o.Follower}
 }
 
 // leaderFiles are the files of an import in the data directory of this core: only the leader's files are served.
 type leaderFiles struct {
 	*files.Store
-	core *cluster.Leader
-	edge *cluster.Follower // the link to the leader
+	leader   *cluster.Leader
+	follower *cluster.Follower // the link to the leader
 }
 
 // check returns an error if this core does not lead.
 func (f leaderFiles) check() error {
-	if f.core.IsLeader() {
+	if f.leader.IsLeader() {
 		return nil
 	}
 	return fmt.Errorf("the archive has files, and this cluster stores files in the data directory of its leader: run "+
 		"the command at the leader, which is %s, or store the files of the cluster in a bucket (parley files move)",
-		f.edge.Leader())
+		f.follower.Leader())
 }
 
 func (f leaderFiles) Save(space string, r io.Reader, limit int64) (s files.Saved, err error) {
