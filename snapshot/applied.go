@@ -34,7 +34,7 @@ type LogOp struct {
 	Import *ImportOp // nil: the operation is one of the others
 
 	Claim RealmID // the realm that is claimed
-	Seen  uint64  // as for ClaimAt
+	Seen  uint64  // as for Claim
 }
 
 // LogEntry is the operations with one index of a replicated log.
