@@ -331,13 +331,7 @@ func (s *Server) stopEdge() error {
 
 // closeFailedEdge closes all that a failed start of an edge has opened.
 func (s *Server) closeFailedEdge() (err error) {
-	err = s.closeWebApp()
-	if s.metrics != nil {
-		err = errors.Join(err, s.metrics.Close())
-	}
-	if s.closeControl != nil {
-		err = errors.Join(err, s.closeControl())
-	}
+	err = errors.Join(s.closeWebApp(), s.metrics.Close(), s.closeControl())
 	s.edge.Close()
 	close(s.stopped)
 	return errors.Join(err, s.closeListeners())

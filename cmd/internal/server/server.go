@@ -224,7 +224,9 @@ func Start(c Config) (*Server, error) {
 
 // newServer computes the values that follow from the settings alone, and rejects settings that contradict each other.
 func newServer(c Config) (s *Server, err error) {
+	nothing := func() error { return nil }
 	s = &Server{Settings: c.Settings, config: c, log: c.Log, stopped: make(chan struct{}),
+		closeControl: nothing, closeBackground: nothing,
 		limits: httpd.Limits{User: c.RateLimit, Visitor: c.AnonymousRateLimit, Login: c.LoginLimit}}
 	if c.DemoCrowd != "" {
 		if s.crowd, err = demo.ParseCrowd(c.DemoCrowd); err != nil {
@@ -599,7 +601,7 @@ func (s *Server) operator() *operator.Operator {
 }
 
 // serveControl opens the control socket.
-func (s *Server) serveControl(o *operator.Operator) (err error) {
+func (s *Server) serveControl(o *operator.Operator) error {
 	mux := http.NewServeMux()
 	mux.Handle("POST /{command}", o)
 	source := &backup.Source{Store: s.store, Files: s.fetcher, RealmByName: s.orgs.RealmByName, Log: s.log}
@@ -613,7 +615,10 @@ func (s *Server) serveControl(o *operator.Operator) (err error) {
 		Files: s.files, Leader: s.core, Follower: o.Follower, Log: s.log})
 	mux.HandleFunc("POST /lend", s.handover.HandleCopyStore)
 	mux.HandleFunc("POST /yield", s.handover.HandleYield)
-	s.closeControl, err = control.Serve(s.Data, mux, s.log)
+	stop, err := control.Serve(s.Data, mux, s.log)
+	if err == nil {
+		s.closeControl = stop
+	}
 	return err
 }
 
@@ -755,18 +760,7 @@ func (s *Server) closeFailedStart() (err error) {
 	if s.core != nil {
 		err = errors.Join(err, s.core.Close())
 	}
-	if s.metrics != nil {
-		err = errors.Join(err, s.metrics.Close())
-	}
-	if s.mail != nil {
-		err = errors.Join(err, withShutdownTimeout(s.mail.Close))
-	}
-	if s.closeControl != nil {
-		err = errors.Join(err, s.closeControl())
-	}
-	if s.closeBackground != nil {
-		err = errors.Join(err, s.closeBackground())
-	}
+	err = errors.Join(err, s.metrics.Close(), withShutdownTimeout(s.mail.Close), s.closeControl(), s.closeBackground())
 	s.fetcher.Close()
 	if s.space != nil {
 		s.space.Close()
