@@ -15,6 +15,7 @@ func (srv *Server) Bounds(r RealmMetrics) []registry.Bound {
 			Limit:    registry.Constant(MaxInFlight),
 			Used:     func() int64 { return registry.Largest(r.InFlight) },
 			Hits:     func() int64 { return srv.Metrics.Busy.Load() },
+			Whole:    registry.OfOne,
 		},
 		{
 			Name:     "undelivered_recipients",
@@ -24,6 +25,7 @@ func (srv *Server) Bounds(r RealmMetrics) []registry.Bound {
 			Limit:    registry.Constant(MaxUndelivered),
 			Used:     func() int64 { return srv.Metrics.Undelivered.Load() },
 			Hits:     func() int64 { return srv.Metrics.Busy.Load() },
+			Halved:   "actors TestUndeliveredOfOneOrganization",
 		},
 		{
 			Name: "unacked_bytes",
@@ -34,6 +36,7 @@ func (srv *Server) Bounds(r RealmMetrics) []registry.Bound {
 			Limit:    srv.UnackedLimit,
 			Used:     func() int64 { return srv.Metrics.UnackedBytes.Load() },
 			Hits:     func() int64 { return srv.Metrics.QueuesEvictedForMemory.Load() },
+			Halved:   "actors TestUnackedEventsAreBounded",
 		},
 		{
 			Name: "unacked_account_bytes",
@@ -46,6 +49,7 @@ func (srv *Server) Bounds(r RealmMetrics) []registry.Bound {
 			Limit:  srv.AccountLimit,
 			Used:   srv.LargestAccountBytes,
 			Hits:   func() int64 { return srv.Metrics.QueuesEvictedForAccount.Load() },
+			Whole:  registry.OfOne,
 		},
 		{
 			Name:     "text_cache_bytes",
@@ -54,6 +58,7 @@ func (srv *Server) Bounds(r RealmMetrics) []registry.Bound {
 			Reason:   "they can be read from the disk",
 			Limit:    registry.Constant(TextCacheBytes),
 			Used:     srv.TextCacheSize,
+			Whole:    registry.Cached,
 		},
 		{
 			Name:     "damaged_texts",
@@ -62,6 +67,7 @@ func (srv *Server) Bounds(r RealmMetrics) []registry.Bound {
 			Reason:   "a lost file of the store can hold millions of texts",
 			Limit:    registry.Constant(MaxDamagedTexts),
 			Used:     srv.DamagedTexts,
+			Whole:    "it counts for /health and refuses nothing",
 		},
 	}
 }

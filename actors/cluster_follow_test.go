@@ -4,9 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -196,13 +194,7 @@ func (s *followStage) step() {
 // Clients that poll any of three cores get every message once and in order under the ids of their queues, while the
 // leadership moves, cores are killed and cut off, and links between them break. N and SEED make the test longer.
 func TestClusterQueuesAtAnyCore(t *testing.T) {
-	steps, seed := 25, uint64(time.Now().UnixNano()%1e9)
-	if x, err := strconv.Atoi(os.Getenv("N")); err == nil {
-		steps = x
-	}
-	if x, err := strconv.ParseUint(os.Getenv("SEED"), 10, 64); err == nil {
-		seed = x
-	}
+	steps, seed := runsAndSeed(25, uint64(time.Now().UnixNano()%1e9))
 	t.Logf("%d steps, SEED=%d", steps, seed)
 	s := newFollowStage(t, seed)
 	for i := range 12 {

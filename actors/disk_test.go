@@ -156,7 +156,8 @@ func (d *slowDisk) Tail(_ realm.ID, after realm.Seq, fn func(realm.Record) error
 		if err != nil {
 			return err
 		}
-		if err := fn(realm.Record{Seq: after + realm.Seq(i) + 1, Now: x.now, Level: x.level, Fact: f}); err != nil {
+		inputs := realm.Inputs{Seq: after + realm.Seq(i) + 1, Now: x.now, Level: x.level}
+		if err := fn(realm.Record{Inputs: inputs, Fact: f}); err != nil {
 			return err
 		}
 	}

@@ -58,13 +58,7 @@ var mirrorSeeds = map[uint64]string{
 // Clients of several kinds update their copy of the register response by events alone. At random times, after a crash
 // and at the end, each copy must equal a new register response and new fetches of the same client.
 func TestMirrors(t *testing.T) {
-	n, seed := 6, uint64(1) // the same seeds each time, so that a failure comes from the change under test
-	if x, err := strconv.Atoi(os.Getenv("N")); err == nil {
-		n = x
-	}
-	if x, err := strconv.ParseUint(os.Getenv("SEED"), 10, 64); err == nil {
-		seed = x
-	}
+	n, seed := runsAndSeed(6, uint64(1)) // the same seeds each time, so that a failure comes from the change under test
 	all := mirrorCounts{forms: wire.SeenEventShapes{}}
 	began := time.Now()
 	if n == 1 {

@@ -2,7 +2,6 @@ package actors
 
 import (
 	"errors"
-	"strings"
 	"sync"
 	"testing"
 
@@ -106,20 +105,6 @@ func TestRequestRunsOnce(t *testing.T) {
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// The journal cannot store a longer id, so its request is refused before the turn.
-func TestLongRequestIDIsRefused(t *testing.T) {
-	d := &slowDisk{diskContents: newDiskContents()}
-	srv := openServer(t, d)
-	people := createOrganization(t, srv, "ann", "bo")
-	if _, err := sendAs(srv, people[0], people[1], strings.Repeat("x", realm.MaxRequestID+1), "no"); err == nil {
-		t.Error("a request with a long id was carried out")
-	}
-	if n := srv.Metrics.OwnershipsLost.Load(); n != 0 {
-		t.Errorf("the realm lost its ownership %d times", n)
-	}
-	closeServer(t, srv)
 }
 
 // A request that was refused has recorded nothing, so it may come again.

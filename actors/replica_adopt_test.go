@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -297,13 +295,7 @@ func (s *adoptionStage) step() {
 // while edges and the core are killed and started again, connections break, and events are dropped when they are
 // acknowledged.
 func TestAdoption(t *testing.T) {
-	n, seed := 3, uint64(time.Now().UnixNano()%1e9)
-	if x, err := strconv.Atoi(os.Getenv("N")); err == nil {
-		n = x
-	}
-	if x, err := strconv.ParseUint(os.Getenv("SEED"), 10, 64); err == nil {
-		seed = x
-	}
+	n, seed := runsAndSeed(3, uint64(time.Now().UnixNano()%1e9))
 	for i := range n {
 		playAdoption(t, seed+uint64(i))
 		if t.Failed() {

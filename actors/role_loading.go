@@ -3,7 +3,6 @@ package actors
 import (
 	"fmt"
 
-	"parley/actors/delivery"
 	"parley/actors/realm"
 	"parley/actors/replica"
 	"parley/actors/stream"
@@ -34,10 +33,8 @@ func (r *loadingRole) receive(message any) {
 		r.begin()
 	case replica.Wait:
 		r.follower.HoldWait(m)
-	case replica.Message:
-		m.HandleFollower(&r.follower)
-	case delivery.HostingMessage, delivery.OwnerMessage:
-		r.handleDelivery(message)
+	default:
+		r.handleAsStandby(message)
 	}
 }
 

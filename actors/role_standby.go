@@ -67,18 +67,19 @@ func (r *standbyRole) receive(message any) {
 	case clockTick:
 		r.hosting.Tick()
 		r.rows.Tick()
-	case replica.Message:
-		m.HandleFollower(&r.follower)
 	case forgetLocalQueues:
 		r.forgetQueues()
-	case delivery.HostingMessage, delivery.OwnerMessage:
-		r.handleDelivery(message)
+	default:
+		r.handleAsStandby(message)
 	}
 }
 
-// handleDelivery handles a message about event queues. The lists of the queues that other nodes host are for the owner.
-func (a *realmActor) handleDelivery(message any) {
+// handleAsStandby handles a message of clients on a core that does not own the organization. The lists of the queues
+// that other nodes host are for the owner.
+func (a *realmActor) handleAsStandby(message any) {
 	switch m := message.(type) {
+	case replica.Message:
+		m.HandleFollower(&a.follower)
 	case delivery.HostingMessage:
 		m.HandleHosting(&a.hosting)
 	case delivery.HostedReport:

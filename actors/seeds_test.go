@@ -29,6 +29,17 @@ var knownSeeds = map[uint64]string{
 		"Event 3584 was not in this queue",
 }
 
+// runsAndSeed returns the variables N and SEED of the environment; n and seed are used where one is not set.
+func runsAndSeed(n int, seed uint64) (int, uint64) {
+	if x, err := strconv.Atoi(os.Getenv("N")); err == nil {
+		n = x
+	}
+	if x, err := strconv.ParseUint(os.Getenv("SEED"), 10, 64); err == nil {
+		seed = x
+	}
+	return n, seed
+}
+
 // TestSeeds runs the seeds from SEED on, N of them. The runs use the real server with its realm, journal, session and
 // presence actors, on a runtime with one thread. The seed decides which actor runs next, when the disk finishes, when
 // the process crashes, when the journal refuses a batch, what users do, every random value, and the clocks. The same
@@ -42,16 +53,11 @@ var knownSeeds = map[uint64]string{
 //   - the states in memory, loaded from disk, replayed from the beginning, and of a follower in another process are
 //     equal, and the follower has the same events for every user.
 func TestSeeds(t *testing.T) {
-	n, seed := 150, uint64(time.Now().UnixNano()%1e9)
+	n := 150
 	if testing.Short() { // one thread: the race detector finds nothing in more runs
 		n = 10
 	}
-	if x, err := strconv.Atoi(os.Getenv("N")); err == nil {
-		n = x
-	}
-	if x, err := strconv.ParseUint(os.Getenv("SEED"), 10, 64); err == nil {
-		seed = x
-	}
+	n, seed := runsAndSeed(n, uint64(time.Now().UnixNano()%1e9))
 	base := newSeededBase(t)
 	var all seededCounts
 	sum := sha256.New()

@@ -4,9 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -26,13 +24,7 @@ import (
 //
 // SEED is the first seed, N the number of runs.
 func TestSimulation(t *testing.T) {
-	n, seed := 3, uint64(time.Now().UnixNano()%1e9)
-	if x, err := strconv.Atoi(os.Getenv("N")); err == nil {
-		n = x
-	}
-	if x, err := strconv.ParseUint(os.Getenv("SEED"), 10, 64); err == nil {
-		seed = x
-	}
+	n, seed := runsAndSeed(3, uint64(time.Now().UnixNano()%1e9))
 	var all simCounts
 	for i := range n {
 		seed := seed + uint64(i)

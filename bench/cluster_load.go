@@ -2,7 +2,6 @@ package bench
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -119,21 +118,10 @@ func (l *clusterLoad) joinAt(n int, node func() int) error {
 }
 
 func (x *clusterClient) handleRegister(body []byte) error {
-	var v struct {
-		Queue string `json:"queue_id"`
-		Last  *int64 `json:"last_event_id"`
-	}
-	if err := json.Unmarshal(body, &v); err != nil {
-		return err
-	}
-	if v.Queue == "" || v.Last == nil {
-		return errors.New("register answered without queue_id or last_event_id")
-	}
-	x.last = *v.Last
-	x.head = []byte("GET /api/v1/events?queue_id=" + v.Queue + "&last_event_id=")
-	x.tail = []byte(" HTTP/1.1\r\nHost: " + x.person.Host + "\r\nUser-Agent: " + agent + "\r\nAuthorization: " +
-		x.person.auth + "\r\n\r\n")
-	return nil
+	queue, last, err := registered(body)
+	x.last = last
+	x.head, x.tail = pollRequest(queue, x.person)
+	return err
 }
 
 // poll polls the preferred node, or another one while that is gone.

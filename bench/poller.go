@@ -2,6 +2,7 @@ package bench
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
@@ -101,25 +102,34 @@ var capabilities = map[string]bool{"notification_settings_null": true, "bulk_mes
 	"user_avatar_url_field_optional": true, "stream_typing_notifications": true, "user_settings_object": true,
 	"include_deactivated_groups": true, "empty_topic_name": true}
 
-func (p *poller) handleRegister(body []byte) error {
+// registered returns the queue and its newest event of an answer of POST /register.
+func registered(body []byte) (queue string, last int64, err error) {
 	var v struct {
 		Queue string `json:"queue_id"`
 		Last  *int64 `json:"last_event_id"`
 	}
 	if err := json.Unmarshal(body, &v); err != nil {
-		return err
+		return "", 0, err
 	}
 	if v.Queue == "" || v.Last == nil {
-		return fmt.Errorf("register answered without queue_id or last_event_id")
+		return "", 0, errors.New("register answered without queue_id or last_event_id")
 	}
-	p.queue, p.lastEvent = v.Queue, *v.Last
-	user := &p.r.population.people[p.person]
-	p.requestHead = []byte("GET /api/v1/events?queue_id=" + v.Queue + "&last_event_id=")
-	p.requestTail = []byte(" HTTP/1.1\r\nHost: " + user.Host + "\r\nUser-Agent: " + agent + "\r\nAuthorization: " +
-		user.auth +
-		"\r\n\r\n")
+	return v.Queue, *v.Last, nil
+}
+
+// pollRequest returns the bytes of a poll before and after the number of the last event.
+func pollRequest(queue string, p *person) (head, tail []byte) {
+	return []byte("GET /api/v1/events?queue_id=" + queue + "&last_event_id="), []byte(" HTTP/1.1\r\nHost: " + p.Host +
+		"\r\nUser-Agent: " + agent + "\r\nAuthorization: " + p.auth + "\r\n\r\n")
+}
+
+func (p *poller) handleRegister(body []byte) (err error) {
+	if p.queue, p.lastEvent, err = registered(body); err != nil {
+		return err
+	}
+	p.requestHead, p.requestTail = pollRequest(p.queue, &p.r.population.people[p.person])
 	if p.mirror != nil {
-		p.mirrorEvent = *v.Last
+		p.mirrorEvent = p.lastEvent
 		return p.mirror.Start(body)
 	}
 	return nil

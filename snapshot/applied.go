@@ -33,8 +33,8 @@ type LogOp struct {
 
 	Import *ImportOp // nil: the operation is one of the others
 
-	Claim uint32 // the realm that is claimed
-	Seen  uint64 // as for ClaimAt
+	Claim RealmID // the realm that is claimed
+	Seen  uint64  // as for Claim
 }
 
 // LogEntry is the operations with one index of a replicated log.
@@ -161,7 +161,7 @@ func (s *Store) Replicated() bool {
 }
 
 // LastHash returns the hash of the last record of a realm, and its number.
-func (s *Store) LastHash(realm uint32) (Chain, Seq) {
+func (s *Store) LastHash(realm RealmID) (Chain, Seq) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if st := s.realms[realm]; st != nil {
@@ -313,7 +313,7 @@ func (s *Store) applyClaim(b *pebble.Batch, op *LogOp) (LogResult, error) {
 }
 
 // Epoch returns the epoch of a realm; 0 if it was never claimed.
-func (s *Store) Epoch(realm uint32) uint64 {
+func (s *Store) Epoch(realm RealmID) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if st := s.realms[realm]; st != nil {
@@ -327,10 +327,8 @@ func Entries(batches []realm.Batch) []Entry {
 	entries := make([]Entry, len(batches))
 	for i, b := range batches {
 		e := Entry{
-			Realm: uint32(b.Realm), Epoch: b.Epoch, After: Seq(b.After), Now: b.Now, Level: b.Level, Facts: b.Facts,
-		}
-		for _, r := range b.Requests {
-			e.Requests = append(e.Requests, Request{ID: r.ID, Last: Seq(r.Seq)})
+			Realm: b.Realm, Epoch: b.Epoch, After: b.After, Now: b.Now, Level: b.Level, Facts: b.Facts,
+			Requests: b.Requests,
 		}
 		for _, t := range b.Texts {
 			p := Put{Key: codec.TextKey(t.Ref)}
@@ -347,10 +345,8 @@ func Entries(batches []realm.Batch) []Entry {
 // batch returns an entry as a batch.
 func (e *Entry) batch() (realm.Batch, error) {
 	b := realm.Batch{
-		Realm: realm.ID(e.Realm), Epoch: e.Epoch, After: realm.Seq(e.After), Now: e.Now, Level: e.Level, Facts: e.Facts,
-	}
-	for _, r := range e.Requests {
-		b.Requests = append(b.Requests, realm.Request{ID: r.ID, Seq: realm.Seq(r.Last)})
+		Realm: e.Realm, Epoch: e.Epoch, After: e.After, Now: e.Now, Level: e.Level, Facts: e.Facts,
+		Requests: e.Requests,
 	}
 	for _, p := range e.Bodies {
 		ref, err := codec.DecodeTextKey(p.Key)
@@ -375,7 +371,7 @@ func (d Disk) Published(list []LogEntry, results [][]LogResult) error {
 	var batches []realm.Batch
 	for i := range list {
 		for k, op := range list[i].Ops {
-			if op.Entry == nil || results[i][k].Err != nil || !d.feeds.has(realm.ID(op.Entry.Realm)) {
+			if op.Entry == nil || results[i][k].Err != nil || !d.feeds.has(op.Entry.Realm) {
 				continue
 			}
 			b, err := op.Entry.batch()

@@ -24,7 +24,7 @@ func TestBackupOfReplicatedStore(t *testing.T) {
 	if err != nil || results[0][0].Claimed.Epoch != 1 || results[1][0].Err != nil {
 		t.Fatal(results, err)
 	}
-	if _, err := s.Claim(1); !errors.Is(err, ErrReplicated) {
+	if _, err := s.Claim(1, AnyEpoch); !errors.Is(err, ErrReplicated) {
 		t.Errorf("a claim beside the log returned %v", err)
 	}
 	var backup bytes.Buffer
@@ -41,7 +41,7 @@ func TestBackupOfReplicatedStore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c, err := single.Claim(1); err != nil || c.Epoch != 2 || c.Last != 2 || single.Replicated() {
+	if c, err := single.Claim(1, AnyEpoch); err != nil || c.Epoch != 2 || c.Last != 2 || single.Replicated() {
 		t.Errorf("a restored single node: %+v, %v, %t", c, err, single.Replicated())
 	}
 	mustClose(t, single)

@@ -173,17 +173,17 @@ func (b *backupWriter) finish() error {
 // Restore makes a data directory from a backup. The directory may exist but must not contain a store. upTo sets the
 // last fact of some realms; it must not be before the realm's rows in the backup, nor after its last fact. Only facts
 // are undone: a body that a later fact replaced or deleted under the same key is not restored.
-func Restore(r io.Reader, dir string, upTo map[uint32]Seq) error {
+func Restore(r io.Reader, dir string, upTo map[RealmID]Seq) error {
 	return restore(r, dir, upTo, Options{})
 }
 
-func restore(r io.Reader, dir string, upTo map[uint32]Seq, o Options) error {
+func restore(r io.Reader, dir string, upTo map[RealmID]Seq, o Options) error {
 	return restoreAs(r, dir, upTo, (*Store).LeaveLog, o)
 }
 
 // restoreAs makes a data directory from a backup. change is called with the store before the directory has it.
 func restoreAs(
-	r io.Reader, dir string, upTo map[uint32]Seq, change func(*Store) error, o Options,
+	r io.Reader, dir string, upTo map[RealmID]Seq, change func(*Store) error, o Options,
 ) (err error) {
 	o = o.withDefaults()
 	fs := o.FS
@@ -460,7 +460,7 @@ func compareManifest(have, want []byte) error {
 }
 
 // rewind removes the facts after a number.
-func (s *Store) rewind(realm uint32, to Seq) error {
+func (s *Store) rewind(realm RealmID, to Seq) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := s.realms[realm]

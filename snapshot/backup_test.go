@@ -21,7 +21,7 @@ import (
 func newFilledStore(t testing.TB, fs vfs.FS) *Store {
 	t.Helper()
 	s := mustOpen(t, fs)
-	for realm := uint32(1); realm <= 2; realm++ {
+	for realm := RealmID(1); realm <= 2; realm++ {
 		mustClaim(t, s, realm)
 		for n := range Seq(6) {
 			mustAppend(t, s, Entry{
@@ -121,7 +121,7 @@ func TestRestoreUpTo(t *testing.T) {
 		t.Fatal(err)
 	}
 	fs := vfs.NewMem()
-	if err := restore(bytes.NewReader(file.Bytes()), "data", map[uint32]Seq{2: 5}, smallOptions(fs)); err != nil {
+	if err := restore(bytes.NewReader(file.Bytes()), "data", map[RealmID]Seq{2: 5}, smallOptions(fs)); err != nil {
 		t.Fatal(err)
 	}
 	r := mustOpen(t, fs)
@@ -138,7 +138,7 @@ func TestRestoreUpTo(t *testing.T) {
 
 	for upTo, want := range map[Seq]string{2: "realm 2 can end at 3 to 6", 7: "realm 2 can end at 3 to 6"} {
 		fs := vfs.NewMem()
-		err := restore(bytes.NewReader(file.Bytes()), "data", map[uint32]Seq{2: upTo}, smallOptions(fs))
+		err := restore(bytes.NewReader(file.Bytes()), "data", map[RealmID]Seq{2: upTo}, smallOptions(fs))
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("up to %d: %v", upTo, err)
 		}
@@ -253,7 +253,7 @@ func TestBackupOnDisk(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(other, "uploads"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := Restore(&file, other, map[uint32]Seq{1: 2}); err != nil {
+	if err := Restore(&file, other, map[RealmID]Seq{1: 2}); err != nil {
 		t.Fatal(err)
 	}
 	s, err = Open(other, Options{})
@@ -333,7 +333,7 @@ func TestRestoreToTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, id := range []uint32{1, 2} {
+	for _, id := range []RealmID{1, 2} {
 		epoch := mustClaim(t, s, id).Epoch
 		for i, now := range []int64{100, 200, 300} {
 			mustAppend(t, s, Entry{Realm: id, Epoch: epoch, After: Seq(i), Now: now, Facts: facts(fmt.Sprint(now))})

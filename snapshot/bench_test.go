@@ -25,7 +25,7 @@ func BenchmarkAppend(b *testing.B) {
 		b.Run(fmt.Sprintf("batch=%d", size), func(b *testing.B) {
 			s := openOnDisk(b, b.TempDir())
 			defer s.Close()
-			if _, err := s.Claim(1); err != nil {
+			if _, err := s.Claim(1, AnyEpoch); err != nil {
 				b.Fatal(err)
 			}
 			fact := make([]byte, 300)
@@ -56,7 +56,7 @@ func BenchmarkAppend(b *testing.B) {
 func BenchmarkAppendPaced(b *testing.B) {
 	s := openOnDisk(b, b.TempDir())
 	defer s.Close()
-	if _, err := s.Claim(1); err != nil {
+	if _, err := s.Claim(1, AnyEpoch); err != nil {
 		b.Fatal(err)
 	}
 	fact := make([]byte, 4<<10)
@@ -82,7 +82,7 @@ func BenchmarkOpenAndTail(b *testing.B) {
 		b.Run(fmt.Sprintf("crashed=%v", crashed), func(b *testing.B) {
 			dir := b.TempDir()
 			s := openOnDisk(b, dir)
-			s.Claim(1)
+			s.Claim(1, AnyEpoch)
 			all := make([][]byte, n)
 			for i := range all {
 				all[i] = make([]byte, 300)
@@ -141,7 +141,7 @@ func BenchmarkSnapshot(b *testing.B) {
 	const n = 100_000
 	s := openOnDisk(b, b.TempDir())
 	defer s.Close()
-	if _, err := s.Claim(1); err != nil {
+	if _, err := s.Claim(1, AnyEpoch); err != nil {
 		b.Fatal(err)
 	}
 	if err := s.Append([]Entry{{Realm: 1, Epoch: 1, Facts: [][]byte{{1}}}})[0]; err != nil {
@@ -174,7 +174,7 @@ func BenchmarkRows(b *testing.B) {
 	const n = 100_000
 	s := openOnDisk(b, b.TempDir())
 	defer s.Close()
-	s.Claim(1)
+	s.Claim(1, AnyEpoch)
 	value := make([]byte, 100)
 	err := s.Snapshot(1, 1, 0, func(yield func(Row) error) error {
 		for i := range n {
@@ -200,7 +200,7 @@ func BenchmarkBody(b *testing.B) {
 	const n = 100_000
 	dir := b.TempDir()
 	s := openOnDisk(b, dir)
-	s.Claim(1)
+	s.Claim(1, AnyEpoch)
 	for i := 0; i < n; i += 1000 {
 		var puts []Put
 		for j := i; j < i+1000; j++ {

@@ -14,6 +14,7 @@ func (m Metrics) Bounds() []registry.Bound {
 			Reason:   "keeps an idle server under 60 MB",
 			Limit:    registry.Constant(DefaultCache),
 			Used:     func() int64 { return m.Cache },
+			Whole:    registry.Cached,
 		},
 	}
 }

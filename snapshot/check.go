@@ -68,7 +68,7 @@ func Check(dir string, o Options, report func(Finding)) error {
 }
 
 // checkJournal verifies each record and its link to the previous one. After a defect it continues with the next record.
-func (s *Store) checkJournal(realm uint32, found func(error) error) error {
+func (s *Store) checkJournal(realm RealmID, found func(error) error) error {
 	snap, err := s.readSnapshotState(realm)
 	if err != nil {
 		if err := found(err); err != nil {
@@ -86,7 +86,7 @@ func (s *Store) checkJournal(realm uint32, found func(error) error) error {
 	known := err == nil // the number and hash of the rows
 	next, before, linked := snap.seq+1, snap.hash, known
 	if it.First() && len(it.Key()) == journalKeyLen {
-		if n := binary.BigEndian.Uint64(it.Key()[5:]); n <= snap.seq { // facts are kept behind the rows
+		if n := Seq(binary.BigEndian.Uint64(it.Key()[5:])); n <= snap.seq { // facts are kept behind the rows
 			next, linked = n, false
 		}
 	}
@@ -97,7 +97,7 @@ func (s *Store) checkJournal(realm uint32, found func(error) error) error {
 			}
 			continue
 		}
-		n := binary.BigEndian.Uint64(it.Key()[5:])
+		n := Seq(binary.BigEndian.Uint64(it.Key()[5:]))
 		if n != next {
 			d := s.damaged(journalKey(realm, next), fmt.Sprintf("it is missing; next is number %d", n))
 			if err := found(d); err != nil {

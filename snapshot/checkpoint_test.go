@@ -42,7 +42,7 @@ func TestCheckpoint(t *testing.T) {
 	if got := fmt.Sprint(have); got != "[row a row b fact 4 fact 5 fact 6]" {
 		t.Errorf("checkpoint: %s", got)
 	}
-	if _, err := checkpoint.Claim(1); !errors.Is(err, ErrReadOnly) {
+	if _, err := checkpoint.Claim(1, AnyEpoch); !errors.Is(err, ErrReadOnly) {
 		t.Errorf("claim what is checkpoint: %v", err)
 	}
 	if err := checkpoint.CloseCheckpoint(); err != nil {

@@ -97,7 +97,7 @@ func (c *compactionScheduler) CumulativeStats(stats pebble.CompactionGrantHandle
 // records, from the store's files. Before that, the files have deleted values until Pebble happens to compact them. It
 // rewrites every table with such keys; appends continue meanwhile. Facts up to number upto are deleted first, if they
 // are kept behind the rows.
-func (s *Store) EraseDeleted(ctx context.Context, realm uint32, upto Seq, first, end []byte) error {
+func (s *Store) EraseDeleted(ctx context.Context, realm RealmID, upto Seq, first, end []byte) error {
 	if s.readOnly {
 		return ErrReadOnly
 	}

@@ -22,7 +22,7 @@ import (
 type workload struct {
 	rng    *rand.Rand
 	store  *Store
-	realms map[uint32]*model
+	realms map[RealmID]*model
 	meta   string
 }
 
@@ -35,10 +35,10 @@ type model struct {
 }
 
 func newWorkload(seed uint64, s *Store) *workload {
-	return &workload{rng: rand.New(rand.NewPCG(seed, 1)), store: s, realms: map[uint32]*model{}}
+	return &workload{rng: rand.New(rand.NewPCG(seed, 1)), store: s, realms: map[RealmID]*model{}}
 }
 
-func (w *workload) last(realm uint32) Seq {
+func (w *workload) last(realm RealmID) Seq {
 	m := w.realms[realm]
 	return m.first + Seq(len(m.facts)) - 1
 }
@@ -79,12 +79,12 @@ const unsyncedTable = 99
 func (w *workload) step() error {
 	s := w.store
 	if len(w.realms) == 0 || w.rng.IntN(20) == 0 {
-		id := uint32(1 + w.rng.IntN(3))
+		id := RealmID(1 + w.rng.IntN(3))
 		if w.realms[id] == nil {
 			w.realms[id] = &model{first: 1, bodies: map[string]string{}, rows: map[string]string{}}
 		}
 		w.realms[id].epoch++
-		_, err := s.Claim(id)
+		_, err := s.Claim(id, AnyEpoch)
 		return err
 	}
 	ids := slices.Sorted(maps.Keys(w.realms))
@@ -102,7 +102,7 @@ func (w *workload) step() error {
 	}
 }
 
-func (w *workload) append(ids []uint32) error {
+func (w *workload) append(ids []RealmID) error {
 	var entries []Entry
 	for range 1 + w.rng.IntN(3) {
 		id := ids[w.rng.IntN(len(ids))]
@@ -128,7 +128,7 @@ func (w *workload) append(ids []uint32) error {
 	return errors.Join(w.store.Append(entries)...)
 }
 
-func (w *workload) snapshot(id uint32) error {
+func (w *workload) snapshot(id RealmID) error {
 	m := w.realms[id]
 	at := m.first - 1 + Seq(w.rng.IntN(len(m.facts)+1))
 	var changed []Row
@@ -325,7 +325,7 @@ func (p *crashPoint) verify(t *testing.T, seed uint64, i int) {
 		}
 	}
 	// The store is usable: claim, append, crash again.
-	c, err := s.Claim(1)
+	c, err := s.Claim(1, AnyEpoch)
 	if err == nil {
 		err = s.Append([]Entry{{Realm: 1, Epoch: c.Epoch, After: c.Last, Facts: facts("on")}})[0]
 	}

@@ -11,6 +11,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"parley/actors/realm"
 )
 
 // sampleStep returns the step by which a long test samples bytes or crash points; it is 1 with PARLEY_EXHAUSTIVE=1.
@@ -253,7 +255,7 @@ func TestDamageErrorNamesThePlace(t *testing.T) {
 			func(db *pebble.DB) {
 				var h hasher
 				v := make([]byte, recordHead+1)
-				h.put(v, 2, chain{1}, &Record{Seq: 5, Fact: []byte("x")})
+				h.put(v, 2, chain{1}, &Record{Inputs: realm.Inputs{Seq: 5}, Fact: []byte("x")})
 				db.Set(journalKey(2, 5), v, pebble.Sync)
 			},
 			func(s *Store) error { return s.Tail(2, 3, func(Record) error { return nil }) },
@@ -265,17 +267,17 @@ func TestDamageErrorNamesThePlace(t *testing.T) {
 			"number 5, in ", []string{"realm 2, number 5: it is missing; next is number 6"},
 		}, {
 			"the first fact missing", func(db *pebble.DB) { db.Delete(journalKey(2, 4), pebble.Sync) },
-			func(s *Store) error { _, err := s.Claim(2); return err },
+			func(s *Store) error { _, err := s.Claim(2, AnyEpoch); return err },
 			"number 4, in ", []string{"realm 2, number 4: it is missing; next is number 5"},
 		}, {
 			"the first fact replaced by a valid one",
 			func(db *pebble.DB) {
 				var h hasher
 				v := make([]byte, recordHead+1)
-				h.put(v, 2, chain{1}, &Record{Seq: 4, Fact: []byte("x")})
+				h.put(v, 2, chain{1}, &Record{Inputs: realm.Inputs{Seq: 4}, Fact: []byte("x")})
 				db.Set(journalKey(2, 4), v, pebble.Sync)
 			},
-			func(s *Store) error { _, err := s.Claim(2); return err },
+			func(s *Store) error { _, err := s.Claim(2, AnyEpoch); return err },
 			"it does not follow the rows", []string{"number 4: its previous hash does not match"},
 		}, {
 			"the last fact", flip(journalKey(2, 6), recordHead),
@@ -298,7 +300,7 @@ func TestDamageErrorNamesThePlace(t *testing.T) {
 			"realm 1, body 6d32, in ", []string{"realm 1, body 6d32: checksum mismatch"},
 		}, {
 			"the snapshot state", flip(headKey(1, headSnapshot), valueHead+7),
-			func(s *Store) error { _, err := s.Claim(1); return err },
+			func(s *Store) error { _, err := s.Claim(1, AnyEpoch); return err },
 			"realm 1, number of the rows", []string{"realm 1, number of the rows: checksum mismatch"},
 		}, {
 			"an unknown key", func(db *pebble.DB) { db.Set(append(spaceKey(1, 'z'), 1), []byte("?"), pebble.Sync) },
@@ -366,7 +368,7 @@ func TestReadOnlyRefusesWrites(t *testing.T) {
 		t.Fatal(err)
 	}
 	same(t, "contents", dumpStore(s), want)
-	_, claim := s.Claim(1)
+	_, claim := s.Claim(1, AnyEpoch)
 	for what, err := range map[string]error{
 		"claim": claim, "append": s.Append([]Entry{{Realm: 1, Epoch: 1, After: 6}})[0],
 		"snapshot": s.Snapshot(1, 1, 6, yieldRows()), "meta": s.PutMeta("x", nil),

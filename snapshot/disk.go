@@ -10,41 +10,21 @@ import (
 	"parley/snapshot/codec"
 )
 
-// Disk is a Store with the types of package realm: facts and rows instead of bytes.
-type Disk struct{ *Store }
-
-// AnyEpoch is an epoch for ClaimAt that every realm has.
-const AnyEpoch = realm.AnyEpoch
-
-// Claim makes this process the realm's only writer, if it has the epoch seen; see Store.ClaimAt.
-func (d Disk) Claim(id realm.ID, seen uint64) (realm.Claimed, error) {
-	c, err := d.Store.ClaimAt(uint32(id), seen)
-	return realm.Claimed{Epoch: c.Epoch, Last: realm.Seq(c.Last), Rows: realm.Seq(c.Rows)}, moved(err)
+// Disk is a Store of facts and rows instead of bytes.
+type Disk struct {
+	*Store
+	Encoder
 }
 
-// moved marks the errors after which another process may own the realm, and those of a single batch.
+// Encoder encodes and decodes facts and rows.
+type Encoder struct{}
+
+// moved marks the errors of a single batch, after which another process may own the realm.
 func moved(err error) error {
-	for _, refused := range []error{ErrMoved, ErrDuplicate, ErrTooLarge} {
-		if errors.Is(err, refused) {
-			return fmt.Errorf("%w: %w", realm.ErrMoved, err)
-		}
+	if errors.Is(err, ErrDuplicate) || errors.Is(err, ErrTooLarge) {
+		return fmt.Errorf("%w: %w", ErrMoved, err)
 	}
 	return err
-}
-
-// Bounds returns the numbers of the rows and of the last fact; see Store.Bounds.
-func (d Disk) Bounds(id realm.ID) (rows, last realm.Seq, err error) {
-	r, l, err := d.Store.Bounds(uint32(id))
-	return realm.Seq(r), realm.Seq(l), err
-}
-
-func (d Disk) Realms() ([]realm.ID, error) {
-	list, err := d.Store.Realms()
-	out := make([]realm.ID, len(list))
-	for i, r := range list {
-		out[i] = realm.ID(r)
-	}
-	return out, err
 }
 
 // Load loads the rows into r and the presence table, and returns the unacknowledged events in order.
@@ -52,7 +32,7 @@ func (d Disk) Load(id realm.ID, r *realm.Realm, presences *presence.Table) (unac
 	load := func(row Row) error {
 		return r.LoadRow(row.Table, codec.Decoder(row.Key), codec.Decoder(row.Value))
 	}
-	err = d.Store.RowsParallel(uint32(id), realm.BlocksTable, func(row Row) error {
+	err = d.Store.RowsParallel(id, realm.BlocksTable, func(row Row) error {
 		if row.Table == realm.PresenceTable {
 			var p presence.Row
 			err := codec.Decoder(row.Value)(&p)
@@ -93,11 +73,11 @@ func LoadRows(
 }
 
 // Decode decodes a fact of a batch.
-func (d Disk) Decode(fact []byte) (realm.Fact, error) { return codec.DecodeFact(fact) }
+func (Encoder) Decode(fact []byte) (realm.Fact, error) { return codec.DecodeFact(fact) }
 
 // LoadPresence loads only the presence rows.
 func (d Disk) LoadPresence(id realm.ID, presences *presence.Table) error {
-	return d.Store.TableRows(uint32(id), realm.PresenceTable, func(row Row) error {
+	return d.Store.TableRows(id, realm.PresenceTable, func(row Row) error {
 		var p presence.Row
 		err := codec.Decoder(row.Value)(&p)
 		presences.Restore(p)
@@ -107,7 +87,7 @@ func (d Disk) LoadPresence(id realm.ID, presences *presence.Table) error {
 
 // Subdomain returns the subdomain of an organization without loading it; founded is false if there is none yet.
 func (d Disk) Subdomain(id realm.ID) (name string, founded bool, err error) {
-	err = d.Store.TableRows(uint32(id), realm.OrganizationTable, func(row Row) error {
+	err = d.Store.TableRows(id, realm.OrganizationTable, func(row Row) error {
 		var o realm.Organization
 		err := codec.Decoder(row.Value)(&o)
 		name, founded = o.StringID, true
@@ -133,12 +113,12 @@ func (d Disk) Subdomain(id realm.ID) (name string, founded bool, err error) {
 var errEnough = errors.New("enough")
 
 func (d Disk) Tail(id realm.ID, after realm.Seq, fn func(realm.Record) error) error {
-	return behind(d.Store.Tail(uint32(id), Seq(after), func(r Record) error {
+	return behind(d.Store.Tail(id, after, func(r Record) error {
 		f, err := codec.DecodeFact(r.Fact)
 		if err != nil {
 			return err
 		}
-		return fn(realm.Record{Seq: realm.Seq(r.Seq), Now: r.Now, Level: r.Level, Request: r.Request, Fact: f})
+		return fn(realm.Record{Inputs: r.Inputs, Fact: f})
 	}))
 }
 
@@ -150,15 +130,9 @@ func behind(err error) error {
 	return err
 }
 
-// FindRequest returns the last fact of a request whose id the journal remembers; see Store.FindRequest.
-func (d Disk) FindRequest(id realm.ID, request string) (realm.Seq, bool, error) {
-	n, found, err := d.Store.FindRequest(uint32(id), request)
-	return realm.Seq(n), found, err
-}
+func (Encoder) Encode(f realm.Fact) []byte { return codec.EncodeFact(f) }
 
-func (d Disk) Encode(f realm.Fact) []byte { return codec.EncodeFact(f) }
-
-func (d Disk) EncodeRow(table uint16, key, row any) realm.EncodedRow {
+func (Encoder) EncodeRow(table uint16, key, row any) realm.EncodedRow {
 	e := realm.EncodedRow{Table: table, Key: codec.EncodeKey(key)}
 	if row != nil {
 		e.Value = codec.EncodeRow(row)
@@ -166,7 +140,7 @@ func (d Disk) EncodeRow(table uint16, key, row any) realm.EncodedRow {
 	return e
 }
 
-func (d Disk) EncodeUnacked(t realm.Publication) realm.EncodedRow {
+func (Encoder) EncodeUnacked(t realm.Publication) realm.EncodedRow {
 	return realm.EncodedRow{
 		Table: realm.UnackedEventsTable,
 		Key:   codec.UnackedKey(t.Seq),
@@ -188,9 +162,9 @@ func (d Disk) Append(batches []realm.Batch) []error {
 
 // WriteRows writes the changed rows of a snapshot; see Store.Snapshot.
 func (d Disk) WriteRows(id realm.ID, epoch uint64, at realm.Seq, rows []realm.EncodedRow) error {
-	return moved(d.Store.Snapshot(uint32(id), epoch, Seq(at), func(yield func(Row) error) error {
+	return moved(d.Store.Snapshot(id, epoch, at, func(yield func(Row) error) error {
 		for _, r := range rows {
-			if err := yield(Row{Table: r.Table, Key: r.Key, Value: r.Value}); err != nil {
+			if err := yield(r); err != nil {
 				return err
 			}
 		}
@@ -200,16 +174,12 @@ func (d Disk) WriteRows(id realm.ID, epoch uint64, at realm.Seq, rows []realm.En
 
 // SavePresence writes rows of presence without a sync; see Store.SaveRowsUnsynced.
 func (d Disk) SavePresence(id realm.ID, epoch uint64, rows []realm.EncodedRow) error {
-	list := make([]Row, len(rows))
-	for i, r := range rows {
-		list[i] = Row{Table: r.Table, Key: r.Key, Value: r.Value}
-	}
-	return d.Store.SaveRowsUnsynced(uint32(id), epoch, list)
+	return d.Store.SaveRowsUnsynced(id, epoch, rows)
 }
 
 // Text returns one version of a message's text; false if there is none.
 func (d Disk) Text(id realm.ID, ref realm.BodyRef) (realm.Body, bool, error) {
-	data, ok, err := d.Store.Body(uint32(id), codec.TextKey(ref))
+	data, ok, err := d.Store.Body(id, codec.TextKey(ref))
 	if err != nil || !ok {
 		return realm.Body{}, false, err
 	}
@@ -223,12 +193,12 @@ func (d Disk) Text(id realm.ID, ref realm.BodyRef) (realm.Body, bool, error) {
 func (d Disk) EraseDeleted(ctx context.Context, id realm.ID, upto realm.Seq, from, to realm.MessageID) error {
 	first := codec.TextKey(realm.BodyRef{Message: from})
 	end := codec.TextKey(realm.BodyRef{Message: to + 1})
-	return d.Store.EraseDeleted(ctx, uint32(id), Seq(upto), first, end)
+	return d.Store.EraseDeleted(ctx, id, upto, first, end)
 }
 
 // EachText calls fn with every version of every text, in the order of messages; body decodes the text.
 func (d Disk) EachText(id realm.ID, fn func(ref realm.BodyRef, body func() (realm.Body, error)) error) error {
-	return d.Store.Bodies(uint32(id), nil, nil, func(key, value []byte) error {
+	return d.Store.Bodies(id, nil, nil, func(key, value []byte) error {
 		ref, err := codec.DecodeTextKey(key)
 		if err != nil {
 			return err
@@ -259,7 +229,7 @@ func (d Disk) NewestTexts(
 		return err
 	}
 	from := codec.TextKey(realm.BodyRef{Message: after + 1})
-	err := d.Store.Bodies(uint32(id), from, nil, func(key, value []byte) error {
+	err := d.Store.Bodies(id, from, nil, func(key, value []byte) error {
 		next, err := codec.DecodeTextKey(key)
 		if err != nil {
 			return err

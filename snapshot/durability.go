@@ -41,7 +41,7 @@ type durabilityManifest struct {
 }
 
 type position struct {
-	realm    uint32
+	realm    RealmID
 	epoch    uint64
 	last     Seq
 	lastHash chain

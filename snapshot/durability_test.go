@@ -12,6 +12,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"parley/actors/realm"
 )
 
 // These losses look like an earlier end or an earlier state to Pebble. The durability manifest detects them.
@@ -70,7 +72,7 @@ func TestDurabilityManifestDetectsLostData(t *testing.T) {
 			_, before, _, _ := h.get(v, 2, 6)
 			closer.Close()
 			record := make([]byte, recordHead+1)
-			h.put(record, 2, before, &Record{Seq: 6, Fact: []byte("y")})
+			h.put(record, 2, before, &Record{Inputs: realm.Inputs{Seq: 6}, Fact: []byte("y")})
 			b.Set(journalKey(2, 6), record, nil)
 		}), "fact 6 of realm 2 differs from the durable one"},
 		{

@@ -147,7 +147,7 @@ func Export(
 		Subdomain: org.StringID,
 		Name:      org.Name,
 		Realm:     id,
-		Seq:       Seq(digest.Seq),
+		Seq:       digest.Seq,
 		Rows:      digest.Rows,
 		Digest:    hex.EncodeToString(digest.Sum[:]),
 
@@ -205,7 +205,7 @@ func (w *exportWriter) writeFiles(
 
 // writeUnacked writes the notices of one fact.
 func (w *exportWriter) writeUnacked(t realm.Publication) {
-	line := &exportUnacked{Seq: Seq(t.Seq)}
+	line := &exportUnacked{Seq: t.Seq}
 	for _, n := range t.Notices {
 		event := exportNotice{n.To, n.PublicOnly, realm.NumberOf(n.Event), w.jsonValue(n.Event)}
 		line.Notices = append(line.Notices, event)

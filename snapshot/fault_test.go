@@ -125,7 +125,7 @@ func checkFailedStore(t *testing.T, s *Store, w *workload, err error, name strin
 				t.Errorf("%s: append after the failure: %v", name, err)
 			}
 		}
-		if _, err := s.Claim(id); !errors.Is(err, ErrFailed) {
+		if _, err := s.Claim(id, AnyEpoch); !errors.Is(err, ErrFailed) {
 			t.Errorf("%s: claim after the failure: %v", name, err)
 		}
 		if err := s.Snapshot(id, m.epoch, m.first-1, yieldRows()); !errors.Is(err, ErrFailed) {

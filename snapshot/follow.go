@@ -198,17 +198,17 @@ func (d Disk) follow(id realm.ID, after realm.Seq, w *follower, fn func(realm.Ba
 // journalBatches reads the next batches after a fact from the journal; none if it ends there.
 func (d Disk) journalBatches(id realm.ID, after realm.Seq) (list []realm.Batch, err error) {
 	bytes := 0
-	err = d.Store.Tail(uint32(id), Seq(after), func(r Record) error {
+	err = d.Store.Tail(id, after, func(r Record) error {
 		if bytes > 0 && bytes+len(r.Fact) > maxFollowedBatch {
 			return errEnough
 		}
 		bytes += len(r.Fact)
 		next := realm.Batch{
-			Realm: id, After: realm.Seq(r.Seq) - 1, Now: r.Now, Level: r.Level,
+			Realm: id, After: r.Seq - 1, Now: r.Now, Level: r.Level,
 			Facts: [][]byte{append([]byte{}, r.Fact...)},
 		}
 		if r.Request != "" {
-			next.Requests = []realm.Request{{ID: r.Request, Seq: realm.Seq(r.Seq)}}
+			next.Requests = []realm.Request{{ID: r.Request, Seq: r.Seq}}
 		}
 		f, err := codec.DecodeFact(r.Fact)
 		if err != nil {
@@ -233,8 +233,5 @@ func (d Disk) journalBatches(id realm.ID, after realm.Seq) (list []realm.Batch, 
 // EachRow calls fn with every row of a realm, with presence and unacked events, as of its last snapshot. It returns the
 // number of the last fact that the rows contain. Snapshots and appends continue while fn runs.
 func (d Disk) EachRow(id realm.ID, fn func(realm.EncodedRow) error) (realm.Seq, error) {
-	at, err := d.Store.rowsAtOneMoment(uint32(id), func(r Row) error {
-		return fn(realm.EncodedRow{Table: r.Table, Key: r.Key, Value: r.Value})
-	})
-	return realm.Seq(at), err
+	return d.Store.rowsAtOneMoment(id, fn)
 }

@@ -69,7 +69,7 @@ func TestFollow(t *testing.T) {
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 3))
 	s := openKept(t, vfs.NewMem(), Kept{Bytes: 1 << 20, Age: time.Hour})
-	d := Disk{s}
+	d := Disk{Store: s}
 	mustClaim(t, s, 1)
 	const total = 600
 	var all []*recorder
@@ -103,7 +103,7 @@ func TestFollow(t *testing.T) {
 // A follower whose facts are not kept is told so. Stopping a follower and closing the store end it.
 func TestFollowEnds(t *testing.T) {
 	s := openKept(t, vfs.NewMem(), Kept{Bytes: 1 << 20, Age: time.Minute})
-	d := Disk{s}
+	d := Disk{Store: s}
 	mustClaim(t, s, 1)
 	last := appendNumbered(t, d, 1, 0, 10)
 	for range 2 {
@@ -163,7 +163,7 @@ func TestFeedIsBounded(t *testing.T) {
 func TestEachRow(t *testing.T) {
 	s := openKept(t, vfs.NewMem(), Kept{})
 	defer s.Close()
-	d := Disk{s}
+	d := Disk{Store: s}
 	mustClaim(t, s, 1)
 	last := appendNumbered(t, d, 1, 0, 2)
 	row := func(key, value string) realm.EncodedRow {

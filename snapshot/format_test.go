@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"parley/actors/realm"
 )
 
 // The bytes of format 1, as the first release wrote them. A later format is added next to it. These lines and
@@ -16,7 +18,7 @@ import (
 func TestFormat1IsPinned(t *testing.T) {
 	var h hasher
 	record := make([]byte, recordHead+4)
-	hash := h.put(record, 3, chain{0xaa, 0xbb}, &Record{Seq: 1841, Fact: []byte("fact")})
+	hash := h.put(record, 3, chain{0xaa, 0xbb}, &Record{Inputs: realm.Inputs{Seq: 1841}, Fact: []byte("fact")})
 	value := append(make([]byte, valueHead), "value"...)
 	setChecksum(value, rowKey(3, 7, []byte("key")))
 	mark := &durabilityManifest{
@@ -111,7 +113,8 @@ func TestFormat1Opens(t *testing.T) {
 // Format 2 of a journal record has the inputs with which the fact is applied.
 func TestRecordFormat2IsPinned(t *testing.T) {
 	var h hasher
-	want := Record{Seq: 1841, Now: 1_700_000_000, Level: 300, Request: "request", Fact: []byte("fact")}
+	want := Record{Inputs: realm.Inputs{Seq: 1841, Now: 1_700_000_000, Level: 300, Request: "request"},
+		Fact: []byte("fact")}
 	stored := make([]byte, want.size())
 	hash := h.put(stored, 3, chain{0xaa, 0xbb}, &want)
 	const pinned = "02e3f1aaa58d2fae3caabb0000000000000000000000000000" +

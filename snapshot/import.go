@@ -89,7 +89,7 @@ func ReadExport(
 			}
 		}
 	})
-	x.Realm.SetSeq(realm.Seq(x.Head.Seq), realm.RunSequentially)
+	x.Realm.SetSeq(x.Head.Seq, realm.RunSequentially)
 	if !x.Realm.Founded() {
 		return nil, errors.New("the export contains no organization")
 	}
@@ -106,7 +106,7 @@ func (x *Imported) addLine(l exportLine, text func(realm.BodyRef, *realm.Body) e
 		x.presenceRows = append(x.presenceRows, p)
 		return err
 	case l.Told != nil:
-		t := realm.Publication{Seq: realm.Seq(l.Told.Seq)}
+		t := realm.Publication{Seq: l.Told.Seq}
 		for _, n := range l.Told.Notices {
 			if len(n.To) == 0 { // by an earlier program: no queue gets it
 				continue
@@ -224,7 +224,7 @@ func (s *Store) TextWriter(id realm.ID, epoch uint64) (add func(realm.BodyRef, *
 		if len(puts) == 0 {
 			return nil
 		}
-		err := errors.Join(s.Append([]Entry{{Realm: uint32(id), Epoch: epoch, Bodies: puts}})...)
+		err := errors.Join(s.Append([]Entry{{Realm: id, Epoch: epoch, Bodies: puts}})...)
 		puts, size = nil, 0
 		return err
 	}
@@ -243,16 +243,16 @@ func (s *Store) TextWriter(id realm.ID, epoch uint64) (add func(realm.BodyRef, *
 type RowWriter interface {
 	EncodeRow(table uint16, key, row any) realm.EncodedRow
 	EncodeUnacked(t realm.Publication) realm.EncodedRow
-	ImportRows(id uint32, epoch uint64, at Seq, rows func(yield func(Row) error) error) error
+	ImportRows(id RealmID, epoch uint64, at Seq, rows func(yield func(Row) error) error) error
 }
 
 // Install writes the rows of an imported organization. It appears as a whole; its texts and files are written already.
 func (x *Imported) Install(d RowWriter, id realm.ID, epoch uint64) error {
-	return d.ImportRows(uint32(id), epoch, x.Head.Seq, func(yield func(Row) error) error {
+	return d.ImportRows(id, epoch, x.Head.Seq, func(yield func(Row) error) error {
 		var err error
 		put := func(e realm.EncodedRow) {
 			if err == nil {
-				err = yield(Row{Table: e.Table, Key: e.Key, Value: e.Value})
+				err = yield(e)
 			}
 		}
 		x.Realm.EachRow(func(table uint16, key, row any) { put(d.EncodeRow(table, key, row)) })

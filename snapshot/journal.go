@@ -7,22 +7,14 @@ import (
 	"fmt"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"parley/actors/realm"
 )
 
-// Claimed is the state of a realm when it was claimed.
-type Claimed struct {
-	Epoch uint64 // for every Append and Snapshot
-	Last  Seq    // number of the last fact; 0 if there is none
-	Rows  Seq    // the rows contain every fact up to here
-}
-
-// Claim durably makes the caller the realm's only writer: older epochs are rejected from now on. Claiming a new id
-// creates the realm. Claim waits for a running snapshot of the realm.
-func (s *Store) Claim(realm uint32) (Claimed, error) { return s.ClaimAt(realm, AnyEpoch) }
-
-// ClaimAt is Claim for a caller that has seen the realm in an epoch. It returns ErrMoved if the realm has another one.
-// Every realm has AnyEpoch.
-func (s *Store) ClaimAt(realm uint32, seen uint64) (Claimed, error) {
+// Claim durably makes the caller the realm's only writer, if the realm has the epoch that the caller has seen: older
+// epochs are rejected from now on. Otherwise it returns ErrMoved. Claiming a new id creates the realm. Claim waits for
+// a running snapshot of the realm.
+func (s *Store) Claim(realm RealmID, seen uint64) (Claimed, error) {
 	if realm == processRealm {
 		return Claimed{}, fmt.Errorf("claim realm: %d is not a valid realm id", realm)
 	}
@@ -60,7 +52,7 @@ func (s *Store) ClaimAt(realm uint32, seen uint64) (Claimed, error) {
 }
 
 // Bounds returns, without claiming the realm, the last fact that the rows contain and the last fact of the journal.
-func (s *Store) Bounds(realm uint32) (rows, last Seq, err error) {
+func (s *Store) Bounds(realm RealmID) (rows, last Seq, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := s.realms[realm]
@@ -89,30 +81,20 @@ type Put struct{ Key, Value []byte }
 
 // Entry is one addition to a realm's journal: the facts of one turn or of several consecutive ones.
 type Entry struct {
-	Realm    uint32
+	Realm    RealmID
 	Epoch    uint64
-	After    Seq    // number of the last fact before; the facts of the entry get the following numbers
-	Now      int64  // clock reading with which the facts are applied; 0: it is not stored
-	Level    uint16 // rule level of the facts; stored with Now
-	Requests []Request
-	Facts    [][]byte // one record each
-	Bodies   []Put    // written in the same batch
+	After    Seq       // number of the last fact before; the facts of the entry get the following numbers
+	Now      int64     // clock reading with which the facts are applied; 0: it is not stored
+	Level    uint16    // rule level of the facts; stored with Now
+	Requests []Request // Seq 0 is the last fact of the entry
+	Facts    [][]byte  // one record each
+	Bodies   []Put     // written in the same batch
 }
 
-// Request is the id of a request that caused facts of an entry. An id is accepted only once.
-type Request struct {
-	ID   string
-	Last Seq // the last fact that it caused; 0: the last one of the entry
-}
-
-// Record is one fact of a journal, with the inputs with which it is applied. Now and Level are 0 in records of format
-// 1.
+// Record is one fact of a journal, as it is stored.
 type Record struct {
-	Seq     Seq
-	Now     int64
-	Level   uint16
-	Request string // id of the request whose last fact this is, or ""
-	Fact    []byte
+	realm.Inputs
+	Fact []byte
 }
 
 // DuplicateError reports the number under which a request is in the journal. A request id is remembered at least until
@@ -241,8 +223,8 @@ func (s *Store) addToBatch(b *pebble.Batch, st *realmState, e *Entry) {
 	next, end := 0, st.last+Seq(len(e.Facts)) // next is an index into e.Requests
 	for _, fact := range e.Facts {
 		st.last++
-		r := Record{Seq: st.last, Now: e.Now, Level: e.Level, Fact: fact}
-		if next < len(e.Requests) && cmp.Or(e.Requests[next].Last, end) == st.last {
+		r := Record{Inputs: realm.Inputs{Seq: st.last, Now: e.Now, Level: e.Level}, Fact: fact}
+		if next < len(e.Requests) && cmp.Or(e.Requests[next].Seq, end) == st.last {
 			r.Request = e.Requests[next].ID
 			next++
 		}
@@ -270,28 +252,30 @@ func (s *Store) addToBatch(b *pebble.Batch, st *realmState, e *Entry) {
 		op.Finish()
 	}
 	for _, r := range e.Requests {
-		key, last := requestKey(e.Realm, r.ID), cmp.Or(r.Last, st.last)
-		setNumber(b, key, last)
+		key, last := requestKey(e.Realm, r.ID), cmp.Or(r.Seq, st.last)
+		setNumber(b, key, uint64(last))
 		s.pending[string(key)] = last
 	}
 }
 
-func (s *Store) request(realm uint32, id string) (Seq, bool, error) {
+func (s *Store) request(realm RealmID, id string) (Seq, bool, error) {
 	key := requestKey(realm, id)
 	if n, ok := s.pending[string(key)]; ok {
 		return n, true, nil
 	}
-	return s.number(key)
+	n, found, err := s.number(key)
+	return Seq(n), found, err
 }
 
 // FindRequest returns the last fact that a request caused, if its id is remembered. Entries that are not committed yet
 // are not found.
-func (s *Store) FindRequest(realm uint32, id string) (Seq, bool, error) {
+func (s *Store) FindRequest(realm RealmID, id string) (Seq, bool, error) {
 	if err := s.acquireReader(); err != nil {
 		return 0, false, err
 	}
 	defer s.readers.Done()
-	return s.number(requestKey(realm, id))
+	n, found, err := s.number(requestKey(realm, id))
+	return Seq(n), found, err
 }
 
 // number reads a stored number.
@@ -334,7 +318,7 @@ func (s *Store) readError(key []byte, err error) error {
 
 // Tail calls fn with every durable fact after the given number, in order and verified. It stops at fn's first error. It
 // returns ErrSnapshotted if some of these facts are only in the rows.
-func (s *Store) Tail(realm uint32, after Seq, fn func(Record) error) error {
+func (s *Store) Tail(realm RealmID, after Seq, fn func(Record) error) error {
 	if err := s.acquireReader(); err != nil {
 		return err
 	}
@@ -382,7 +366,7 @@ func (s *Store) Tail(realm uint32, after Seq, fn func(Record) error) error {
 
 // journalPart is the records of a realm after a number, up to the last one.
 type journalPart struct {
-	realm       uint32
+	realm       RealmID
 	after, last Seq
 	firstKept   Seq // see realmState
 	rows        snapshotState
@@ -433,7 +417,7 @@ func (s *Store) verifyRecords(it *pebble.Iterator, p journalPart, fn func(Record
 func (s *Store) readRecord(
 	it *pebble.Iterator,
 	h *hasher,
-	realm uint32,
+	realm RealmID,
 	n Seq,
 ) (r Record, before, this chain, err error) {
 	key := journalKey(realm, n)

@@ -75,7 +75,7 @@ func joinKept(groups []keptFacts) []keptFacts {
 func encodeKept(groups []keptFacts) []byte {
 	v := make([]byte, 0, len(groups)*keptFactsLen)
 	for _, g := range groups {
-		v = binary.BigEndian.AppendUint64(v, g.last)
+		v = binary.BigEndian.AppendUint64(v, uint64(g.last))
 		v = binary.BigEndian.AppendUint64(v, uint64(g.bytes))
 		v = binary.BigEndian.AppendUint64(v, uint64(g.now))
 	}
@@ -88,7 +88,7 @@ func decodeKept(v []byte) (groups []keptFacts, err error) {
 	}
 	for ; len(v) > 0; v = v[keptFactsLen:] {
 		groups = append(groups, keptFacts{
-			last:  binary.BigEndian.Uint64(v),
+			last:  Seq(binary.BigEndian.Uint64(v)),
 			bytes: int64(binary.BigEndian.Uint64(v[8:])),
 			now:   int64(binary.BigEndian.Uint64(v[16:])),
 		})
@@ -97,7 +97,7 @@ func decodeKept(v []byte) (groups []keptFacts, err error) {
 }
 
 // putKept writes the list of a realm's kept facts. A realm without any has no list.
-func putKept(b *pebble.Batch, realm uint32, groups []keptFacts) {
+func putKept(b *pebble.Batch, realm RealmID, groups []keptFacts) {
 	if len(groups) == 0 {
 		b.Delete(headKey(realm, headKept), nil)
 		return
@@ -120,7 +120,7 @@ func (s *Store) readKept(st *realmState) ([]keptFacts, error) {
 }
 
 // deleteKept deletes the facts up to a number that are kept behind the rows.
-func (s *Store) deleteKept(realm uint32, upto Seq) error {
+func (s *Store) deleteKept(realm RealmID, upto Seq) error {
 	st, err := s.claimedRealm(realm)
 	if err != nil {
 		return err

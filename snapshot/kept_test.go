@@ -11,6 +11,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"parley/actors/realm"
 )
 
 func openKept(t testing.TB, fs vfs.FS, k Kept) *Store {
@@ -173,7 +175,7 @@ func TestDamagedKeptFacts(t *testing.T) {
 		return func(db *pebble.DB) {
 			var h hasher
 			v := make([]byte, recordHead+1)
-			h.put(v, 1, before, &Record{Seq: n, Fact: []byte("x")})
+			h.put(v, 1, before, &Record{Inputs: realm.Inputs{Seq: n}, Fact: []byte("x")})
 			db.Set(journalKey(1, n), v, pebble.Sync)
 		}
 	}
@@ -223,7 +225,7 @@ func TestDamagedKeptFacts(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer s.Close()
-			_, err = s.Claim(1)
+			_, err = s.Claim(1, AnyEpoch)
 			if c.claim == "" && err != nil || c.claim != "" && (err == nil || !strings.Contains(err.Error(), c.claim)) {
 				t.Errorf("claim: %v, want %q", err, c.claim)
 			}

@@ -29,57 +29,57 @@ const processRealm RealmID = 0
 
 var commitsKey = headKey(processRealm, headCommits)
 
-func spaceKey(realm uint32, space byte) []byte {
+func spaceKey(realm RealmID, space byte) []byte {
 	k := make([]byte, 5, 32)
-	binary.BigEndian.PutUint32(k, realm)
+	binary.BigEndian.PutUint32(k, uint32(realm))
 	k[4] = space
 	return k
 }
 
 // spaceEnd returns the first key after a space.
-func spaceEnd(realm uint32, space byte) []byte { return spaceKey(realm, space+1) }
+func spaceEnd(realm RealmID, space byte) []byte { return spaceKey(realm, space+1) }
 
-func headKey(realm uint32, name byte) []byte { return append(spaceKey(realm, spaceHead), name) }
+func headKey(realm RealmID, name byte) []byte { return append(spaceKey(realm, spaceHead), name) }
 
 const journalKeyLen = 13
 
-func journalKey(realm uint32, n Seq) []byte {
-	return binary.BigEndian.AppendUint64(spaceKey(realm, spaceJournal), n)
+func journalKey(realm RealmID, n Seq) []byte {
+	return binary.BigEndian.AppendUint64(spaceKey(realm, spaceJournal), uint64(n))
 }
 
-func putJournalKey(k []byte, realm uint32, n Seq) {
-	binary.BigEndian.PutUint32(k, realm)
+func putJournalKey(k []byte, realm RealmID, n Seq) {
+	binary.BigEndian.PutUint32(k, uint32(realm))
 	k[4] = spaceJournal
-	binary.BigEndian.PutUint64(k[5:], n)
+	binary.BigEndian.PutUint64(k[5:], uint64(n))
 }
 
-func bodyKey(realm uint32, key []byte) []byte {
+func bodyKey(realm RealmID, key []byte) []byte {
 	return append(spaceKey(realm, spaceBodies), key...)
 }
 
-func putBodyKey(dst []byte, realm uint32, key []byte) {
-	binary.BigEndian.PutUint32(dst, realm)
+func putBodyKey(dst []byte, realm RealmID, key []byte) {
+	binary.BigEndian.PutUint32(dst, uint32(realm))
 	dst[4] = spaceBodies
 	copy(dst[5:], key)
 }
 
-func requestKey(realm uint32, id string) []byte {
+func requestKey(realm RealmID, id string) []byte {
 	return append(spaceKey(realm, spaceRequest), id...)
 }
 
-func stagedKey(realm uint32, chunk uint32) []byte {
+func stagedKey(realm RealmID, chunk uint32) []byte {
 	return binary.BigEndian.AppendUint32(spaceKey(realm, spaceStaged), chunk)
 }
 
-func rowKey(realm uint32, table uint16, key []byte) []byte {
+func rowKey(realm RealmID, table uint16, key []byte) []byte {
 	k := binary.BigEndian.AppendUint16(spaceKey(realm, spaceRows), table)
 	return append(k, key...)
 }
 
 const rowKeyHead = 7
 
-func putRowKey(dst []byte, realm uint32, table uint16, key []byte) {
-	binary.BigEndian.PutUint32(dst, realm)
+func putRowKey(dst []byte, realm RealmID, table uint16, key []byte) {
+	binary.BigEndian.PutUint32(dst, uint32(realm))
 	dst[4] = spaceRows
 	binary.BigEndian.PutUint16(dst[5:], table)
 	copy(dst[rowKeyHead:], key)
@@ -87,17 +87,17 @@ func putRowKey(dst []byte, realm uint32, table uint16, key []byte) {
 
 func metaKey(key string) []byte { return append(spaceKey(processRealm, spaceMeta), key...) }
 
-func realmOf(key []byte) uint32 { return binary.BigEndian.Uint32(key) }
+func realmOf(key []byte) RealmID { return RealmID(binary.BigEndian.Uint32(key)) }
 
 // describeKey returns the realm and the number in a key, and a description for error messages.
-func describeKey(key []byte) (realm uint32, n Seq, description string) {
+func describeKey(key []byte) (realm RealmID, n Seq, description string) {
 	if len(key) < 5 {
 		return 0, 0, fmt.Sprintf("key %x", key)
 	}
 	realm, rest := realmOf(key), key[5:]
 	switch {
 	case key[4] == spaceJournal && len(rest) == 8:
-		n = binary.BigEndian.Uint64(rest)
+		n = Seq(binary.BigEndian.Uint64(rest))
 		return realm, n, fmt.Sprintf("number %d", n)
 	case key[4] == spaceRows && len(rest) >= 2:
 		return realm, 0, fmt.Sprintf("row %x of table %d", rest[2:], binary.BigEndian.Uint16(rest))

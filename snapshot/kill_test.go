@@ -29,12 +29,12 @@ func appendForEver(dir string) error {
 	if err != nil {
 		return err
 	}
-	c, err := s.Claim(1)
+	c, err := s.Claim(1, AnyEpoch)
 	if err != nil {
 		return err
 	}
 	for n := c.Last + 1; ; n++ {
-		number := binary.BigEndian.AppendUint64(nil, n)
+		number := binary.BigEndian.AppendUint64(nil, uint64(n))
 		e := Entry{
 			Realm:  1,
 			Epoch:  c.Epoch,
@@ -97,7 +97,7 @@ func TestKill(t *testing.T) {
 			t.Errorf("round %d: %d was durable, now %+v", round, last, c)
 		}
 		for n := Seq(1); n <= c.Last; n++ {
-			body, found, err := s.Body(1, binary.BigEndian.AppendUint64(nil, n))
+			body, found, err := s.Body(1, binary.BigEndian.AppendUint64(nil, uint64(n)))
 			if !found || err != nil || string(body) != fmt.Sprintf("body %d", n) {
 				t.Fatalf("round %d: body %d: %q %v %v", round, n, body, found, err)
 			}

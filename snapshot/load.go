@@ -32,7 +32,7 @@ func (s *Store) load() error {
 		st := &realmState{id: realm}
 		st.damage = s.loadRealm(st)
 		s.realms[realm] = st
-		if realm == ^uint32(0) {
+		if realm == ^RealmID(0) {
 			break
 		}
 		ok = it.SeekGE(spaceKey(realm+1, 0))
@@ -69,7 +69,7 @@ func (s *Store) loadRealm(st *realmState) error {
 	}
 	var h hasher
 	if len(it.Key()) == journalKeyLen {
-		st.firstKept = min(st.firstKept, binary.BigEndian.Uint64(it.Key()[5:]))
+		st.firstKept = min(st.firstKept, Seq(binary.BigEndian.Uint64(it.Key()[5:])))
 	}
 	if st.firstKept <= st.snapshot.seq {
 		more, err := s.checkAtRows(it, &h, st)
@@ -90,7 +90,7 @@ func (s *Store) loadRealm(st *realmState) error {
 	if len(it.Key()) != journalKeyLen {
 		return s.damaged(it.Key(), "not a record's key")
 	}
-	last := binary.BigEndian.Uint64(it.Key()[5:])
+	last := Seq(binary.BigEndian.Uint64(it.Key()[5:]))
 	r, _, hash, err := s.readRecord(it, &h, st.id, last)
 	if err != nil {
 		return err
@@ -116,7 +116,7 @@ func (s *Store) checkAtRows(it *pebble.Iterator, h *hasher, st *realmState) (mor
 	return it.Next(), s.pebbleError("open journal", it.Error())
 }
 
-func (s *Store) readSnapshotState(realm uint32) (snapshotState, error) {
+func (s *Store) readSnapshotState(realm RealmID) (snapshotState, error) {
 	key := headKey(realm, headSnapshot)
 	v, found, err := s.get(key)
 	if err != nil || !found {
@@ -130,13 +130,13 @@ func (s *Store) readSnapshotState(realm uint32) (snapshotState, error) {
 }
 
 // Realms returns the ids of all realms that were ever claimed, in ascending order.
-func (s *Store) Realms() ([]uint32, error) {
+func (s *Store) Realms() ([]RealmID, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return nil, ErrClosed
 	}
-	ids := make([]uint32, 0, len(s.realms))
+	ids := make([]RealmID, 0, len(s.realms))
 	for id, st := range s.realms {
 		if st.epoch > 0 || st.damage != nil {
 			ids = append(ids, id)
@@ -176,7 +176,7 @@ func (s *Store) PutMeta(key string, value []byte) error {
 }
 
 // Body returns a body, which belongs to the caller. The Append that wrote it may not have returned yet.
-func (s *Store) Body(realm uint32, key []byte) ([]byte, bool, error) {
+func (s *Store) Body(realm RealmID, key []byte) ([]byte, bool, error) {
 	if err := s.acquireReader(); err != nil {
 		return nil, false, err
 	}
@@ -185,7 +185,7 @@ func (s *Store) Body(realm uint32, key []byte) ([]byte, bool, error) {
 }
 
 // Bodies calls fn with every body whose key is at least from and less than to, if to is not nil.
-func (s *Store) Bodies(realm uint32, from, to []byte, fn func(key, value []byte) error) error {
+func (s *Store) Bodies(realm RealmID, from, to []byte, fn func(key, value []byte) error) error {
 	end := spaceEnd(realm, spaceBodies)
 	if to != nil {
 		end = bodyKey(realm, to)

@@ -19,7 +19,7 @@ type Metrics struct {
 
 	// Journal is the size in bytes of each realm's facts after its last snapshot, as far as this process has read or
 	// written them.
-	Journal map[uint32]int64
+	Journal map[RealmID]int64
 
 	Disk     uint64 // bytes of the store's files
 	Log      uint64 // bytes to replay after a crash
@@ -29,7 +29,7 @@ type Metrics struct {
 
 // Metrics returns the current metrics.
 func (s *Store) Metrics() Metrics {
-	m := Metrics{Facts: s.facts.Load(), Bytes: s.writtenBytes.Load(), Journal: map[uint32]int64{}}
+	m := Metrics{Facts: s.facts.Load(), Bytes: s.writtenBytes.Load(), Journal: map[RealmID]int64{}}
 	s.latency.fillMetrics(&m)
 	s.mu.Lock()
 	for id, st := range s.realms {

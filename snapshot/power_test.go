@@ -127,7 +127,7 @@ func losePowerOfOrganization(t *testing.T, seed uint64, percent int) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.disk = Disk{s}
+	o.disk = Disk{Store: s}
 	claimed, err := o.disk.Claim(1, AnyEpoch)
 	if err != nil {
 		t.Fatal(err)
@@ -331,7 +331,7 @@ func (o *organization) checkRecovery(p organizationCrashPoint) error {
 		return err
 	}
 	defer s.closeUnflushed()
-	d := Disk{s}
+	d := Disk{Store: s}
 	rows, last, err := d.Bounds(1)
 	if err != nil {
 		return err

@@ -45,15 +45,15 @@ type hasher struct {
 
 // hash returns the hash and the checksum of one record. A hasher must be used by one goroutine only.
 func (h *hasher) hash(
-	format byte, realm uint32, n Seq, before chain, payload []byte,
+	format byte, realm RealmID, n Seq, before chain, payload []byte,
 ) (this chain, check [checkLen]byte) {
 	if h.sha == nil {
 		h.sha = sha256.New()
 	}
 	h.sha.Reset()
 	h.head[0] = format
-	binary.BigEndian.PutUint32(h.head[1:], realm)
-	binary.BigEndian.PutUint64(h.head[5:], n)
+	binary.BigEndian.PutUint32(h.head[1:], uint32(realm))
+	binary.BigEndian.PutUint64(h.head[5:], uint64(n))
 	copy(h.head[13:], before[:])
 	h.sha.Write(h.head[:])
 	h.sha.Write(payload)
@@ -84,7 +84,7 @@ func (r *Record) size() int {
 func varintLen(n uint64) int { return (bits.Len64(n|1) + 6) / 7 }
 
 // put writes a record into dst, which has its size, and returns the record's hash.
-func (h *hasher) put(dst []byte, realm uint32, before chain, r *Record) chain {
+func (h *hasher) put(dst []byte, realm RealmID, before chain, r *Record) chain {
 	dst[0] = r.format()
 	copy(dst[1+checkLen:], before[:])
 	payload := dst[recordHead:recordHead]
@@ -107,7 +107,7 @@ var (
 
 // get verifies the checksum of a record and decodes it. The caller compares before with the hash of the previous
 // record.
-func (h *hasher) get(value []byte, realm uint32, n Seq) (r Record, before, this chain, err error) {
+func (h *hasher) get(value []byte, realm RealmID, n Seq) (r Record, before, this chain, err error) {
 	if len(value) < recordHead {
 		return r, before, this, errShort
 	}
@@ -120,7 +120,7 @@ func (h *hasher) get(value []byte, realm uint32, n Seq) (r Record, before, this 
 	if string(check[:]) != string(value[1:1+checkLen]) {
 		return r, before, this, errChecksum
 	}
-	r = Record{Seq: n, Fact: payload}
+	r.Seq, r.Fact = n, payload
 	if format == recordFormat2 {
 		err = r.takeInputs()
 	}
@@ -213,7 +213,7 @@ const snapshotStateLen = 8 + chainLen + 4 + 8
 
 func (st snapshotState) encode() []byte {
 	v := make([]byte, 0, snapshotStateLen)
-	v = binary.BigEndian.AppendUint64(v, st.seq)
+	v = binary.BigEndian.AppendUint64(v, uint64(st.seq))
 	v = append(v, st.hash[:]...)
 	v = binary.BigEndian.AppendUint32(v, st.stagedChunks)
 	return binary.BigEndian.AppendUint64(v, st.snapshots)
@@ -223,7 +223,7 @@ func decodeSnapshotState(v []byte) (st snapshotState, err error) {
 	if len(v) != snapshotStateLen {
 		return st, fmt.Errorf("%d bytes instead of %d", len(v), snapshotStateLen)
 	}
-	st.seq = binary.BigEndian.Uint64(v)
+	st.seq = Seq(binary.BigEndian.Uint64(v))
 	copy(st.hash[:], v[8:])
 	st.stagedChunks = binary.BigEndian.Uint32(v[8+chainLen:])
 	st.snapshots = binary.BigEndian.Uint64(v[12+chainLen:])

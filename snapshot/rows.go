@@ -9,12 +9,6 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// Row is a row of a table. In a snapshot, a nil Value deletes the row.
-type Row struct {
-	Table      uint16
-	Key, Value []byte
-}
-
 // Snapshot writes the rows that changed up to fact number at, and deletes the facts up to there, except the newest ones
 // that Options.Kept says. rows is called once
 // and yields the changed rows; appends continue meanwhile. If it returns an error, nothing has changed.
@@ -25,7 +19,7 @@ type Row struct {
 // crash in the first phase, opening deletes the chunks. After a crash in the third, opening applies the remaining
 // chunks before anything is read. So a large snapshot is written twice, but its memory is bounded and appends never
 // wait for all of it.
-func (s *Store) Snapshot(realm uint32, epoch uint64, at Seq, rows func(yield func(Row) error) error) error {
+func (s *Store) Snapshot(realm RealmID, epoch uint64, at Seq, rows func(yield func(Row) error) error) error {
 	st, err := s.claimedRealm(realm)
 	if err != nil {
 		return err
@@ -63,7 +57,7 @@ func (s *Store) Snapshot(realm uint32, epoch uint64, at Seq, rows func(yield fun
 // SaveRowsUnsynced writes rows that no fact implies, such as presence, in one batch that is not synced. A snapshot that
 // began before must be written before, or the rows must not be in it. The last such rows may be lost in a crash: they
 // are on disk at the next durability manifest by time. They are no commit that the durability manifest counts.
-func (s *Store) SaveRowsUnsynced(realm uint32, epoch uint64, rows []Row) error {
+func (s *Store) SaveRowsUnsynced(realm RealmID, epoch uint64, rows []Row) error {
 	st, err := s.claimedRealm(realm)
 	if err != nil {
 		return err
@@ -105,7 +99,7 @@ func (s *Store) SaveRowsUnsynced(realm uint32, epoch uint64, rows []Row) error {
 
 // ImportRows writes the rows of an imported organization to a claimed realm that is empty. The realm continues after
 // number at, as if it had facts up to there. Like a snapshot it happens completely or not at all.
-func (s *Store) ImportRows(realm uint32, epoch uint64, at Seq, rows func(yield func(Row) error) error) error {
+func (s *Store) ImportRows(realm RealmID, epoch uint64, at Seq, rows func(yield func(Row) error) error) error {
 	st, err := s.claimedRealm(realm)
 	if err != nil {
 		return err
@@ -132,7 +126,7 @@ func (s *Store) ImportRows(realm uint32, epoch uint64, at Seq, rows func(yield f
 
 // ClearEmptyRealm removes every key of a realm that has no facts or rows: the remains of a failed or interrupted
 // import.
-func (s *Store) ClearEmptyRealm(realm uint32) error {
+func (s *Store) ClearEmptyRealm(realm RealmID) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.usable(); err != nil {
@@ -148,7 +142,7 @@ func (s *Store) ClearEmptyRealm(realm uint32) error {
 	return s.commit(b)
 }
 
-func (s *Store) claimedRealm(realm uint32) (*realmState, error) {
+func (s *Store) claimedRealm(realm RealmID) (*realmState, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.usable(); err != nil {
@@ -318,7 +312,7 @@ func (s *Store) commitSnapshot(st *realmState, next snapshotState, behind keptFa
 	return nil
 }
 
-func (s *Store) forgetRequests(b *pebble.Batch, realm uint32, old func(Seq) bool) error {
+func (s *Store) forgetRequests(b *pebble.Batch, realm RealmID, old func(Seq) bool) error {
 	it, err := s.db.NewIter(
 		&pebble.IterOptions{LowerBound: spaceKey(realm, spaceRequest), UpperBound: spaceEnd(realm, spaceRequest)},
 	)
@@ -335,7 +329,7 @@ func (s *Store) forgetRequests(b *pebble.Batch, realm uint32, old func(Seq) bool
 		if err != nil || len(v) != 8 {
 			return s.damaged(it.Key(), "checksum mismatch")
 		}
-		if old(binary.BigEndian.Uint64(v)) {
+		if old(Seq(binary.BigEndian.Uint64(v))) {
 			b.Delete(it.Key(), nil)
 		}
 	}
@@ -343,7 +337,7 @@ func (s *Store) forgetRequests(b *pebble.Batch, realm uint32, old func(Seq) bool
 }
 
 // addRows adds the rows in ops to a batch.
-func addRows(b *pebble.Batch, realm uint32, ops []byte) error {
+func addRows(b *pebble.Batch, realm RealmID, ops []byte) error {
 	bad := errors.New("staged rows cannot be decoded")
 	for len(ops) > 0 {
 		if len(ops) < 2 {
@@ -498,18 +492,18 @@ func (s *Store) finishSnapshots() error {
 }
 
 // Rows calls fn with every row of the realm, verified, in the order of tables and keys, as of its last snapshot.
-func (s *Store) Rows(realm uint32, fn func(Row) error) error {
+func (s *Store) Rows(realm RealmID, fn func(Row) error) error {
 	return s.rowsInRange(realm, spaceKey(realm, spaceRows), spaceEnd(realm, spaceRows), fn)
 }
 
 // TableRows calls fn with every row of one table, like Rows.
-func (s *Store) TableRows(realm uint32, table uint16, fn func(Row) error) error {
+func (s *Store) TableRows(realm RealmID, table uint16, fn func(Row) error) error {
 	return s.rowsInRange(realm, rowKey(realm, table, nil), tableEnd(realm, table), fn)
 }
 
 // RowsParallel is like Rows, but calls parallel with the rows of one table, which has most rows, in a goroutine of its
 // own.
-func (s *Store) RowsParallel(realm uint32, table uint16, fn, parallel func(Row) error) error {
+func (s *Store) RowsParallel(realm RealmID, table uint16, fn, parallel func(Row) error) error {
 	return s.withStableRows(realm, func(scan func(from, to []byte, fn func(Row) error) error) error {
 		done := make(chan error)
 		go func() { done <- scan(rowKey(realm, table, nil), tableEnd(realm, table), parallel) }()
@@ -521,7 +515,7 @@ func (s *Store) RowsParallel(realm uint32, table uint16, fn, parallel func(Row) 
 
 // rowsAtOneMoment calls fn with every row, verified, as of the realm's last snapshot, and returns the snapshot's
 // number. Other snapshots may be written while fn runs.
-func (s *Store) rowsAtOneMoment(realm uint32, fn func(Row) error) (Seq, error) {
+func (s *Store) rowsAtOneMoment(realm RealmID, fn func(Row) error) (Seq, error) {
 	if err := s.acquireReader(); err != nil {
 		return 0, err
 	}
@@ -561,21 +555,21 @@ func (s *Store) passRow(key, value []byte, fn func(Row) error) error {
 	return fn(Row{Table: binary.BigEndian.Uint16(key[5:]), Key: key[rowKeyHead:], Value: value})
 }
 
-func tableEnd(realm uint32, table uint16) []byte {
+func tableEnd(realm RealmID, table uint16) []byte {
 	if table == math.MaxUint16 {
 		return spaceEnd(realm, spaceRows)
 	}
 	return rowKey(realm, table+1, nil)
 }
 
-func (s *Store) rowsInRange(realm uint32, from, to []byte, fn func(Row) error) error {
+func (s *Store) rowsInRange(realm RealmID, from, to []byte, fn func(Row) error) error {
 	return s.withStableRows(realm,
 		func(scan func(from, to []byte, fn func(Row) error) error) error { return scan(from, to, fn) })
 }
 
 // withStableRows calls read with a function that scans the rows between two keys. The rows do not change meanwhile.
 func (s *Store) withStableRows(
-	realm uint32,
+	realm RealmID,
 	read func(scan func(from, to []byte, fn func(Row) error) error) error,
 ) error {
 	s.mu.Lock()

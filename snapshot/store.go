@@ -21,11 +21,22 @@ import (
 	"parley/actors/realm"
 )
 
-// Seq is the number of a fact in its realm's journal. The first fact has number 1.
-type Seq = uint64
+// The types that the store shares with the organizations.
+type (
+	// RealmID is the number of an organization. 0 is the process itself and cannot be claimed.
+	RealmID = realm.ID
+	// Seq is the number of a fact in its realm's journal. The first fact has number 1.
+	Seq = realm.Seq
+	// Claimed is the state of a realm when it was claimed.
+	Claimed = realm.Claimed
+	// Request is the id of a request that caused facts of an entry. An id is accepted only once.
+	Request = realm.Request
+	// Row is a row of a table. In a snapshot, a nil Value deletes the row.
+	Row = realm.EncodedRow
+)
 
-// RealmID is the number of an organization. 0 is the process itself and cannot be claimed.
-type RealmID = uint32
+// AnyEpoch is an epoch for Claim that every realm has.
+const AnyEpoch = realm.AnyEpoch
 
 // Limits of the store. Those that depend on the deployment can be changed in Options.
 const (
@@ -49,7 +60,7 @@ const (
 
 var (
 	// ErrMoved rejects an entry or snapshot with another epoch or number than the realm's.
-	ErrMoved = errors.New("the realm's epoch or number has changed")
+	ErrMoved = realm.ErrMoved
 	// ErrDuplicate rejects an entry whose request id is in the journal already; see DuplicateError.
 	ErrDuplicate = errors.New("request is in the journal already")
 	// ErrFailed is returned by every write after a write has failed.
@@ -158,7 +169,7 @@ type Store struct {
 	readers     sync.WaitGroup
 
 	mu      sync.Mutex // held by the writer, while a commit syncs
-	realms  map[uint32]*realmState
+	realms  map[RealmID]*realmState
 	commits uint64 // number of the last commit; part of every batch
 	applied uint64 // index of the last entry of a replicated log; see applied.go
 	// replicated says that commits are not synced, because they are in a replicated log.
@@ -186,7 +197,7 @@ type Store struct {
 
 // realmState is the state of a realm that writes need.
 type realmState struct {
-	id         uint32
+	id         RealmID
 	snapshotMu sync.Mutex // held by everything that reads or writes all rows, and by Claim; taken before Store.mu
 
 	// under Store.mu
@@ -233,7 +244,7 @@ func open(dir string, o Options, m mode) (*Store, error) {
 		failed:        make(chan struct{}),
 		stopped:       make(chan struct{}),
 		closing:       make(chan struct{}),
-		realms:        map[uint32]*realmState{},
+		realms:        map[RealmID]*realmState{},
 		pending:       map[string]Seq{},
 		mode:          m,
 	}

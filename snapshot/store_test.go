@@ -31,9 +31,9 @@ func mustClose(t testing.TB, s *Store) {
 	}
 }
 
-func mustClaim(t testing.TB, s *Store, realm uint32) Claimed {
+func mustClaim(t testing.TB, s *Store, realm RealmID) Claimed {
 	t.Helper()
-	c, err := s.Claim(realm)
+	c, err := s.Claim(realm, AnyEpoch)
 	if err != nil {
 		t.Fatalf("claim %d: %v", realm, err)
 	}
@@ -57,7 +57,7 @@ func mustAppend(t testing.TB, s *Store, entries ...Entry) {
 	}
 }
 
-func tail(t testing.TB, s *Store, realm uint32, after Seq) []string {
+func tail(t testing.TB, s *Store, realm RealmID, after Seq) []string {
 	t.Helper()
 	var out []string
 	err := s.Tail(realm, after, func(r Record) error {
@@ -70,7 +70,7 @@ func tail(t testing.TB, s *Store, realm uint32, after Seq) []string {
 	return out
 }
 
-func rows(t testing.TB, s *Store, realm uint32) []string {
+func rows(t testing.TB, s *Store, realm RealmID) []string {
 	t.Helper()
 	var out []string
 	if err := s.Rows(realm, func(r Row) error {
@@ -147,7 +147,7 @@ func TestReadBackAfterReopen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	same(t, "realms", ids, []uint32{3})
+	same(t, "realms", ids, []RealmID{3})
 }
 
 func TestBodiesBetween(t *testing.T) {
@@ -346,7 +346,7 @@ func TestClosedStoreRefuses(t *testing.T) {
 	mustClaim(t, s, 1)
 	mustClose(t, s)
 	mustClose(t, s)
-	_, claim := s.Claim(1)
+	_, claim := s.Claim(1, AnyEpoch)
 	_, meta := s.Meta("x")
 	for what, err := range map[string]error{
 		"append": s.Append([]Entry{{Realm: 1, Epoch: 1}})[0], "claim": claim, "meta": meta,

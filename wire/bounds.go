@@ -34,6 +34,7 @@ func Bounds(e *EventEncodings) []registry.Bound {
 			Overflow: "forgotten; queues that are opened later share new ones",
 			Reason:   "there are few client programs, but clients can send any combination",
 			Limit:    registry.Constant(MaxQueueOptions),
+			Whole:    registry.Cached,
 		},
 		{
 			Name:     "event_encoding_bytes",
@@ -43,6 +44,7 @@ func Bounds(e *EventEncodings) []registry.Bound {
 			Limit:    registry.Constant(MaxEncodingBytes),
 			Used:     e.Bytes,
 			Hits:     e.Dropped,
+			Whole:    registry.Cached,
 		},
 	}
 }

@@ -16,6 +16,7 @@ func Bounds(waiting, refused func() int64) []registry.Bound {
 			Limit:    registry.Constant(MaxWaitingCommands),
 			Used:     waiting,
 			Hits:     refused,
+			Whole:    registry.OfOne,
 		},
 		{
 			Name:     "waiting_commands_per_account",

@@ -14,6 +14,7 @@ func Bounds(longestJournal, snapshots func() int64) []registry.Bound {
 			Overflow: "the others follow 5 seconds later",
 			Reason:   "they must not delay the journal",
 			Limit:    registry.Constant(MaxPresenceRows),
+			Whole:    "the others follow 5 seconds later",
 		},
 		{
 			Name:     "journal_bytes",
@@ -23,6 +24,7 @@ func Bounds(longestJournal, snapshots func() int64) []registry.Bound {
 			Limit:    registry.Constant(SnapshotBytes),
 			Used:     longestJournal,
 			Hits:     snapshots,
+			Whole:    "it starts a snapshot and refuses nothing",
 		},
 	}
 }

@@ -88,7 +88,6 @@ type Queue struct {
 	restored       bool
 	tickRequested  bool // an empty fact has been asked for
 	CloseRequested bool // the realm has been asked to close the queue
-	closed         bool // the realm has closed it
 }
 
 // New returns an empty queue. A restored queue accepts every last_event_id that its client may have got from an earlier
@@ -253,12 +252,9 @@ func (q *Queue) CancelPoll(p Reply, now int64) {
 // Close ends the queue. It returns the waiting poll, if any, which must be answered.
 func (q *Queue) Close() Reply {
 	p := q.waiting
-	q.waiting, q.unacked, q.inline, q.closed = nil, nil, [1]UnackedEvent{}, true
+	q.waiting, q.unacked, q.inline = nil, nil, [1]UnackedEvent{}
 	return p
 }
-
-// Closed reports whether the queue has ended. Such a queue must not be used any more.
-func (q *Queue) Closed() bool { return q.closed }
 
 // HeartbeatDue reports whether the waiting poll should get a heartbeat.
 func (q *Queue) HeartbeatDue(now int64) bool { return q.waiting != nil && now >= int64(q.heartbeatAt) }

@@ -165,6 +165,7 @@ func (l Limits) Bounds(waiting func(OutboxJobKind) int64) []registry.Bound {
 			Reason:   "a few hundred bytes each; a mail server that is down must not fill the memory",
 			Limit:    registry.Constant(MaxEmails),
 			Used:     func() int64 { return waiting(OutboxEmail) },
+			Whole:    registry.OfOne,
 		},
 		{
 			Name: "webhook_calls",
@@ -174,6 +175,7 @@ func (l Limits) Bounds(waiting func(OutboxJobKind) int64) []registry.Bound {
 			Reason:   "a service that is down must not fill the memory",
 			Limit:    registry.Constant(MaxWebhookCalls),
 			Used:     func() int64 { return waiting(OutboxWebhook) },
+			Whole:    registry.OfOne,
 		},
 		{
 			Name:     "missed_messages",
@@ -182,6 +184,7 @@ func (l Limits) Bounds(waiting func(OutboxJobKind) int64) []registry.Bound {
 			Reason:   "about a hundred bytes each",
 			Limit:    registry.Constant(MaxMissedMessages),
 			Used:     func() int64 { return waiting(OutboxMissedMessage) },
+			Whole:    registry.OfOne,
 		},
 		{
 			Name:     "push_notifications",
@@ -190,6 +193,7 @@ func (l Limits) Bounds(waiting func(OutboxJobKind) int64) []registry.Bound {
 			Reason:   "about a hundred bytes each",
 			Limit:    registry.Constant(MaxPushes),
 			Used:     func() int64 { return waiting(OutboxPush) },
+			Whole:    registry.OfOne,
 		},
 		{
 			Name: "push_registrations",
@@ -199,6 +203,7 @@ func (l Limits) Bounds(waiting func(OutboxJobKind) int64) []registry.Bound {
 			Reason:   "half a kilobyte each; 25 kB each if a client misuses it",
 			Limit:    registry.Constant(MaxDeviceRegistrations),
 			Used:     func() int64 { return waiting(OutboxRegistration) },
+			Whole:    registry.OfOne,
 		},
 		{
 			Name:     "link_previews",
@@ -207,6 +212,7 @@ func (l Limits) Bounds(waiting func(OutboxJobKind) int64) []registry.Bound {
 			Reason:   "a slow site must not fill the memory",
 			Limit:    registry.Constant(MaxPreviews),
 			Used:     func() int64 { return waiting(OutboxPreview) },
+			Whole:    registry.OfOne,
 		},
 		{
 			Name:     "listed_exports",

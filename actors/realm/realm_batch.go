@@ -59,13 +59,18 @@ var ErrMoved = errors.New("the realm has another owner or other facts")
 // ErrBehind says that the journal does not have the facts any more that a follower needs: it must load the rows again.
 var ErrBehind = errors.New("the facts after this one are only in the rows")
 
-// Record is one fact of the journal, with the inputs with which it is applied.
+// Record is one fact of the journal.
 type Record struct {
+	Inputs
+	Fact Fact
+}
+
+// Inputs are what a fact of the journal is applied with.
+type Inputs struct {
 	Seq     Seq
 	Now     int64  // clock reading; 0 in journals from before there was one
-	Level   uint16 // rule level
+	Level   uint16 // rule level; 0 with Now
 	Request string // id of the request whose last fact this is, or ""
-	Fact    Fact
 }
 
 // MaxRequestID is how many bytes the id of a request may have.

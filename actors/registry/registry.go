@@ -20,7 +20,31 @@ type Bound struct {
 	Limit func() int64
 	Used  func() int64 // nil if a single request is bounded
 	Hits  func() int64 // how often the limit was reached; nil if that is not counted
+
+	// A bound whose use is counted says by one of these how the organizations of a server share it.
+	Shares func() Shares // gives each of several organizations at most half
+	Halved string        // the package and the test that show the same of other code
+	Whole  string        // the reason why one organization may use all of it
 }
+
+// Shares are the parts of a budget that organizations use.
+type Shares interface {
+	Take(organization string, n int64) bool
+	Give(organization string, n int64)
+	Used(organization string) int64
+}
+
+// Reasons why one organization may use all of a bound.
+const (
+	OfOne     = "it is the limit of one request, account, organization or client network"
+	Cached    = "what is dropped is made again"
+	Forgotten = "the oldest are forgotten, which refuses nothing"
+	NoNames   = "the organization is not known yet"
+	OfCluster = "it is for messages between nodes, which carry those of all organizations together"
+)
+
+// IsHalved reports whether each of several organizations has at most half of a bound.
+func (b *Bound) IsHalved() bool { return b.Shares != nil || b.Halved != "" }
 
 // Metric is a number without labels.
 type Metric struct {

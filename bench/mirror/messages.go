@@ -49,20 +49,6 @@ func (m *Mirror) storeMessage(id int64, o Object) {
 	}
 }
 
-// AddMessages stores the messages of an answer of GET /messages, as a client does when its user scrolls.
-func (m *Mirror) AddMessages(body []byte) error {
-	var v struct {
-		Messages []Object `json:"messages"`
-	}
-	if err := json.Unmarshal(body, &v); err != nil {
-		return err
-	}
-	for _, o := range v.Messages {
-		m.storeMessage(Int(o["id"]), o)
-	}
-	return nil
-}
-
 // newUnread returns the position of an unread message.
 func (m *Mirror) newUnread(o Object) *unread {
 	u := &unread{mentioned: hasFlag(o, "mentioned"), wildcard: hasFlag(o, "stream_wildcard_mentioned") ||

@@ -111,7 +111,7 @@ func newRestoreCommand() *cobra.Command {
 	whole := c.Flags().String("whole", "", "with --at: numbers of organizations, comma-separated, that are restored "+
 		"as they are in the backup because it does not say when their last changes were made")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		end := restoreEnd{whole: map[uint32]bool{}}
+		end := restoreEnd{whole: map[realm.ID]bool{}}
 		var err error
 		if end.facts, err = parseEnds(*upto); err != nil {
 			return err
@@ -128,7 +128,7 @@ func newRestoreCommand() *cobra.Command {
 			if err != nil || *at == "" {
 				return fmt.Errorf("--whole must be numbers of organizations such as 2,5, with --at, not %q", *whole)
 			}
-			end.whole[uint32(id)] = true
+			end.whole[realm.ID(id)] = true
 		}
 		return restore(args[0], c.InOrStdin(), args[1], end, c.OutOrStdout())
 	}
@@ -137,9 +137,9 @@ func newRestoreCommand() *cobra.Command {
 
 // restoreEnd says which facts of a backup are restored. Zero: all of them.
 type restoreEnd struct {
-	facts map[uint32]snapshot.Seq // the last fact, by organization
-	at    int64                   // Unix seconds; 0: any time
-	whole map[uint32]bool         // organizations that are restored whole, despite at
+	facts map[realm.ID]snapshot.Seq // the last fact, by organization
+	at    int64                     // Unix seconds; 0: any time
+	whole map[realm.ID]bool         // organizations that are restored whole, despite at
 }
 
 func restore(file string, in io.Reader, dir string, end restoreEnd, out io.Writer) error {
@@ -187,11 +187,11 @@ parley push register on the running server.
 `
 
 // parseEnds parses the value of --upto: the last fact to keep, by organization.
-func parseEnds(text string) (map[uint32]snapshot.Seq, error) {
+func parseEnds(text string) (map[realm.ID]snapshot.Seq, error) {
 	if text == "" {
 		return nil, nil
 	}
-	ends := map[uint32]snapshot.Seq{}
+	ends := map[realm.ID]snapshot.Seq{}
 	for _, part := range strings.Split(text, ",") {
 		id, number, ok := strings.Cut(part, "=")
 		if !ok {
@@ -202,7 +202,7 @@ func parseEnds(text string) (map[uint32]snapshot.Seq, error) {
 		if err != nil || err2 != nil {
 			return nil, fmt.Errorf("--upto must be N or REALM=N, not %q", part)
 		}
-		ends[uint32(r)] = n
+		ends[realm.ID(r)] = realm.Seq(n)
 	}
 	return ends, nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"parley/actors/registry"
+	"parley/cmd/internal/metrics"
 	"parley/cmd/internal/server"
 	"parley/wire"
 )
@@ -124,10 +125,10 @@ func boundsPage() string {
 	for i := range bounds {
 		x := &bounds[i]
 		of := x.Of
-		if server.IsHalved(x) && !strings.Contains(of, "half") {
+		if x.IsHalved() && !strings.Contains(of, "half") {
 			of += "; each of several organizations has at most half"
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", x.Name, server.DefaultLimit(x), of, x.Overflow, x.Reason)
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", x.Name, metrics.DefaultLimit(x), of, x.Overflow, x.Reason)
 	}
 	return b.String()
 }

@@ -94,7 +94,7 @@ var libraryHomes = map[string][]string{
 	"golang.org/x/text":                   {"wire/web", "wire/imports/slack", "wire/mail", "wire/httpd"},
 	"github.com/trustelem/zxcvbn":         {"wire/httpd"},
 	"github.com/klauspost/compress":       {"wire/httpd"},
-	"github.com/prometheus":               {"cmd/internal/server"},
+	"github.com/prometheus":               {"cmd/internal/metrics"},
 	"github.com/spf13":                    {"cmd/parley"},
 	"github.com/yuin/goldmark-emoji":      {"cmd/internal/migration"},
 	"go.mongodb.org/mongo-driver":         {"wire/imports/rocketchat"},
@@ -109,9 +109,12 @@ var plainData = []string{"actors/realm", "actors/realm/ids", "actors/queue", "ac
 // impure packages of the standard library must not be imported by plain data.
 var impure = []string{"time", "sync", "os", "net", "math/rand", "math/rand/v2", "crypto/rand", "log", "log/slog"}
 
-// The import rules hold for every Go file of the module.
+// maxWiring limits the lines of Go, without tests, that make a server of its parts. What a part does is beside it.
+const maxWiring = 3000
+
+// The import rules hold for every Go file of the module, and the wiring stays short.
 func TestFloors(t *testing.T) {
-	root := "../.."
+	root, wiring := "../..", 0
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -123,11 +126,21 @@ func TestFloors(t *testing.T) {
 			return nil
 		}
 		rel, _ := filepath.Rel(root, path)
-		checkImports(t, filepath.ToSlash(rel), path)
+		rel = filepath.ToSlash(rel)
+		checkImports(t, rel, path)
+		if strings.HasPrefix(rel, "cmd/internal/server/") && !strings.HasSuffix(rel, "_test.go") {
+			text, err := os.ReadFile(path)
+			wiring += strings.Count(string(text), "\n")
+			return err
+		}
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if wiring > maxWiring {
+		t.Errorf("cmd/internal/server has %d lines, more than %d: move behaviour beside what it serves", wiring,
+			maxWiring)
 	}
 }
 

@@ -17,7 +17,7 @@ var mutants = []struct {
 }{
 	{"no check of epochs", "snapshot/applied.go", "case e.Epoch != st.epoch:", "case false:",
 		"./snapshot/replicated", "TestOldEpochIsRefused"},
-	{"no clock in the batch", "snapshot/applied.go", "After: Seq(b.After), Now: b.Now,", "After: Seq(b.After),",
+	{"no clock in the batch", "snapshot/applied.go", "After: b.After, Now: b.Now,", "After: b.After,",
 		"./snapshot/replicated", "TestReplication"},
 	{"an answer before a majority has the entry", "snapshot/replicated/journal.go",
 		"for i, f := range futures {", "for i, f := range futures[:0] {", "./snapshot/replicated", "TestNoQuorum"},

@@ -4,8 +4,8 @@ import (
 	"parley/actors/registry"
 )
 
-// Bounds returns the bounds of a store of files.
-func (s *Store) Bounds() []registry.Bound {
+// Bounds returns the bounds of a store of files. shares are those of MaxDecodeRequests.
+func (s *Store) Bounds(shares func() registry.Shares) []registry.Bound {
 	return []registry.Bound{
 		{
 			Name: "unfinished_uploads",
@@ -15,6 +15,7 @@ func (s *Store) Bounds() []registry.Bound {
 			Reason:   "each takes about 500 bytes of memory",
 			Limit:    registry.Constant(MaxPartialUploads),
 			Used:     s.PartialUploads,
+			Halved:   "snapshot/files TestPartialUploadsOfOneSpace",
 		},
 		{
 			Name:     "image_decodings",
@@ -23,6 +24,7 @@ func (s *Store) Bounds() []registry.Bound {
 			Reason:   "a decoded image takes up to 200 MB, so they are decoded one after the other",
 			Limit:    registry.Constant(MaxDecodeRequests),
 			Used:     s.DecodeRequests,
+			Shares:   shares,
 		},
 		{
 			Name:     "thumbnail_bytes",
@@ -31,6 +33,7 @@ func (s *Store) Bounds() []registry.Bound {
 			Reason:   "thumbnails can be made again",
 			Limit:    registry.Constant(MaxThumbnailBytes),
 			Used:     s.ThumbnailBytes,
+			Whole:    registry.Cached,
 		},
 	}
 }

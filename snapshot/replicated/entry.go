@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 	"math"
 
+	"parley/actors/realm"
 	"parley/snapshot"
 )
 
@@ -85,7 +86,7 @@ const (
 func appendOp(b []byte, op *snapshot.LogOp) []byte {
 	if x := op.Import; x != nil {
 		b = append(b, opImport, byte(x.Kind))
-		for _, n := range []uint64{uint64(x.Realm), x.Epoch, uint64(x.Chunk), x.At, uint64(x.Chunks), x.Term} {
+		for _, n := range []uint64{uint64(x.Realm), x.Epoch, uint64(x.Chunk), uint64(x.At), uint64(x.Chunks), x.Term} {
 			b = binary.AppendUvarint(b, n)
 		}
 		return appendBytes(b, x.Rows)
@@ -100,14 +101,14 @@ func appendOp(b []byte, op *snapshot.LogOp) []byte {
 		return binary.AppendUvarint(b, op.Seen)
 	}
 	b = append(b, opAppend)
-	for _, n := range []uint64{uint64(e.Realm), e.Epoch, e.After, uint64(e.Now), uint64(e.Level)} {
+	for _, n := range []uint64{uint64(e.Realm), e.Epoch, uint64(e.After), uint64(e.Now), uint64(e.Level)} {
 		b = binary.AppendUvarint(b, n)
 	}
 	b = append(b, op.Before[:]...)
 	b = binary.AppendUvarint(b, uint64(len(e.Requests)))
 	for _, r := range e.Requests {
 		b = appendBytes(b, []byte(r.ID))
-		b = binary.AppendUvarint(b, r.Last)
+		b = binary.AppendUvarint(b, uint64(r.Seq))
 	}
 	b = binary.AppendUvarint(b, uint64(len(e.Facts)))
 	for _, f := range e.Facts {
@@ -194,7 +195,9 @@ func decodeOps(payload []byte) (ops []snapshot.LogOp, err error) {
 	return ops, r.err
 }
 
-func (r *reader) realm() uint32 { return r.number32() }
+func (r *reader) realm() realm.ID { return realm.ID(r.number32()) }
+
+func (r *reader) seq() realm.Seq { return realm.Seq(r.number()) }
 
 func (r *reader) number32() uint32 {
 	n := r.number()
@@ -211,14 +214,14 @@ func (r *reader) importStep() snapshot.LogOp {
 		x.Kind = snapshot.ImportKind(kind[0])
 	}
 	x.Realm, x.Epoch, x.Chunk = r.realm(), r.number(), r.number32()
-	x.At, x.Chunks, x.Term = r.number(), r.number32(), r.number()
+	x.At, x.Chunks, x.Term = r.seq(), r.number32(), r.number()
 	x.Rows = r.bytes()
 	return snapshot.LogOp{Import: x}
 }
 
 // append decodes an addition to a journal.
 func (r *reader) append() (op snapshot.LogOp) {
-	e := &snapshot.Entry{Realm: r.realm(), Epoch: r.number(), After: r.number(), Now: int64(r.number())}
+	e := &snapshot.Entry{Realm: r.realm(), Epoch: r.number(), After: r.seq(), Now: int64(r.number())}
 	level := r.number()
 	if level > math.MaxUint16 {
 		r.fail()
@@ -226,7 +229,7 @@ func (r *reader) append() (op snapshot.LogOp) {
 	e.Level, op.Entry = uint16(level), e
 	copy(op.Before[:], r.take(uint64(len(op.Before))))
 	for range r.count() {
-		e.Requests = append(e.Requests, snapshot.Request{ID: string(r.bytes()), Last: r.number()})
+		e.Requests = append(e.Requests, realm.Request{ID: string(r.bytes()), Seq: r.seq()})
 	}
 	for range r.count() {
 		e.Facts = append(e.Facts, r.bytes())

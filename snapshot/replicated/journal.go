@@ -11,30 +11,14 @@ import (
 	"parley/actors/presence"
 	"parley/actors/realm"
 	"parley/snapshot"
-	"parley/snapshot/codec"
 )
 
 // Journal is the disk of the actors on a core node. Changes of the journal go through the replicated log; reads, and
 // writes of rows, use the store of this node.
 type Journal struct {
 	*Node
-	codecDisk // encodes facts and rows
+	snapshot.Encoder
 }
-
-// codecDisk is the part of snapshot.Disk that needs no store.
-type codecDisk struct{}
-
-func (codecDisk) Encode(f realm.Fact) []byte { return snapshot.Disk{}.Encode(f) }
-
-func (codecDisk) EncodeRow(table uint16, key, row any) realm.EncodedRow {
-	return snapshot.Disk{}.EncodeRow(table, key, row)
-}
-
-func (codecDisk) EncodeUnacked(t realm.Publication) realm.EncodedRow {
-	return snapshot.Disk{}.EncodeUnacked(t)
-}
-
-func (codecDisk) Decode(fact []byte) (realm.Fact, error) { return codec.DecodeFact(fact) }
 
 // Journal returns the node as the disk of actors.
 func (n *Node) Journal() Journal { return Journal{Node: n} }
@@ -43,13 +27,8 @@ func (n *Node) Journal() Journal { return Journal{Node: n} }
 // if this node is not the leader. Claims that arrive during a commit share the next one: a new leader claims all realms
 // at once.
 func (j Journal) Claim(id realm.ID, seen uint64) (realm.Claimed, error) {
-	r := j.claims.propose(j.Node, snapshot.LogOp{Claim: uint32(id), Seen: seen})
-	if r.Err != nil {
-		return realm.Claimed{}, snapshot.Moved(r.Err)
-	}
-	return realm.Claimed{
-		Epoch: r.Claimed.Epoch, Last: realm.Seq(r.Claimed.Last), Rows: realm.Seq(r.Claimed.Rows),
-	}, nil
+	r := j.claims.propose(j.Node, snapshot.LogOp{Claim: id, Seen: seen})
+	return r.Claimed, snapshot.Moved(r.Err)
 }
 
 // sharedProposals puts operations of several callers into the log together.
@@ -101,7 +80,7 @@ func (j Journal) Append(batches []realm.Batch) []error {
 	errs := store.CheckEntries(entries)
 	var ops []snapshot.LogOp
 	var where []int
-	first := map[uint32]bool{}
+	first := map[realm.ID]bool{}
 	for i := range entries {
 		if errs[i] != nil {
 			errs[i] = snapshot.Moved(errs[i])
@@ -198,9 +177,9 @@ func (j Journal) SavePresence(id realm.ID, _ uint64, rows []realm.EncodedRow) er
 // underEpoch calls write with the epoch of a realm, and again if it was refused because a claim has changed the epoch.
 func underEpoch(d snapshot.Disk, id realm.ID, write func(epoch uint64) error) error {
 	for {
-		epoch := d.Epoch(uint32(id))
+		epoch := d.Epoch(id)
 		err := write(epoch)
-		if !errors.Is(err, snapshot.ErrMoved) || d.Epoch(uint32(id)) == epoch {
+		if !errors.Is(err, realm.ErrMoved) || d.Epoch(id) == epoch {
 			return err
 		}
 	}

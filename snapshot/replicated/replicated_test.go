@@ -307,7 +307,7 @@ func TestRefusedBatches(t *testing.T) {
 		t.Errorf("a claim of the process returned %v", err)
 	}
 	store := c.nodes["a"].store.Load()
-	if _, err := store.Claim(1); !errors.Is(err, snapshot.ErrReplicated) {
+	if _, err := store.Claim(1, realm.AnyEpoch); !errors.Is(err, snapshot.ErrReplicated) {
 		t.Errorf("a claim beside the log returned %v", err)
 	}
 	if err := store.Append([]snapshot.Entry{{Realm: 1}})[0]; !errors.Is(err, snapshot.ErrReplicated) {

@@ -14,6 +14,7 @@ func (s *Service) Bounds() []registry.Bound {
 			Reason:   "32 bytes each; a comparison takes a scan but no memory",
 			Limit:    registry.Constant(MaxQueued),
 			Used:     s.Queued,
+			Whole:    registry.OfOne,
 		},
 	}
 }

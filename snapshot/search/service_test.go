@@ -31,7 +31,7 @@ func (d *fakeDisk) Tail(_ realm.ID, after realm.Seq, fn func(realm.Record) error
 		return errors.New("facts are in the rows")
 	}
 	for i, f := range d.journal[after-d.from:] {
-		if err := fn(realm.Record{Seq: after + realm.Seq(i) + 1, Fact: f}); err != nil {
+		if err := fn(realm.Record{Inputs: realm.Inputs{Seq: after + realm.Seq(i) + 1}, Fact: f}); err != nil {
 			return err
 		}
 	}

@@ -14,6 +14,7 @@ func (e *Exporter) Bounds() []registry.Bound {
 			Reason:   "exports are written one after the other, and each organization may start five a week",
 			Limit:    registry.Constant(MaxWaiting),
 			Used:     e.Waiting,
+			Shares:   func() registry.Shares { return e.shares },
 		},
 	}
 }

@@ -206,8 +206,5 @@ func (e *Exporter) Close() {
 // spaceOf returns the name of an organization in the shares.
 func spaceOf(id realm.ID) string { return strconv.Itoa(int(id)) }
 
-// Shares returns the parts of the waiting exports that organizations have.
-func (e *Exporter) Shares() *admission.Shares { return e.shares }
-
 // Waiting returns the number of exports that wait.
 func (e *Exporter) Waiting() int64 { return int64(len(e.jobs)) }

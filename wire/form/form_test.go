@@ -55,7 +55,7 @@ type allFields struct {
 	Ratio  float64           `form:"ratio,min=-1.5,max=100"`
 	Ref8   Null[id]          `form:"ref8"`
 	IDs    []id              `form:"ids,maxitems=3,max=100"`
-	Words  StringList        `form:"words,minitems=1,maxlen=4"`
+	Words  []string          `form:"words,minitems=1,maxlen=4"`
 	Nested [][]string        `form:"nested"`
 	Data   map[string]string `form:"data,maxlen=4"`
 	Items  []item            `form:"items"`

@@ -176,8 +176,8 @@ func FuzzJSONText(f *testing.F) {
 
 func FuzzLists(f *testing.F) {
 	type lists struct {
-		Strings StringList `form:"s"`
-		Ints    IntList    `form:"i"`
+		Strings []string `form:"s"`
+		Ints    []int64  `form:"i"`
 	}
 	fuzzParam(f, func(t *testing.T, l lists) {
 		if len(l.Strings)+len(l.Ints) > MaxJSONValues {

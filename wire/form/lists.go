@@ -1,11 +1,5 @@
 package form
 
-// StringList is a JSON list of strings. Options about texts apply to each element.
-type StringList []string
-
-// IntList is a JSON list of integers. Options about numbers apply to each element.
-type IntList []int64
-
 // JSONText is any valid JSON, as it was sent.
 type JSONText string
 

@@ -14,6 +14,7 @@ func (s *Server) BoundTable() []registry.Bound {
 			Reason:   "drawing takes processor time",
 			Limit:    registry.Constant(MaxIdenticonsPending),
 			Used:     s.IdenticonsPending,
+			Shares:   func() registry.Shares { return s.identicons.shares },
 		},
 		{
 			Name:     "avatars_drawn_per_minute",
@@ -29,6 +30,7 @@ func (s *Server) BoundTable() []registry.Bound {
 			Reason:   "they can be drawn again",
 			Limit:    registry.Constant(MaxIdenticonsCached),
 			Used:     s.IdenticonsCached,
+			Whole:    registry.Cached,
 		},
 		{
 			Name:     "compressed_cache_bytes",
@@ -37,6 +39,7 @@ func (s *Server) BoundTable() []registry.Bound {
 			Reason:   "they can be compressed again",
 			Limit:    registry.Constant(MaxChainedBytes),
 			Used:     s.ChainedBytes,
+			Whole:    registry.Cached,
 		},
 		{
 			Name: "waiting_answers",
@@ -47,6 +50,7 @@ func (s *Server) BoundTable() []registry.Bound {
 			Limit:    registry.Constant(MaxWaitingBuilds),
 			Used:     func() int64 { n, _ := s.AnswerBuilds(); return n },
 			Hits:     func() int64 { _, n := s.AnswerBuilds(); return n },
+			Halved:   "actors/admission TestOrganizationLeavesPlaces",
 		},
 		{
 			Name:     "waiting_answers_per_account",
@@ -62,6 +66,7 @@ func (s *Server) BoundTable() []registry.Bound {
 			Reason:   "a decoded body takes a multiple of its size",
 			Limit:    registry.Constant(MaxLargeBodies),
 			Used:     s.LargeBodies,
+			Whole:    "they are served in order, and large_requests_waiting is shared",
 		},
 		{
 			Name:     "large_requests_waiting",
@@ -71,6 +76,7 @@ func (s *Server) BoundTable() []registry.Bound {
 			Limit:    registry.Constant(MaxLargeBodiesWaiting),
 			Used:     func() int64 { n, _ := s.LargeBodiesWaiting(); return n },
 			Hits:     func() int64 { _, n := s.LargeBodiesWaiting(); return n },
+			Shares:   func() registry.Shares { return s.largeBodyShares },
 		},
 		{
 			Name:     "rate_limited_callers",
@@ -79,6 +85,7 @@ func (s *Server) BoundTable() []registry.Bound {
 			Reason:   "every address that ever sent a request would take memory",
 			Limit:    registry.Constant(MaxTracked),
 			Used:     s.Tracked,
+			Whole:    "callers are forgotten, which allows more and refuses no request",
 		},
 		{
 			Name:     "email_forms_per_hour",
@@ -109,6 +116,7 @@ func (s *Server) BoundTable() []registry.Bound {
 			Reason:   "a token is used within two minutes",
 			Limit:    registry.Constant(MaxLoginTokens),
 			Used:     s.LoginTokens,
+			Whole:    "a token is used within two minutes, and needs a login",
 		},
 		{
 			Name: "confirmed_sessions",
@@ -119,6 +127,7 @@ func (s *Server) BoundTable() []registry.Bound {
 			Reason:   "each is remembered for ten minutes",
 			Limit:    registry.Constant(MaxConfirmedSessions),
 			Used:     s.ConfirmedSessions,
+			Whole:    "one that is forgotten only makes its user enter the password again",
 		},
 		{
 			Name:     "forwarded_polls",
@@ -128,6 +137,7 @@ func (s *Server) BoundTable() []registry.Bound {
 			Limit:    registry.Constant(MaxForwardedPolls),
 			Used:     func() int64 { n, _ := s.ForwardedPolls(); return n },
 			Hits:     func() int64 { _, n := s.ForwardedPolls(); return n },
+			Whole:    registry.OfCluster,
 		},
 		{
 			Name:     "catching_up",
@@ -137,6 +147,7 @@ func (s *Server) BoundTable() []registry.Bound {
 			Limit:    registry.Constant(MaxCatchingUp),
 			Used:     func() int64 { n, _ := s.CatchingUp(); return n },
 			Hits:     func() int64 { _, n := s.CatchingUp(); return n },
+			Whole:    registry.OfCluster,
 		},
 		{
 			Name:     "owner_connections",
@@ -144,6 +155,7 @@ func (s *Server) BoundTable() []registry.Bound {
 			Overflow: "a request waits for 10 seconds, then 503",
 			Reason:   "a download lasts as long as its client takes",
 			Limit:    registry.Constant(MaxOwnerConnections),
+			Whole:    registry.OfCluster,
 		},
 	}
 }
@@ -158,6 +170,7 @@ func (p *Passwords) Bounds() []registry.Bound {
 			Reason:   "a hash takes a processor and memory on purpose",
 			Limit:    registry.Constant(MaxPasswords),
 			Used:     p.Waiting,
+			Shares:   func() registry.Shares { return p.shares },
 		},
 	}
 }

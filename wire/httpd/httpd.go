@@ -369,16 +369,8 @@ func (s *Server) SetSessionTicketKeys(keys [][32]byte) { s.park.SetSessionTicket
 // Stats returns the counters of the connection layer.
 func (s *Server) Stats() park.Stats { return s.park.Stats() }
 
-// Shares are the parts of the server's budgets that organizations have.
-type Shares struct {
-	park.Shares
-	LargeBodies, Drawings *admission.Shares
-}
-
-// Shares returns the parts of the budgets that organizations have.
-func (s *Server) Shares() Shares {
-	return Shares{s.park.Shares(), s.largeBodyShares, s.identicons.shares}
-}
+// Shares returns the shares of the budgets of connections.
+func (s *Server) Shares() park.Shares { return s.park.Shares() }
 
 // AnswerBytes returns the memory of all answers that are being built or sent.
 func (s *Server) AnswerBytes() int { return s.park.AnswerBytes() }

@@ -64,9 +64,6 @@ func (p *Passwords) acquire(id realm.ID) error {
 	return nil
 }
 
-// Shares returns the parts of MaxPasswords that organizations have.
-func (p *Passwords) Shares() *admission.Shares { return p.shares }
-
 // Waiting returns the number of passwords that are being hashed or wait for it.
 func (p *Passwords) Waiting() int64 { return int64(len(p.waiting)) }
 

@@ -10,7 +10,7 @@ import (
 func TestOrganizationsShareBudgets(t *testing.T) {
 	several := func() bool { return true }
 	p := NewPasswords(several)
-	p.Shares().Take("1", MaxPasswords/2)
+	p.shares.Take("1", MaxPasswords/2)
 	if _, err := p.Check(1, "x", ""); err == nil {
 		t.Error("an organization has more than half of the passwords")
 	}
@@ -20,7 +20,7 @@ func TestOrganizationsShareBudgets(t *testing.T) {
 	if _, err := p.Check(2, "x", ""); err != nil {
 		t.Errorf("a password of another organization: %v", err)
 	}
-	if p.Shares().Used("2") != 0 || p.Waiting() != 0 {
+	if p.shares.Used("2") != 0 || p.Waiting() != 0 {
 		t.Error("a password that was checked still counts")
 	}
 

@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"html"
-	"maps"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"text/template"
@@ -40,17 +38,8 @@ func (e *execution) absent(format string, args ...any) error {
 	return &Anomaly{Reason: fmt.Sprintf(format, args...)}
 }
 
-// added are the functions that only the compiler uses.
-var added = []string{"printed", "step", "capture", "field", "ranged"}
-
 // takesPattern are the functions whose first argument is a regular expression (RE2).
 var takesPattern = map[string]bool{"match": true, "find": true, "replaceAll": true}
-
-// Functions returns the names of the functions that templates can use, sorted.
-func Functions() []string {
-	names := slices.Sorted(maps.Keys((&execution{}).functions()))
-	return slices.DeleteFunc(names, func(n string) bool { return slices.Contains(added, n) })
-}
 
 // functions returns the functions of templates, bound to an execution.
 func (e *execution) functions() template.FuncMap {

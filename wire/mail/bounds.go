@@ -13,6 +13,7 @@ func Bounds() []registry.Bound {
 			Overflow: "they wait",
 			Reason:   "an email of up to 10 MiB is in memory while it is received",
 			Limit:    registry.Constant(MaxConnections),
+			Whole:    registry.NoNames,
 		},
 	}
 }

@@ -13,6 +13,7 @@ func (p *Pusher) Bounds() []registry.Bound {
 			Overflow: "tried again later",
 			Reason:   "users choose the addresses, so the server must not become a means to flood another one",
 			Limit:    registry.Constant(WebPerSecond),
+			Whole:    "it protects a push service, and the others are sent later",
 		},
 		{
 			Name:     "counted_push_hosts",
@@ -21,6 +22,7 @@ func (p *Pusher) Bounds() []registry.Bound {
 			Reason:   "about 100 bytes each",
 			Limit:    registry.Constant(MaxWebHosts),
 			Used:     p.CountedWebHosts,
+			Whole:    registry.Forgotten,
 		},
 		{
 			Name:     "failing_browsers",
@@ -29,6 +31,7 @@ func (p *Pusher) Bounds() []registry.Bound {
 			Reason:   "an address can have 4 kB",
 			Limit:    registry.Constant(MaxWebFailing),
 			Used:     p.FailingBrowsers,
+			Whole:    registry.Forgotten,
 		},
 	}
 }

@@ -77,12 +77,6 @@ func (b *Bouncer) RegisterServer(r ServerRegistration, save func(BouncerAccount)
 	return a.Created, nil
 }
 
-// Deactivate ends the registration at the bouncer.
-func (b *Bouncer) Deactivate() error {
-	_, err := b.postJSON("server/deactivate", struct{}{})
-	return err
-}
-
 // proofLifetime is how long a proof of the hostname is valid (protocol).
 const proofLifetime = 10 * time.Second
 

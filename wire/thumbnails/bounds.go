@@ -14,6 +14,7 @@ func (w *Worker) Bounds() []registry.Bound {
 			Reason:   "they are made one after the other",
 			Limit:    registry.Constant(MaxWaiting),
 			Used:     w.Waiting,
+			Whole:    registry.Cached,
 		},
 	}
 }

@@ -173,18 +173,6 @@ func (s *Set) AddRange(from, to int64) {
 	}
 }
 
-// RemoveRange removes the ids from..to, both included.
-func (s *Set) RemoveRange(from, to int64) {
-	switch {
-	case from > to:
-	case s.bitmap != nil:
-		s.bitmap.RemoveRange(uint64(from), uint64(to)+1)
-	default:
-		lo, hi := s.listRange(from, to)
-		s.setList(slices.Delete(s.list, lo, hi))
-	}
-}
-
 // listRange returns the positions lo..hi-1 of the ids from..to in the list.
 func (s Set) listRange(from, to int64) (lo, hi int) {
 	above := func(x uint32, id int64) int { return cmp.Compare(int64(x), id) }

@@ -82,9 +82,6 @@ func TestSetMatchesMap(t *testing.T) {
 			for x := id; x <= to; x++ {
 				a.has[x] = true
 			}
-		case 7:
-			a.set.RemoveRange(id, to)
-			a.has = only(a.has, func(x int64) bool { return x < id || x > to })
 		case 8:
 			a.set, a.has = a.set.Clone(), maps.Clone(a.has)
 			a.set.Union(b.set)

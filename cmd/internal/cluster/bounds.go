@@ -18,6 +18,7 @@ func Bounds(core *Leader, link *Follower, maxReplicas int, replicaBytes int64) [
 			Reason:   "each has a connection and buffers of about 70 kB",
 			Limit:    registry.Constant(MaxServedFiles),
 			Used:     ofCore(core, (*Leader).ServedFiles),
+			Whole:    registry.OfCluster,
 		},
 		{
 			Name: "replicas",
@@ -28,6 +29,7 @@ func Bounds(core *Leader, link *Follower, maxReplicas int, replicaBytes int64) [
 			Limit:  registry.Constant(int64(maxReplicas)),
 			Used:   ofLink(link, func(e *Follower) int64 { return e.Replicas().Open }),
 			Hits:   ofLink(link, func(e *Follower) int64 { return e.Counters.NoRoom.Load() }),
+			Whole:  registry.OfCluster,
 		},
 		{
 			Name:     "replica_bytes",
@@ -36,6 +38,7 @@ func Bounds(core *Leader, link *Follower, maxReplicas int, replicaBytes int64) [
 			Reason:   "they take about twice as much memory",
 			Limit:    registry.Constant(replicaBytes),
 			Used:     ofLink(link, func(e *Follower) int64 { return e.Replicas().Bytes }),
+			Whole:    registry.OfCluster,
 		},
 		{
 			Name: "unknown_names",
@@ -46,6 +49,7 @@ func Bounds(core *Leader, link *Follower, maxReplicas int, replicaBytes int64) [
 			Limit:    registry.Constant(MaxUnknownNames),
 			Used:     ofLink(link, func(e *Follower) int64 { n, _ := e.UnknownNames(); return n }),
 			Hits:     ofLink(link, func(e *Follower) int64 { _, n := e.UnknownNames(); return n }),
+			Whole:    registry.OfCluster,
 		},
 		{
 			Name:     "forwarded_calls",
@@ -53,6 +57,7 @@ func Bounds(core *Leader, link *Follower, maxReplicas int, replicaBytes int64) [
 			Overflow: "others wait at the node that sends them",
 			Reason:   "each takes about 20 kB for its stacks and buffers",
 			Limit:    registry.Constant(peer.MaxCalls),
+			Whole:    registry.OfCluster,
 		},
 		{
 			Name: "peer_handshakes",
@@ -65,6 +70,7 @@ func Bounds(core *Leader, link *Follower, maxReplicas int, replicaBytes int64) [
 			Limit:    registry.Constant(peer.MaxMemberHandshakes + peer.MaxHandshakes),
 			Used:     ofCore(core, func(c *Leader) int64 { n, _ := c.Handshakes(); return int64(n) }),
 			Hits:     ofCore(core, func(c *Leader) int64 { _, n := c.Handshakes(); return n }),
+			Whole:    registry.OfCluster,
 		},
 		{
 			Name:     "link_queue_bytes",
@@ -78,6 +84,7 @@ func Bounds(core *Leader, link *Follower, maxReplicas int, replicaBytes int64) [
 				}
 				return most
 			}),
+			Whole: registry.OfCluster,
 		},
 	}
 }

@@ -69,7 +69,7 @@ func (c *Leader) importStep(x *importCall) (a importAnswer, err error) {
 	if level := c.Node.Level(); level < realm.ImportLevel {
 		return a, errImportLevel(level)
 	}
-	op := snapshot.ImportOp{Realm: uint32(x.Realm), Epoch: x.Epoch}
+	op := snapshot.ImportOp{Realm: x.Realm, Epoch: x.Epoch}
 	switch x.Step {
 	case importReserve:
 		reserve := c.Orgs.ReserveRealm
@@ -99,7 +99,7 @@ func (c *Leader) importStep(x *importCall) (a importAnswer, err error) {
 	case importRows:
 		op.Kind, op.Chunk, op.Rows = snapshot.ImportRows, x.Chunk, x.Rows
 	case importFinish:
-		op.Kind, op.At, op.Chunks, op.Term = snapshot.ImportFinish, snapshot.Seq(x.At), x.Chunks, term
+		op.Kind, op.At, op.Chunks, op.Term = snapshot.ImportFinish, x.At, x.Chunks, term
 		return a, c.Orgs.CommitImported(x.Subdomain, x.Realm, x.Keys, func() error { return c.Node.Import(&op) })
 	default:
 		return a, fmt.Errorf("step %d of an import is unknown: run the same release on all nodes", x.Step)

@@ -57,7 +57,9 @@ type Leader struct {
 	stopped  sync.WaitGroup
 	isLeader atomic.Bool
 	owns     Changes // signaled when this core has begun to own the organizations
-	closed   chan struct{}
+	// ownership is signaled at each change of the organizations that this core owns.
+	ownership ownershipChanges
+	closed    chan struct{}
 
 	sources     *fileSources // other cores with files
 	servedFiles atomic.Int64 // see ServedFiles

@@ -142,8 +142,8 @@ func (c *Leader) Successor() (id string) {
 	return id
 }
 
-// ReportsWithin is the time within which the leader learns that another core's disk is full.
-const ReportsWithin = reportInterval + 100*time.Millisecond
+// reportsWithin is the time within which the leader learns that another core's disk is full.
+const reportsWithin = reportInterval + 100*time.Millisecond
 
 // memberRetryInterval is the time between two attempts to change the members.
 const memberRetryInterval = 200 * time.Millisecond

@@ -60,8 +60,8 @@ func (d clusterDisk) Claim(id realm.ID, _ uint64) (realm.Claimed, error) {
 }
 
 // ClearEmptyRealm deletes the texts and rows of an earlier import under a number.
-func (d clusterDisk) ClearEmptyRealm(id uint32) error {
-	return d.importer.Clear(realm.ID(id), d.epochs[realm.ID(id)])
+func (d clusterDisk) ClearEmptyRealm(id realm.ID) error {
+	return d.importer.Clear(id, d.epochs[id])
 }
 
 // TextWriter returns a function that stores texts, about cluster.ImportPart bytes in an entry of the log, and a
@@ -94,18 +94,18 @@ func (d clusterDisk) TextWriter(id realm.ID, epoch uint64) (
 
 // ImportRows stores the rows in chunks, and then makes the organization visible on all cores.
 func (d clusterDisk) ImportRows(
-	id uint32, epoch uint64, at snapshot.Seq, rows func(yield func(snapshot.Row) error) error,
+	id realm.ID, epoch uint64, at realm.Seq, rows func(yield func(snapshot.Row) error) error,
 ) error {
 	n := uint32(0)
 	err := snapshot.ChunkRows(cluster.ImportPart, rows, func(chunk []byte) error {
-		err := d.importer.AddRows(realm.ID(id), epoch, n, slices.Clone(chunk))
+		err := d.importer.AddRows(id, epoch, n, slices.Clone(chunk))
 		n++
 		return err
 	})
 	if err != nil {
 		return fmt.Errorf("store rows: %w", err)
 	}
-	return d.importer.Finish(d.names[realm.ID(id)], realm.ID(id), epoch, realm.Seq(at), n, d.keys[realm.ID(id)])
+	return d.importer.Finish(d.names[id], id, epoch, at, n, d.keys[id])
 }
 
 // fileStore stores the files of an import.
@@ -117,27 +117,27 @@ type fileStore interface {
 
 // importFiles returns the files of an import into this server, or into its cluster.
 func (o *Server) importFiles() fileStore {
-	if o.Core == nil || o.Files.IsRemote() {
+	if o.Leader == nil || o.Files.IsRemote() {
 		return o.Files
 	}
-	return leaderFiles{o.Files, o.Core, o.Edge}
+	return leaderFiles{o.Files, o.Leader, o.Follower}
 }
 
 // leaderFiles are the files of an import in the data directory of this core: only the leader's files are served.
 type leaderFiles struct {
 	*files.Store
-	core *cluster.Leader
-	edge *cluster.Follower // the link to the leader
+	leader   *cluster.Leader
+	follower *cluster.Follower // the link to the leader
 }
 
 // check returns an error if this core does not lead.
 func (f leaderFiles) check() error {
-	if f.core.IsLeader() {
+	if f.leader.IsLeader() {
 		return nil
 	}
 	return fmt.Errorf("the archive has files, and this cluster stores files in the data directory of its leader: run "+
 		"the command at the leader, which is %s, or store the files of the cluster in a bucket (parley files move)",
-		f.edge.Leader())
+		f.follower.Leader())
 }
 
 func (f leaderFiles) Save(space string, r io.Reader, limit int64) (s files.Saved, err error) {

@@ -163,22 +163,22 @@ type request struct {
 
 // Server is a running server that imports organizations.
 type Server struct {
-	Data  string // data directory
-	Orgs  *actors.Server
-	Site  func(subdomain string) wire.Site
-	Store *snapshot.Store
-	Files *files.Store
-	Core  *cluster.Leader   // nil: a single node, or an edge
-	Edge  *cluster.Follower // of an edge, or the link of a core to the leader; nil: a single node
-	Log   *slog.Logger
+	Data     string // data directory
+	Orgs     *actors.Server
+	Site     func(subdomain string) wire.Site
+	Store    *snapshot.Store
+	Files    *files.Store
+	Leader   *cluster.Leader   // nil: a single node, or an edge
+	Follower *cluster.Follower // of an edge, or the link of a core to the leader; nil: a single node
+	Log      *slog.Logger
 
 	running sync.Mutex // held during an import: each has a memory limit of its own, so they run one after the other
 }
 
 // target returns the place of an import into this server, or into its cluster.
 func (o *Server) target(ctx context.Context) migration.Target {
-	if o.Core != nil {
-		d := newClusterDisk(&cluster.Importer{Ctx: ctx, Leader: o.Core, Follower: o.Edge})
+	if o.Leader != nil {
+		d := newClusterDisk(&cluster.Importer{Ctx: ctx, Leader: o.Leader, Follower: o.Follower})
 		return migration.Target{Disk: d, Files: o.importFiles(), Reserve: d.reserve}
 	}
 	return migration.Target{Disk: snapshot.Disk{Store: o.Store}, Files: o.Files, Reserve: o.Orgs.ReserveRealm,
@@ -194,8 +194,8 @@ func (o *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer.Encode(answerLine{Error: err.Error()})
 		return
 	}
-	if o.Edge != nil && o.Core == nil {
-		answer.Encode(answerLine{Error: control.ErrAtEdge(o.Edge.Leader()).Error()})
+	if o.Follower != nil && o.Leader == nil {
+		answer.Encode(answerLine{Error: control.ErrAtEdge(o.Follower.Leader()).Error()})
 		return
 	}
 	if !o.running.TryLock() {

@@ -112,9 +112,9 @@ func (o *Server) importOwn(ctx context.Context, in request, secret []byte,
 			return 0
 		}}
 	reserve, reserveFree := o.Orgs.ReserveRealm, o.Orgs.ReserveFreeRealm
-	if o.Core != nil {
+	if o.Leader != nil {
 		// An import whose client has disconnected still removes its texts and rows.
-		d := newClusterDisk(&cluster.Importer{Ctx: context.WithoutCancel(ctx), Leader: o.Core, Follower: o.Edge})
+		d := newClusterDisk(&cluster.Importer{Ctx: context.WithoutCancel(ctx), Leader: o.Leader, Follower: o.Follower})
 		to.Disk, to.Files, to.Verify, to.Serve = d, o.importFiles(), nil, nil
 		to.StoreKeys = d.storeKeys
 		reserve, reserveFree = d.reserve, d.reserveFree

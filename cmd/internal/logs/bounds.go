@@ -16,6 +16,7 @@ func Bounds(log *slog.Logger) []registry.Bound {
 			Reason:   "an error for every message would fill the disk",
 			Limit:    registry.Constant(MaxLinesPerMinute),
 			Hits:     func() int64 { return Suppressed(log) },
+			Whole:    "it limits the log and refuses nothing",
 		},
 	}
 }

@@ -210,7 +210,7 @@ func (x *importer) commit() error {
 	}
 	x.beforeWrite()
 	x.progress("storing", 0, 0)
-	return x.to.Disk.ImportRows(uint32(x.id), x.epoch, snapshot.Seq(at), x.eachRow)
+	return x.to.Disk.ImportRows(x.id, x.epoch, at, x.eachRow)
 }
 
 // eachRow passes the rows of the file to yield.

@@ -90,12 +90,7 @@ func TestMissingReferences(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "messages-000002.json"), data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p := openPlace(t, t.TempDir())
-	defer p.store.Close()
-	reports, err := Run(context.Background(), p.options("zulip", dir), p.target)
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, reports := importAll(t, "zulip", dir)
 	got := map[string]int{}
 	for _, c := range append(reports[0].Dropped, reports[0].Changed...) {
 		got[c.Kind+": "+c.Reason] = c.Count
@@ -130,12 +125,7 @@ func TestContradictingRows(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "realm.json"), data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p := openPlace(t, t.TempDir())
-	defer p.store.Close()
-	reports, err := Run(context.Background(), p.options("zulip", dir), p.target)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p, reports := importAll(t, "zulip", dir)
 	r := reports[0]
 	expectCounts(t, []count{{"users", r.Users, 3}, {"groups", r.Groups, 2},
 		{"second users", droppedAs(r, "users", "same id"), 1},

@@ -79,10 +79,10 @@ type Progress struct {
 type Disk interface {
 	Bounds(id realm.ID) (rows, last realm.Seq, err error)
 	Claim(id realm.ID, seen uint64) (realm.Claimed, error)
-	ClearEmptyRealm(id uint32) error
+	ClearEmptyRealm(id realm.ID) error
 	TextWriter(id realm.ID, epoch uint64) (add func(realm.BodyRef, *realm.Body) error, flush func() error)
 	EncodeRow(table uint16, key, row any) realm.EncodedRow
-	ImportRows(id uint32, epoch uint64, at snapshot.Seq, rows func(yield func(snapshot.Row) error) error) error
+	ImportRows(id realm.ID, epoch uint64, at snapshot.Seq, rows func(yield func(snapshot.Row) error) error) error
 }
 
 // Files is the part of files.Store that an import needs.
@@ -352,7 +352,7 @@ func (x *importer) open(discarded realm.ID) error {
 	}
 	x.epoch = claimed.Epoch
 	if !x.report.Resumed {
-		if err := x.to.Disk.ClearEmptyRealm(uint32(x.id)); err != nil {
+		if err := x.to.Disk.ClearEmptyRealm(x.id); err != nil {
 			return err
 		}
 		if err := os.RemoveAll(filepath.Join(x.work, logFile)); err != nil {

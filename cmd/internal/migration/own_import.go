@@ -32,7 +32,7 @@ type OwnTarget struct {
 	Disk interface {
 		snapshot.RowWriter
 		Claim(id realm.ID, seen uint64) (realm.Claimed, error)
-		ClearEmptyRealm(id uint32) error
+		ClearEmptyRealm(id realm.ID) error
 		TextWriter(id realm.ID, epoch uint64) (add func(realm.BodyRef, *realm.Body) error, flush func() error)
 	}
 	Files interface {
@@ -119,11 +119,11 @@ func ImportOwn(ctx context.Context, f *os.File, o OwnOptions, to OwnTarget) (dig
 			to.Files.Release(p, nil)
 		}
 		// An organization that exists all the same is not cleared, and keeps its files.
-		if err != nil && to.Disk.ClearEmptyRealm(uint32(i.id)) == nil {
+		if err != nil && to.Disk.ClearEmptyRealm(i.id) == nil {
 			to.Files.DiscardNew(i.created)
 		}
 	}()
-	if err := to.Disk.ClearEmptyRealm(uint32(i.id)); err != nil {
+	if err := to.Disk.ClearEmptyRealm(i.id); err != nil {
 		return digest, err
 	}
 	text, flush := to.Disk.TextWriter(i.id, claimed.Epoch)

@@ -183,12 +183,7 @@ func rocketSample(t testing.TB) rocketDump {
 func TestRocketChatSample(t *testing.T) {
 	dir := t.TempDir()
 	rocketSample(t).write(t, dir)
-	p := openPlace(t, t.TempDir())
-	defer p.store.Close()
-	reports, err := Run(context.Background(), p.options("rocketchat", dir), p.target)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p, reports := importAll(t, "rocketchat", dir)
 	r := reports[0]
 	expectCounts(t, []count{
 		{"users", r.Users, 6}, {"channels", r.Channels, 6}, {"messages", r.Messages, 43},
@@ -400,12 +395,7 @@ func TestRocketChatWithGaps(t *testing.T) {
 	d.add("rocketchat_uploads.files", bson.M{"_id": "short", "length": int64(2)})
 	dir := t.TempDir()
 	d.write(t, dir)
-	p := openPlace(t, t.TempDir())
-	defer p.store.Close()
-	reports, err := Run(context.Background(), p.options("rocketchat", dir), p.target)
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, reports := importAll(t, "rocketchat", dir)
 	r := reports[0]
 	expectCounts(t, []count{
 		{"users", r.Users, 4}, {"messages", r.Messages, 7}, {"direct messages", r.DirectMessages, 1},

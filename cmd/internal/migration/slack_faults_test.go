@@ -159,12 +159,7 @@ func TestPackedAgain(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := openPlace(t, t.TempDir())
-			defer p.store.Close()
-			reports, err := Run(context.Background(), p.options("slack", pack()), p.target)
-			if err != nil {
-				t.Fatal(err)
-			}
+			p, reports := importAll(t, "slack", pack())
 			r := reports[0]
 			expectCounts(t, []count{{"messages", r.Messages, 1}, {"attachments", r.Attachments, 3},
 				{"things left out", len(r.Dropped), 0}})
@@ -261,12 +256,7 @@ func TestZipEntries(t *testing.T) {
 	if err := os.WriteFile(file, damaged, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p := openPlace(t, t.TempDir())
-	defer p.store.Close()
-	reports, err := Run(context.Background(), p.options("slack", file), p.target)
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, reports := importAll(t, "slack", file)
 	r := reports[0]
 	expectCounts(t, []count{{"messages", r.Messages, 2}, {"channels", r.Channels, 1},
 		{"replaced files", droppedAs(r, "files", "another file with the same name"), 1},

@@ -245,12 +245,7 @@ func TestSlackLists(t *testing.T) {
 		}
 		more[name] = string(data)
 	}
-	p := openPlace(t, t.TempDir())
-	defer p.store.Close()
-	reports, err := Run(context.Background(), p.options("slack", slackZip(t, more)), p.target)
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, reports := importAll(t, "slack", slackZip(t, more))
 	if r := reports[0]; r.Channels != 4 || r.Subscriptions != 8 || r.DirectMessages != 3 || r.Messages != 3 {
 		t.Errorf(
 			"%d channels, %d subscriptions, %d messages, %d of them direct; dropped %v",

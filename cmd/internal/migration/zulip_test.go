@@ -50,6 +50,18 @@ func openPlace(t testing.TB, dir string) *place {
 	return p
 }
 
+// importAll imports an archive into a data directory of its own, which is closed when the test ends.
+func importAll(t testing.TB, format, file string) (*place, []*Report) {
+	t.Helper()
+	p := openPlace(t, t.TempDir())
+	t.Cleanup(func() { p.store.Close() })
+	reports, err := Run(context.Background(), p.options(format, file), p.target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p, reports
+}
+
 func (p *place) options(format, file string) Options {
 	return Options{Format: format, File: file, Realm: "moved", Dir: p.dir, Secret: []byte("secret of the tests"),
 		Now: func() time.Time { return time.Unix(1_800_000_000, 0) },
@@ -85,12 +97,7 @@ func expectCounts(t *testing.T, list []count) {
 
 // The sample of the reference server imports with the counts of its database.
 func TestZulipSample(t *testing.T) {
-	p := openPlace(t, t.TempDir())
-	defer p.store.Close()
-	reports, err := Run(context.Background(), p.options("zulip", sample(t, "zulip/zulip-export-a.tar.gz")), p.target)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p, reports := importAll(t, "zulip", sample(t, "zulip/zulip-export-a.tar.gz"))
 	r := reports[0]
 	expectCounts(t, []count{
 		{"users", r.Users, 23}, {"channels", r.Channels, 16}, {"subscriptions", r.Subscriptions, 160},

@@ -72,11 +72,11 @@ func clusterStatus(o *Operator, _ map[string]string) (any, error) {
 	if o.Node == nil {
 		return nil, errSingleNode
 	}
-	if o.Core == nil {
+	if o.Leader == nil {
 		return nil, errNotRunning
 	}
 	list := []any{}
-	for _, n := range o.Core.Status() {
+	for _, n := range o.Leader.Status() {
 		list = append(list, n)
 	}
 	return map[string]any{"nodes": list}, nil
@@ -94,18 +94,18 @@ func clusterRemove(o *Operator, args map[string]string) (any, error) {
 	if o.Node == nil {
 		return nil, errSingleNode
 	}
-	if o.Core != nil && args["yes"] != "true" && o.Core.Voters() == 2 && o.Core.HasVote(args["node"]) {
+	if o.Leader != nil && args["yes"] != "true" && o.Leader.Voters() == 2 && o.Leader.HasVote(args["node"]) {
 		return nil, errLastVoter
 	}
-	if o.Core != nil && args["node"] == o.Node.Node {
+	if o.Leader != nil && args["node"] == o.Node.Node {
 		return nil, o.leaveLeadership()
 	}
 	if err := o.Node.Remove(args["node"]); err != nil && !o.isHalfRemoved(args["node"]) {
 		return nil, err
 	}
-	if o.Core != nil {
-		o.Core.CutOff(args["node"]) // at once: the node may be in wrong hands
-		if err := o.Core.Node.Remove(args["node"]); err != nil {
+	if o.Leader != nil {
+		o.Leader.CutOff(args["node"]) // at once: the node may be in wrong hands
+		if err := o.Leader.Node.Remove(args["node"]); err != nil {
 			return nil, err
 		}
 	}
@@ -115,7 +115,7 @@ func clusterRemove(o *Operator, args map[string]string) (any, error) {
 // isHalfRemoved reports whether a node is no member, but the replicated log still counts its vote: the leadership was
 // lost in between.
 func (o *Operator) isHalfRemoved(node string) bool {
-	return o.Core != nil && o.Node.IsRemoved(node) && o.Core.HasVote(node)
+	return o.Leader != nil && o.Node.IsRemoved(node) && o.Leader.HasVote(node)
 }
 
 // errLeaderLeaves is the answer of a leader that has to be removed. It lets another core lead first, which removes it:
@@ -124,7 +124,7 @@ var errLeaderLeaves = errors.New("the core is the leader; another core will beco
 
 // leaveLeadership returns errLeaderLeaves, and moves the leadership after this answer has been sent.
 func (o *Operator) leaveLeadership() error {
-	if o.Core.Voters() < 2 {
+	if o.Leader.Voters() < 2 {
 		return errors.New("this is the only core with a vote: to end the cluster, stop it and use " +
 			"parley cluster dissolve")
 	}
@@ -132,7 +132,7 @@ func (o *Operator) leaveLeadership() error {
 		go func() {
 			defer o.leaving.Store(false)
 			time.Sleep(moveLeaderDelay)
-			if err := o.MoveLeader(); err != nil {
+			if err := o.Leader.Move(); err != nil {
 				o.Log.Error("moving the leadership failed, so the core is not removed", "err", err)
 			}
 		}()
@@ -170,11 +170,11 @@ func clusterVerify(o *Operator, _ map[string]string) (any, error) {
 	if o.Node == nil {
 		return nil, errSingleNode
 	}
-	if o.Core == nil {
+	if o.Leader == nil {
 		return nil, errNotRunning
 	}
 	list, different := []any{}, 0
-	for _, x := range o.Core.Verify(o.StateDigest) {
+	for _, x := range o.Leader.Verify(o.StateDigest) {
 		if !x.Equal {
 			different++
 		}
@@ -209,14 +209,14 @@ func clusterLevel(o *Operator, _ map[string]string) (any, error) {
 	if o.Node == nil {
 		return nil, errSingleNode
 	}
-	if o.Core == nil {
+	if o.Leader == nil {
 		return nil, errNotRunning
 	}
-	raised, err := o.Core.RaiseLevel()
+	raised, err := o.Leader.RaiseLevel()
 	if err != nil {
 		return nil, err
 	}
-	return map[string]any{"level": int(o.Core.Node.Level()), "raised": raised}, nil
+	return map[string]any{"level": int(o.Leader.Node.Level()), "raised": raised}, nil
 }
 
 // moveLeaderDelay is the time for sending the answer to a command before the leadership moves.
@@ -227,16 +227,16 @@ func clusterMoveLeader(o *Operator, _ map[string]string) (any, error) {
 	if o.Node == nil {
 		return nil, errSingleNode
 	}
-	if o.Core == nil {
+	if o.Leader == nil {
 		return nil, errNotRunning
 	}
-	if o.Core.Voters() < 2 {
+	if o.Leader.Voters() < 2 {
 		return nil, cluster.ErrOnlyCore
 	}
 	// The answer is sent first: the links of a leader end with its leadership.
 	go func() {
 		time.Sleep(moveLeaderDelay)
-		if err := o.MoveLeader(); err != nil {
+		if err := o.Leader.Move(); err != nil {
 			o.Log.Error("moving the leadership failed", "err", err)
 		}
 	}()
@@ -245,8 +245,8 @@ func clusterMoveLeader(o *Operator, _ map[string]string) (any, error) {
 
 // clusterPromote gives the core that asks for it a vote.
 func clusterPromote(o *Operator, args map[string]string) (any, error) {
-	if o.Core == nil {
+	if o.Leader == nil {
 		return nil, errSingleNode
 	}
-	return map[string]any{}, o.Core.Promote(args["node"])
+	return map[string]any{}, o.Leader.Promote(args["node"])
 }

@@ -158,7 +158,7 @@ func (o *Operator) certificate(id realm.ID, u realm.UserID, e realm.Erasure) (*C
 				"in a large organization for some time after the erasure"},
 			{"exports and backups", 0, "those made before have everything; the operator deletes them"},
 		}}
-	if o.Core != nil {
+	if o.Leader != nil {
 		c.Kept = append(c.Kept, RemainingData{"replicated log", 0,
 			"each core deletes old entries as new ones follow; no backup contains the log"})
 	}

@@ -40,11 +40,10 @@ type Operator struct {
 	// FilesElsewhere says that a file can be on other cores only: the cluster has no bucket.
 	FilesElsewhere bool
 
-	Node       *cluster.Directory // nil: a single node
-	Core       *cluster.Leader    // of a running core
-	MoveLeader func() error       // of a running core
-	Edge       *cluster.Follower  // of a running edge, or the link of a core to the leader
-	leaving    atomic.Bool        // see leaveLeadership
+	Node     *cluster.Directory // nil: a single node
+	Leader   *cluster.Leader    // of a running core
+	Follower *cluster.Follower  // of a running edge, or the link of a core to the leader
+	leaving  atomic.Bool        // see leaveLeadership
 }
 
 // command is a command of the operator.
@@ -78,7 +77,7 @@ func (o *Operator) Run(name string, args map[string]string) (any, error) {
 	if !ok {
 		return nil, fmt.Errorf("unknown command %q", name)
 	}
-	if o.Edge != nil && !command.local && (o.Core == nil || !o.Core.IsLeader()) {
+	if o.Follower != nil && !command.local && (o.Leader == nil || !o.Leader.IsLeader()) {
 		return o.runAtCore(name, args)
 	}
 	return command.run(o, args)
@@ -104,16 +103,16 @@ func (o *Operator) runAtCore(name string, args map[string]string) (any, error) {
 	if name == "cluster-status" {
 		return o.statusOfLeader()
 	}
-	if o.Core == nil && !commands[name].from.Includes(cluster.FromEdge) {
+	if o.Leader == nil && !commands[name].from.Includes(cluster.FromEdge) {
 		return nil, fmt.Errorf("this is an edge, which may not send the operator command %s: use the data directory "+
 			"of a core", name)
 	}
-	if o.Core != nil && !commands[name].from.Includes(cluster.FromStarting) {
+	if o.Leader != nil && !commands[name].from.Includes(cluster.FromStarting) {
 		o.waitForVote()
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), leaderTimeout)
 	defer cancel()
-	data, err := o.Edge.Command(ctx, name, args)
+	data, err := o.Follower.Command(ctx, name, args)
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +132,7 @@ const (
 func (o *Operator) waitForVote() {
 	self := o.Node.Node
 	for end := time.Now().Add(voteTimeout); time.Now().Before(end); time.Sleep(votePollInterval) {
-		if o.Core.HasVote(self) || o.Node.IsRemoved(self) {
+		if o.Leader.HasVote(self) || o.Node.IsRemoved(self) {
 			return
 		}
 	}
@@ -143,13 +142,13 @@ func (o *Operator) waitForVote() {
 func (o *Operator) statusOfLeader() (any, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), leaderTimeout)
 	defer cancel()
-	data, err := o.Edge.LeaderStatus(ctx)
+	data, err := o.Follower.LeaderStatus(ctx)
 	if err == nil {
 		return json.RawMessage(data), nil
 	}
 	var node *cluster.CoreNode
-	if o.Core != nil {
-		node = o.Core.Node
+	if o.Leader != nil {
+		node = o.Leader.Node
 	}
-	return o.Edge.OwnView(ctx, node, err), nil
+	return o.Follower.OwnView(ctx, node, err), nil
 }

@@ -5,8 +5,8 @@ import (
 	"parley/cmd/internal/cluster"
 )
 
-// Bounds returns the bounds of the files that come from other cores.
-func (f *Fetcher) Bounds() []registry.Bound {
+// Bounds returns the bounds of the files that come from other cores. shares are those of cluster.MaxFileFetches.
+func (f *Fetcher) Bounds(shares func() registry.Shares) []registry.Bound {
 	return []registry.Bound{
 		{
 			Name:     "file_fetches",
@@ -15,6 +15,7 @@ func (f *Fetcher) Bounds() []registry.Bound {
 			Reason:   "a slow core must not use up all requests; each has a connection and buffers of about 100 kB",
 			Limit:    registry.Constant(cluster.MaxFileFetches),
 			Used:     f.Fetching,
+			Shares:   shares,
 		},
 	}
 }

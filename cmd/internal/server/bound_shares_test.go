@@ -3,46 +3,35 @@ package server
 import (
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 
-	"parley/actors/admission"
+	"parley/actors/registry"
+	"parley/cmd/internal/metrics"
 )
 
 // Each bound says how organizations share it. Of those that are halved, each of several organizations gets half, at
 // least one, and leaves the other half free; the only organization of a server gets all of it.
 func TestEveryBoundIsShared(t *testing.T) {
 	d := startDemo(t)
-	known := map[string]bool{}
-	budgets := map[string]*admission.Shares{}
+	budgets := map[string]registry.Shares{}
 	limits := map[string]int64{}
-	bounds := AllBounds()
+	bounds := metrics.Read(d.parts()).Bounds()
 	for i := range bounds {
 		b := &bounds[i]
-		known[b.Name] = true
-		x, ok := boundSharing[b.Name]
-		if kinds := countTrue(x.half != nil, x.rule != "", x.whole != ""); !ok || kinds != 1 {
-			t.Errorf("%s: say in boundSharing how organizations share it: each of several has half, or why one may "+
-				"have all", b.Name)
+		kinds := countTrue(b.Shares != nil, b.Halved != "", b.Whole != "")
+		if kinds != 1 && (kinds != 0 || b.Used != nil) {
+			t.Errorf("%s: say in its row how organizations share it: each of several has half, or why one may have all",
+				b.Name)
 			continue
 		}
-		if x.rule != "" {
-			expectTest(t, b.Name, x.rule)
+		if b.Halved != "" {
+			expectTest(t, b.Name, b.Halved)
 		}
-		if x.half == nil {
+		if b.Shares == nil {
 			continue
 		}
-		limit, err := strconv.ParseInt(DefaultLimit(b), 10, 64)
-		if err != nil {
-			t.Fatalf("%s: %v", b.Name, err)
-		}
-		budgets[b.Name], limits[b.Name] = x.half(d.Server), limit
-	}
-	for name := range boundSharing {
-		if !known[name] {
-			t.Errorf("boundSharing has %s, which is no bound", name)
-		}
+		budgets[b.Name], limits[b.Name] = b.Shares(), b.Limit()
 	}
 	for name, s := range budgets {
 		if !s.Take("a", 1) || !s.Take("a", limits[name]-1) {

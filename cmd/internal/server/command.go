@@ -14,6 +14,7 @@ import (
 	"parley/cmd/internal/imports"
 	"parley/cmd/internal/migration"
 	"parley/cmd/internal/operator"
+	"parley/cmd/internal/sites"
 	"parley/snapshot"
 	"parley/wire"
 	"parley/wire/httpd"
@@ -44,14 +45,14 @@ func Command(dir, name string, args map[string]string) (map[string]any, error) {
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
-	sites := newSiteTable("http://" + DefaultSettings().Listen)
+	sites := sites.New("http://" + DefaultSettings().Listen)
 	orgs, err := actors.Open(snapshot.Disk{Store: store}, actors.Options{
-		Protocol: wire.SessionProtocol{}, Renderer: &wire.Renderer{}, Secret: secret, Log: log, Site: sites.site})
+		Protocol: wire.SessionProtocol{}, Renderer: &wire.Renderer{}, Secret: secret, Log: log, Site: sites.Site})
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
-	sites.orgs = orgs
-	o := &operator.Operator{Orgs: orgs, Site: sites.site, SiteByID: sites.byID, Passwords: httpd.NewPasswords(nil),
+	sites.Orgs = orgs
+	o := &operator.Operator{Orgs: orgs, Site: sites.Site, SiteByID: sites.ByID, Passwords: httpd.NewPasswords(nil),
 		Store: store, Push: &operator.PushService{Data: dir}, Data: dir, Sign: datadir.NewSigner(secret), Log: log,
 		Node: node}
 	answer, err := o.Run(name, args)
@@ -74,7 +75,7 @@ func toMap(v any) (m map[string]any, err error) {
 // into the directory itself if no server runs there.
 func Import(dir string, o migration.Options) ([]*migration.Report, error) {
 	if o.Site == nil {
-		o.Site = newSiteTable("http://" + DefaultSettings().Listen).site
+		o.Site = sites.New("http://" + DefaultSettings().Listen).Site
 	}
 	return imports.Run(dir, o)
 }

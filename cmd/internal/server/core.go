@@ -3,9 +3,7 @@ package server
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
-	"sync"
 	"time"
 
 	"parley/actors"
@@ -14,7 +12,6 @@ import (
 	"parley/cmd/internal/datadir"
 	"parley/cmd/internal/handover"
 	"parley/snapshot"
-	"parley/snapshot/diskspace"
 	"parley/snapshot/replicated"
 	"parley/wire/httpd"
 )
@@ -25,12 +22,6 @@ const (
 	catchUpTimeout = 10 * time.Second
 	// founderPollInterval is how often the first core checks whether it has become the leader.
 	founderPollInterval = 5 * time.Millisecond
-	// ownershipCheckInterval is how often a new leader checks whether it owns all organizations, besides after each
-	// change.
-	ownershipCheckInterval = 100 * time.Millisecond
-	// moveRetryInterval is how long a leader with a full disk waits before it tries again to move the leadership. It
-	// moves only to a core that has space: if all disks are full, the leader continues to serve reads.
-	moveRetryInterval = 10 * time.Second
 )
 
 // openCoreNode opens the store and the replicated log of a core.
@@ -99,39 +90,7 @@ func (s *Server) watchCoreNode() {
 	}
 }
 
-// moveLeaderWhenFull lets a core that has space lead while the disk of this one is full.
-func (s *Server) moveLeaderWhenFull() {
-	t := time.NewTicker(diskspace.Interval)
-	defer t.Stop()
-	var moved time.Time
-	for {
-		select {
-		case <-t.C:
-		case <-s.stopped:
-			return
-		}
-		if !s.space.IsReadOnly() || !s.core.IsLeader() || time.Since(moved) < moveRetryInterval {
-			continue
-		}
-		// The disks of all cores fill up about at the same time.
-		select {
-		case <-time.After(cluster.ReportsWithin):
-		case <-s.stopped:
-			return
-		}
-		to := s.core.Successor()
-		if to == "" {
-			continue
-		}
-		moved = time.Now()
-		s.log.Warn("the disk of the leader is full; moving the leadership to another core", "node", to)
-		if err := s.coreNode.MoveLeader(to); err != nil {
-			s.log.Error("moving the leadership failed", "err", err)
-		}
-	}
-}
-
-// datadir.RecordVersion writes the version of the data into the data directory.
+// recordDataVersion writes the version of the data into the data directory.
 func (s *Server) recordDataVersion() {
 	if err := datadir.RecordVersion(s.Data, s.level()); err != nil {
 		s.log.Warn("writing the version of the data directory failed", "err", err)
@@ -160,125 +119,11 @@ func (s *Server) followLeadership() {
 	}
 }
 
-// startLeadership accepts links while this core is the leader and owns all organizations, and asks for a vote if it has
-// none.
-func (s *Server) startLeadership() {
-	s.orgs.AddOwnerTask(&s.ownership)
-	var mu sync.Mutex // a core that has lost the leadership must not become the leader by an older look
-	leads := false
-	s.coreNode.OnLeadership(func(on bool) {
-		mu.Lock()
-		if leads = on; !on {
-			s.core.SetLeader(false)
-		}
-		mu.Unlock()
-		s.ownership.Signal()
-	})
-	acceptLinks := func() (done bool) {
-		mu.Lock()
-		defer mu.Unlock()
-		if leads && !s.core.IsLeader() && s.orgs.OwnsAll() {
-			s.core.SetLeader(true)
-		}
-		return !leads || s.core.IsLeader()
-	}
-	go func() {
-		for {
-			changed, recheck := s.ownership.Next(), (<-chan time.Time)(nil)
-			if !acceptLinks() {
-				recheck = time.After(ownershipCheckInterval)
-			}
-			select {
-			case <-changed:
-			case <-recheck:
-			case <-s.stopped:
-				return
-			}
-		}
-	}()
-	go s.moveLeaderWhenFull()
-	ctx, cancel := context.WithCancel(context.Background())
-	go func() {
-		<-s.stopped
-		cancel()
-	}()
-	go s.link.AskForVote(ctx, s.hasVote)
-}
-
-const (
-	// drainTimeout limits how long a move of the leadership waits for requests in progress. New requests wait, too.
-	drainTimeout = 500 * time.Millisecond
-	// newLeaderTimeout is how long a core that has given up the leadership waits for the new leader before it stops.
-	newLeaderTimeout = 3 * time.Second
-)
-
-// moveLeader makes another core the leader. Requests wait meanwhile, and the new leader answers them.
-func (s *Server) moveLeader() error {
-	if s.core == nil || !s.core.IsLeader() {
-		return nil
-	}
-	if s.core.Voters() < 2 {
-		return cluster.ErrOnlyCore
-	}
-	began := time.Now()
-	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
-	defer cancel()
-	defer s.http.Pause(ctx)()
-	s.orgs.FinishTurns(ctx)
-	if err := s.coreNode.MoveLeader(""); err != nil {
-		return fmt.Errorf("move the leadership: %w", err)
-	}
-	s.log.Info("the leadership was moved to another core", "took", time.Since(began).Round(time.Millisecond).String())
-	// The requests that wait must find that another core leads: an organization that this core still owned for a moment
-	// would refuse them.
-	for ctx.Err() == nil {
-		changed := s.ownership.Next()
-		if !s.core.IsLeader() && s.orgs.OwnsNone() {
-			break
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-		}
-	}
-	return nil
-}
-
-// ownershipChanges signals each change of the organizations that this node owns. It is an owner task, whose methods the
-// organizations call.
-type ownershipChanges struct{ cluster.Changes }
-
-func (o *ownershipChanges) Begin(realm.ID) { o.Signal() }
-func (o *ownershipChanges) End(realm.ID)   { o.Signal() }
-
-// yieldLeadership moves the leadership before this core stops, and waits for the new leader.
+// yieldLeadership lets another core lead before this one stops.
 func (s *Server) yieldLeadership() {
-	if s.core == nil || !s.core.IsLeader() {
-		return
+	if s.core != nil {
+		s.core.Yield(s.link)
 	}
-	err := s.moveLeader()
-	if errors.Is(err, cluster.ErrOnlyCore) {
-		return
-	}
-	if err != nil {
-		s.log.Warn("stopping while this core is still the leader", "err", err)
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), newLeaderTimeout)
-	defer cancel()
-	if err := s.link.WaitForLink(ctx); err != nil {
-		s.log.Warn("no other core is the leader yet", "err", err)
-	}
-}
-
-// hasVote reports whether this core has a vote in the cluster.
-func (s *Server) hasVote() bool {
-	for _, m := range s.coreNode.Status().Members {
-		if m.ID == s.node.Node {
-			return m.Voter
-		}
-	}
-	return false
 }
 
 // diskState returns the state of the disk for the health check; "" is normal. A core that does not lead refuses no

@@ -43,7 +43,7 @@ func TestExportStopsWithTheRightsOfItsUser(t *testing.T) {
 			c.User, c.Role = a.User, &member
 			withdraw = c
 		}
-		err = wire.WriteExport(s.orgs, id, s.sites.byID(id), x, &writeHook{func() {
+		err = wire.WriteExport(s.orgs, id, s.sites.ByID(id), x, &writeHook{func() {
 			if withdraw != nil {
 				if _, err := realm.Execute(s.orgs, id, realm.System, withdraw); err != nil {
 					t.Fatal(err)

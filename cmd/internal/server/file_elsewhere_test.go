@@ -36,7 +36,7 @@ func TestFilesOfAnotherCore(t *testing.T) {
 		}
 		return orgfiles.DescribeLacking(list)
 	}
-	if got := lacking(core.tools.Files.(fileStore).s, true); got != "" {
+	if got := lacking(core.files, true); got != "" {
 		t.Fatalf("the core that has all files lacks %q", got)
 	}
 	if got := lacking(other, false); !strings.Contains(got, "1 files are missing") ||
@@ -52,7 +52,7 @@ func TestFilesOfAnotherCore(t *testing.T) {
 	})
 	defer fetch.Close()
 	options := core.options
-	options.Files = openFiles{other, fetch, newFileShares(nil)}
+	options.Files = orgfiles.Serve(other, fetch, nil)
 	s := &Server{fetcher: fetch}
 	if s.filesState() != "" {
 		t.Errorf("the state of the files is %q", s.filesState())
@@ -80,7 +80,7 @@ func TestFilesOfAnotherCore(t *testing.T) {
 			t.Errorf("picture %s, which no row names, is answered %d %s", name, r.StatusCode(), r.Body())
 		}
 	}
-	store := fileStore{other, fetch, newFileShares(nil)}
+	store := orgfiles.Serve(other, fetch, nil)
 	for what, make := range map[string]func() (string, error){
 		"thumbnail":   func() (string, error) { return store.Thumbnail(1, strings.Repeat("a", 64), false) },
 		"first frame": func() (string, error) { return store.Still(1, strings.Repeat("a", 64)) },

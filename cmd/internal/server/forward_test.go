@@ -19,6 +19,7 @@ import (
 	"parley/actors/delivery"
 	"parley/actors/presence"
 	"parley/actors/realm"
+	"parley/cmd/internal/sites"
 	"parley/snapshot"
 	"parley/wire"
 	"parley/wire/httpd"
@@ -140,7 +141,7 @@ func newFollowingCore(t *testing.T, core *matrixServer) (*matrixServer, *directC
 func newFollower(t *testing.T, core *matrixServer, isCore bool) (*matrixServer, *directCluster) {
 	t.Helper()
 	quiet := slog.New(slog.DiscardHandler)
-	sites, renderer := newSiteTable("http://"+ourHost), &wire.Renderer{}
+	sites, renderer := sites.New("http://"+ourHost), &wire.Renderer{}
 	cluster := &directCluster{core: core.orgs, keeps: isCore}
 	var disk actors.Disk = actors.NoDisk{}
 	var others actors.Cluster
@@ -153,7 +154,7 @@ func newFollower(t *testing.T, core *matrixServer, isCore bool) (*matrixServer, 
 		Renderer: renderer,
 		Secret:   []byte("a secret of thirty-two characters"),
 		Log:      quiet,
-		Site:     sites.site,
+		Site:     sites.Site,
 		Now:      core.clock,
 		Elapsed:  cluster.elapsed,
 		Fatal:    func(err error) { panic(err) },
@@ -161,7 +162,7 @@ func newFollower(t *testing.T, core *matrixServer, isCore bool) (*matrixServer, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	sites.orgs = orgs
+	sites.Orgs = orgs
 	ofOwner := core.options
 	ofOwner.Cluster = &directCluster{Server: core.orgs}
 	cluster.Server, cluster.owner = orgs, httpd.New(ofOwner)

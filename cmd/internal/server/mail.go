@@ -2,14 +2,11 @@ package server
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"path/filepath"
 
-	"parley/actors"
-	"parley/actors/realm"
 	"parley/wire"
 	"parley/wire/mail"
 	"parley/wire/push"
@@ -72,8 +69,8 @@ func (s *Server) openSMTP() (*incomingMail, error) {
 	if err != nil {
 		return nil, fmt.Errorf("mail-listen: %w", err)
 	}
-	domain := s.mailHost(s.sites.site("").Host)
-	m := &incomingMail{l, mail.NewSMTPServer(domain, channelMailbox{s.orgs, s.tools}, s.log)}
+	domain := s.mailHost(s.sites.Site("").Host)
+	m := &incomingMail{l, mail.NewSMTPServer(domain, mail.Mailbox{Organizations: s.orgs, Tools: s.tools}, s.log)}
 	go func() {
 		if err := m.server.Serve(l); err != nil {
 			s.log.Error("SMTP server failed", "err", err)
@@ -96,39 +93,6 @@ func (m *incomingMail) Close(ctx context.Context) error {
 		return nil
 	}
 	return m.server.Close(ctx)
-}
-
-// channelMailbox delivers an email to the channel that its address belongs to.
-type channelMailbox struct {
-	orgs  *actors.Server
-	tools *wire.Tools
-}
-
-// Known reports whether a channel of any organization has the address token.
-func (m channelMailbox) Known(token string) bool {
-	_, ok := m.find(token)
-	return ok
-}
-
-func (m channelMailbox) find(token string) (realm.ID, bool) {
-	for _, id := range m.orgs.Realms() {
-		known, err := m.orgs.View(id, realm.Caller{System: true}, func(v realm.View) (any, error) {
-			return v.Founded() && v.FindMailAddress(token) != nil, nil
-		})
-		if err == nil && known == true {
-			return id, true
-		}
-	}
-	return 0, false
-}
-
-// Post sends an email as a message to the channel with the address token.
-func (m channelMailbox) Post(token string, x wire.IncomingMail) error {
-	id, ok := m.find(token)
-	if !ok {
-		return errors.New("no channel has this address")
-	}
-	return wire.PostIncomingMail(&wire.Call{Server: m.orgs, Tools: m.tools, Realm: id, Caller: realm.System}, token, x)
 }
 
 // bouncerAccount returns the account that the settings name, else the one that parley push register stored.

@@ -22,6 +22,8 @@ import (
 	"parley/actors"
 	"parley/actors/realm"
 	"parley/cmd/internal/datadir"
+	"parley/cmd/internal/orgfiles"
+	"parley/cmd/internal/sites"
 	"parley/snapshot"
 	"parley/snapshot/files"
 	"parley/snapshot/search"
@@ -52,6 +54,7 @@ type matrixServer struct {
 	cells      int
 	wrong      map[string]int // wrong cells by kind
 	wrongCells []wrongCell    // the first ones of each kind
+	files      *files.Store
 	coverage   *coverage
 	asked      []matrixRequest           // since the last cell
 	questions  map[string]*askedQuestion // of this table
@@ -87,7 +90,7 @@ func newMatrixServer(t *testing.T, l *coverage) *matrixServer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sites := newSiteTable("http://" + ourHost)
+	sites := sites.New("http://" + ourHost)
 	disk := snapshot.Disk{Store: store}
 	library := search.OpenService(filepath.Join(dir, "search"), disk, wire.SearchText, quiet)
 	renderer := &wire.Renderer{}
@@ -97,7 +100,7 @@ func newMatrixServer(t *testing.T, l *coverage) *matrixServer {
 		Renderer: renderer,
 		Secret:   secret,
 		Log:      quiet,
-		Site:     sites.site,
+		Site:     sites.Site,
 		Search:   library,
 		Now:      c.clock,
 		Fatal:    func(err error) { panic(err) },
@@ -105,15 +108,15 @@ func newMatrixServer(t *testing.T, l *coverage) *matrixServer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sites.orgs, c.disk = c.orgs, disk
-	kept, err := files.Open(filepath.Join(dir, "uploads"), nil)
+	sites.Orgs, c.disk = c.orgs, disk
+	c.files, err = files.Open(filepath.Join(dir, "uploads"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	passwords := httpd.NewPasswords(nil)
 	tools := &wire.Tools{
 		WebPushKey:         push.PublicWebKey(push.NewWebKey([]byte("secret"))),
-		Files:              fileStore{s: kept, parts: newFileShares(nil)},
+		Files:              orgfiles.Serve(c.files, nil, nil),
 		Sign:               datadir.NewSigner(secret),
 		VerifySignature:    datadir.NewSignatureChecker(secret),
 		HashPassword:       passwords.Hash,
@@ -133,7 +136,7 @@ func newMatrixServer(t *testing.T, l *coverage) *matrixServer {
 	tools.Thumbnails = thumbnailWorker
 	c.tools = tools
 	c.options = httpd.Options{Server: c.orgs, Tools: tools, Realms: sites, Log: quiet,
-		Files: openFiles{s: kept, parts: newFileShares(nil)},
+		Files: orgfiles.Serve(c.files, nil, nil),
 		Now:   c.clock}
 	c.server = httpd.New(c.options)
 	t.Cleanup(func() {

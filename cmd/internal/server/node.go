@@ -14,12 +14,11 @@ import (
 	"parley/cmd/internal/cluster"
 	"parley/cmd/internal/datadir"
 	"parley/cmd/internal/handover"
+	"parley/cmd/internal/metrics"
 	"parley/cmd/internal/operator"
 	"parley/cmd/internal/orgfiles"
 	"parley/wire"
 	"parley/wire/httpd"
-	"parley/wire/mail"
-	"parley/wire/markdown/preview"
 	"parley/wire/peer"
 )
 
@@ -224,25 +223,9 @@ func (s *Server) openEdge() (err error) {
 		s.log.Warn("an edge does not use jwt-keys: remove the setting here, because its keys can make logins")
 	}
 	s.sites = s.newSites()
-	s.turnLatency = newTurnLatency()
-	s.encodings = wire.NewEventEncodings()
-	s.orgs, err = actors.Open(actors.NoDisk{}, actors.Options{
-		Protocol:     wire.SessionProtocol{Encodings: s.encodings},
-		Renderer:     &s.renderer,
-		Log:          s.log,
-		Fatal:        s.fatal,
-		Site:         s.sites.site,
-		Now:          s.edge.Now,
-		ArchiveDays:  &s.ArchiveDays,
-		TurnLatency:  func(kind string) actors.Observer { return s.turnLatency.WithLabelValues(kind) },
-		UnackedBytes: int64(s.memory().Unacked(s.UnackedMemory)),
-		Limits:       s.realmLimits(),
-		DeliveryLag:  s.DeliveryLag,
-	})
-	if err != nil {
+	if err := s.openOrganizations(actors.NoDisk{}, actors.Options{Now: s.edge.Now}); err != nil {
 		return err
 	}
-	s.sites.orgs = s.orgs
 	s.orgs.SetOutbox(noOutbox{}, g.Pushes, g.Bouncer)
 	return nil
 }
@@ -259,57 +242,30 @@ type edgePush struct{ wire.Pusher }
 // secret of the server, and no key of a setting: all that needs one is answered by the owner.
 func (s *Server) buildEdgeTools() error {
 	g := s.edge.greeted
-	s.passwords = httpd.NewPasswords(s.orgs.HasSeveralRealms)
-	s.tools = &wire.Tools{
-		VerifySignature:    func(string, string) bool { return false },
-		UploadQuota:        int64(s.UploadQuota) << 20,
-		HashPassword:       s.passwords.Hash,
-		CheckPassword:      s.passwords.Check,
-		HashKey:            actors.HashKey,
-		Token:              actors.Token,
-		Version:            wire.Version,
-		Generation:         g.Generation,
-		Renderer:           &s.renderer,
-		FetchPreview:       preview.New(s.previewNetworks...).Fetch,
-		Dev:                g.DevelopmentLogin,
-		ChannelMailPattern: "%s@" + s.mailHost(s.sites.site("").Host),
-		Emails:             mail.Composer{},
-		DailyInvites:       s.DailyInvites,
-		OpenOrganizations:  s.OpenOrganizations,
-	}
-	services, err := ReadIntegrations(s.Integrations)
-	if err != nil {
+	if err := s.shareTools(g.Generation, g.DevelopmentLogin); err != nil {
 		return err
 	}
-	s.tools.Integrations = wire.NewIntegrations(services)
+	s.tools.VerifySignature = func(string, string) bool { return false }
 	if g.Pushes {
 		s.tools.Push, s.tools.PushBouncer = edgePush{}, g.Bouncer
 	}
-	s.setEmojiTable()
 	return nil
 }
 
 // openEdgeEndpoints makes the HTTP server of an edge, its control socket and its metrics.
 func (s *Server) openEdgeEndpoints() (err error) {
-	p := s.parkConfig()
-	p.OnDrain, p.AnswersLatePolls, p.TLS = s.orgs.Drain, true, s.tlsConfig
-	p.Unlimited = s.limits.Unlimited
-	s.http = httpd.New(httpd.Options{
-		Server: s.orgs, Tools: s.tools, Realms: s.sites, Log: s.log, Park: p, Limits: s.limits,
-		WebApp:  s.webApp,
-		Several: s.orgs.HasSeveralRealms, Now: s.edge.Now, DamagedTexts: s.orgs.DamagedTexts,
-		Cluster:      edgeCluster{s.orgs, s.edge.Follower},
-		ClusterState: s.edge.State,
-	})
+	o := s.httpOptions()
+	o.Now, o.Cluster, o.ClusterState = s.edge.Now, edgeCluster{s.orgs, s.edge.Follower}, s.edge.State
+	s.http = httpd.New(o)
 	s.connectHandover()
-	o := &operator.Operator{Orgs: s.orgs, Site: s.sites.site, SiteByID: s.sites.byID, Passwords: s.passwords,
-		Handover: s.handover, Data: s.Data, Log: s.log, Edge: s.edge.Follower}
-	s.edge.Digest = o.StateDigest
-	s.edge.Start(s.edge.greeted, s.orgs, s.sites.subdomain)
-	if err = s.serveControl(o); err != nil {
+	commands := s.operator()
+	commands.Follower = s.edge.Follower
+	s.edge.Digest = commands.StateDigest
+	s.edge.Start(s.edge.greeted, s.orgs, s.sites.Subdomain)
+	if err = s.serveControl(commands); err != nil {
 		return err
 	}
-	s.metrics, err = s.openMetrics()
+	s.metrics, err = metrics.Open(s.DebugListen, s.parts, metrics.NewStatusReader(s.parts))
 	return err
 }
 
@@ -345,17 +301,17 @@ func (s *Server) startCore(o *operator.Operator) (err error) {
 	if err != nil {
 		return err
 	}
-	o.Core = s.core
+	o.Leader = s.core
 	if s.fetcher != nil {
 		s.fetcher.SetCore(s.core)
 	}
 	s.link, err = cluster.StartCoreLink(cluster.FollowerOptions{Directory: s.node, Program: s.config.Program,
 		Log: s.log, Settings: settings, Clock: s.config.Now,
-		Digest: o.StateDigest}, s.orgs, s.sites.subdomain)
-	o.Edge = s.link
+		Digest: o.StateDigest}, s.orgs, s.sites.Subdomain)
+	o.Follower = s.link
 	if err == nil {
 		s.link.FollowLeader(s.coreNode)
-		s.startLeadership()
+		s.core.FollowLeadership(s.link, s.space.IsReadOnly)
 	}
 	return err
 }
@@ -375,13 +331,7 @@ func (s *Server) stopEdge() error {
 
 // closeFailedEdge closes all that a failed start of an edge has opened.
 func (s *Server) closeFailedEdge() (err error) {
-	err = s.closeWebApp()
-	if s.metrics != nil {
-		err = errors.Join(err, s.metrics.Close())
-	}
-	if s.closeControl != nil {
-		err = errors.Join(err, s.closeControl())
-	}
+	err = errors.Join(s.closeWebApp(), s.metrics.Close(), s.closeControl())
 	s.edge.Close()
 	close(s.stopped)
 	return errors.Join(err, s.closeListeners())

@@ -23,6 +23,8 @@ import (
 	"parley/actors/realm"
 	"parley/cmd/internal/datadir"
 	"parley/cmd/internal/demo"
+	"parley/cmd/internal/orgfiles"
+	"parley/cmd/internal/sites"
 	"parley/snapshot"
 	"parley/snapshot/files"
 	"parley/wire"
@@ -62,7 +64,7 @@ func newRequestTester(t testing.TB) *requestTester {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sites := newSiteTable("http://" + l.Addr().String())
+	sites := sites.New("http://" + l.Addr().String())
 	// The clock does not move: otherwise an idle queue could end between a request and the check of its effect.
 	began, renderer := time.Now(), &wire.Renderer{}
 	orgs, err := actors.Open(snapshot.Disk{Store: store}, actors.Options{
@@ -71,21 +73,21 @@ func newRequestTester(t testing.TB) *requestTester {
 		Secret:   secret,
 		Log:      quiet,
 		Fatal:    func(err error) { panic(err) },
-		Site:     sites.site,
+		Site:     sites.Site,
 		Now:      func() time.Time { return began },
 		Elapsed:  func() time.Duration { return 0 },
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	sites.orgs = orgs
+	sites.Orgs = orgs
 	kept, err := files.Open(filepath.Join(dir, "uploads"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	hash := func(_ realm.ID, password string) (string, error) { return "hash of " + password, nil }
 	tools := &wire.Tools{
-		Files:           fileStore{s: kept, parts: newFileShares(nil)},
+		Files:           orgfiles.Serve(kept, nil, nil),
 		Sign:            datadir.NewSigner(secret),
 		VerifySignature: datadir.NewSignatureChecker(secret),
 		HashPassword:    hash,
@@ -105,14 +107,14 @@ func newRequestTester(t testing.TB) *requestTester {
 		SubdomainTaken:     func(string) bool { return false },
 	}
 	var said bytes.Buffer
-	if err := demo.Create(orgs, sites.site("").URL, &said); err != nil {
+	if err := demo.Create(orgs, sites.Site("").URL, &said); err != nil {
 		t.Fatal(err)
 	}
 	settings := DefaultSettings()
 	parkConfig := settings.parkConfig()
 	parkConfig.OnDrain, parkConfig.AnswersLatePolls = orgs.Drain, true
 	server := httpd.New(httpd.Options{Server: orgs, Tools: tools, Realms: sites, Log: quiet, Park: parkConfig,
-		Files: openFiles{s: kept, parts: newFileShares(nil)}})
+		Files: orgfiles.Serve(kept, nil, nil)})
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
 	t.Cleanup(func() {

@@ -14,8 +14,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"parley/actors"
 	"parley/actors/realm"
 	"parley/cmd/internal/backup"
@@ -27,8 +25,10 @@ import (
 	"parley/cmd/internal/handover"
 	"parley/cmd/internal/imports"
 	"parley/cmd/internal/machine"
+	"parley/cmd/internal/metrics"
 	"parley/cmd/internal/operator"
 	"parley/cmd/internal/orgfiles"
+	"parley/cmd/internal/sites"
 	"parley/snapshot"
 	"parley/snapshot/diskspace"
 	"parley/snapshot/erase"
@@ -47,6 +47,7 @@ import (
 	"parley/wire/previews"
 	"parley/wire/push"
 	"parley/wire/thumbnails"
+	"parley/wire/web"
 	"parley/wire/webapp"
 	"parley/wire/webhooks"
 )
@@ -117,16 +118,15 @@ type Server struct {
 	listeners  []net.Listener
 	handover   *handover.Handover
 	space      *diskspace.Watcher
-	status     *statusReader // for the page about the server
 	store      *snapshot.Store
 	secret     []byte
-	sites      *siteTable
+	sites      *sites.Table
 	search     *search.Service
 	orgs       *actors.Server
 	encodings  *wire.EventEncodings
 	renderer   wire.Renderer // shared by realms and endpoints, so that each Markdown configuration is prepared once
 	files      *files.Store
-	fileShares *fileShares
+	served     *orgfiles.Served
 	fetcher    *orgfiles.Fetcher // of files on other cores; nil: all files are here, or in a bucket
 	bucket     *s3.Bucket        // where files are; nil: in the data directory
 	ownerKnown chan struct{}     // closed when the owner of the files in the bucket is known; nil without a bucket
@@ -141,17 +141,16 @@ type Server struct {
 	thumbnails *thumbnails.Worker
 	http       *httpd.Server
 	mail       *incomingMail
-	metrics    *metricsServer
+	metrics    *metrics.Server
 
-	node      *cluster.Directory // nil: a single node
-	core      *cluster.Leader    // nil unless this is a core of a cluster
-	ownership ownershipChanges
+	node *cluster.Directory // nil: a single node
+	core *cluster.Leader    // nil unless this is a core of a cluster
 	// coreNode has the store and the replicated log; nil unless this is a core
 	coreNode *cluster.CoreNode
 	link     *cluster.Follower // to the leader; nil unless this is a core
 	edge     *edgeNode         // nil unless this is an edge of a cluster
 
-	turnLatency *prometheus.HistogramVec // the actors report to it
+	turnLatency metrics.TurnLatency
 
 	closeBackground func() error // stops the work beside requests; it may take long
 	closeControl    func() error
@@ -207,7 +206,12 @@ func Start(c Config) (*Server, error) {
 	for _, l := range s.listeners {
 		go func() { s.acceptErrors <- s.http.Serve(l) }()
 	}
-	s.announceWebApp()
+	page := web.ClientVersion()
+	if s.webApp != nil {
+		page = s.webApp.Fingerprint
+	}
+	reload := datadir.PageReload{Data: s.Data, Orgs: s.orgs, Stopped: s.stopped, Log: s.log}
+	reload.Announce(page, s.handover.IsSuccessor())
 	if s.edge == nil {
 		// Not before the start has succeeded: after a failed one, the previous program can start again.
 		s.recordDataVersion()
@@ -220,7 +224,9 @@ func Start(c Config) (*Server, error) {
 
 // newServer computes the values that follow from the settings alone, and rejects settings that contradict each other.
 func newServer(c Config) (s *Server, err error) {
+	nothing := func() error { return nil }
 	s = &Server{Settings: c.Settings, config: c, log: c.Log, stopped: make(chan struct{}),
+		closeControl: nothing, closeBackground: nothing,
 		limits: httpd.Limits{User: c.RateLimit, Visitor: c.AnonymousRateLimit, Login: c.LoginLimit}}
 	if c.DemoCrowd != "" {
 		if s.crowd, err = demo.ParseCrowd(c.DemoCrowd); err != nil {
@@ -312,37 +318,30 @@ func (s *Server) open(preloaded *actors.Preloaded) (err error) {
 	disk := s.disk()
 	s.search = search.OpenService(datadir.SearchDir(s.Data), disk, wire.SearchText, s.log)
 	s.search.LimitSpace(s.space.IsLow, s.space.IsReadOnly)
-	s.turnLatency = newTurnLatency()
-	s.encodings = wire.NewEventEncodings()
 	var journal actors.Disk = disk
-	var others actors.Cluster
+	o := actors.Options{Secret: s.secret, Search: s.search, Now: s.config.Now, Preloaded: preloaded}
 	if s.coreNode != nil {
-		journal, others = s.coreNode.Journal(), s.coreNode.Journal()
+		journal, o.Cluster = s.coreNode.Journal(), s.coreNode.Journal()
 	}
-	if s.orgs, err = actors.Open(journal, actors.Options{
-		Cluster:     others,
-		Protocol:    wire.SessionProtocol{Encodings: s.encodings},
-		Renderer:    &s.renderer,
-		Secret:      s.secret,
-		Log:         s.log,
-		Fatal:       s.fatal,
-		Site:        s.sites.site,
-		Search:      s.search,
-		Now:         s.config.Now,
-		ArchiveDays: &s.ArchiveDays,
-		TurnLatency: func(kind string) actors.Observer { return s.turnLatency.WithLabelValues(kind) },
-		Preloaded:   preloaded,
-
-		UnackedBytes: int64(s.memory().Unacked(s.UnackedMemory)),
-		Limits:       s.realmLimits(),
-		DeliveryLag:  s.DeliveryLag,
-	}); err != nil {
+	if err = s.openOrganizations(journal, o); err != nil {
 		return datadir.StartError(s.Data, err)
 	}
-	s.sites.orgs = s.orgs
 	s.followLeadership()
 	s.space.Start(s.store, s.orgs)
 	return s.openFiles()
+}
+
+// openOrganizations opens the organizations of a disk. It completes the options with those that all nodes share.
+func (s *Server) openOrganizations(disk actors.Disk, o actors.Options) (err error) {
+	s.turnLatency = metrics.NewTurnLatency()
+	s.encodings = wire.NewEventEncodings()
+	o.Protocol, o.Renderer = wire.SessionProtocol{Encodings: s.encodings}, &s.renderer
+	o.Log, o.Fatal, o.Site, o.TurnLatency = s.log, s.fatal, s.sites.Site, s.turnLatency.Observer
+	o.ArchiveDays, o.Limits, o.DeliveryLag = &s.ArchiveDays, s.realmLimits(), s.DeliveryLag
+	o.UnackedBytes = int64(s.memory().Unacked(s.UnackedMemory))
+	s.orgs, err = actors.Open(disk, o)
+	s.sites.Orgs = s.orgs
+	return err
 }
 
 // disk returns the store with the types of package realm.
@@ -366,40 +365,19 @@ func (s *Server) fatal(err error) {
 
 // buildTools makes the tools of the endpoints, and starts the background work.
 func (s *Server) buildTools() error {
-	rootHost := s.sites.site("").Host
-	s.fileShares = newFileShares(s.orgs.HasSeveralRealms)
+	rootHost := s.sites.Site("").Host
+	s.served = orgfiles.Serve(s.files, s.fetcher, s.orgs.HasSeveralRealms)
 	s.files.ShareBetween(s.orgs.HasSeveralRealms)
 	if s.bucket != nil {
 		s.bucket.ShareBetween(s.orgs.HasSeveralRealms)
 	}
-	s.passwords = httpd.NewPasswords(s.orgs.HasSeveralRealms)
-	s.tools = &wire.Tools{
-		Files:              fileStore{s.files, s.fetcher, s.fileShares},
-		Sign:               datadir.NewSigner(s.secret),
-		VerifySignature:    datadir.NewSignatureChecker(s.secret),
-		UploadQuota:        int64(s.UploadQuota) << 20,
-		HashPassword:       s.passwords.Hash,
-		CheckPassword:      s.passwords.Check,
-		HashKey:            actors.HashKey,
-		Token:              actors.Token,
-		LinkToken:          s.orgs.LinkToken,
-		JWTKeys:            s.jwtKeys,
-		Version:            wire.Version,
-		Generation:         time.Now().Unix(),
-		Renderer:           &s.renderer,
-		FetchPreview:       preview.New(s.previewNetworks...).Fetch,
-		Dev:                s.Demo || s.DemoCrowd != "" || s.node != nil && s.node.DevelopmentLogin,
-		ChannelMailPattern: "%s@" + s.mailHost(rootHost),
-		Emails:             mail.Composer{},
-		DailyInvites:       s.DailyInvites,
-		Organizations:      &organizations{sites: s.sites, orgs: s.orgs},
-		OpenOrganizations:  s.OpenOrganizations,
-	}
-	services, err := ReadIntegrations(s.Integrations)
-	if err != nil {
+	dev := s.Demo || s.DemoCrowd != "" || s.node != nil && s.node.DevelopmentLogin
+	if err := s.shareTools(time.Now().Unix(), dev); err != nil {
 		return err
 	}
-	s.tools.Integrations = wire.NewIntegrations(services)
+	s.tools.Files, s.tools.Organizations, s.tools.LinkToken = s.served, s.sites, s.orgs.LinkToken
+	s.tools.Sign, s.tools.VerifySignature = datadir.NewSigner(s.secret), datadir.NewSignatureChecker(s.secret)
+	s.tools.JWTKeys = s.jwtKeys
 	sender, err := s.newMailer(rootHost, s.tools, s.log)
 	if err != nil {
 		return err
@@ -433,13 +411,13 @@ func (s *Server) buildTools() error {
 	s.push.Proofs = &push.HostnameProofs{}
 	s.tools.HostnameProof = func(token string) (string, bool) { return s.push.Proofs.Get(token, time.Now()) }
 	if s.push.Bouncer != nil {
-		s.push.Uploader = operator.NewUploader(s.push.Bouncer, s.orgs, s.sites.site, s.log)
+		s.push.Uploader = operator.NewUploader(s.push.Bouncer, s.orgs, s.sites.Site, s.log)
 	}
 	s.dispatcher = s.newDispatcher(sender, pusher)
 	s.orgs.SetOutbox(s.dispatcher, true, account.URL != "")
 	s.orgs.AddOwnerTask(s.dispatcher)
 	newExport := func(name string) (exports.File, error) { return s.files.NewExport(name) }
-	s.exports = exports.Start(s.orgs, s.sites.byID, newExport, s.log)
+	s.exports = exports.Start(s.orgs, s.sites.ByID, newExport, s.log)
 	s.orgs.AddOwnerTask(s.exports)
 	var leftovers func() error
 	var checkOwner func() bool
@@ -450,7 +428,6 @@ func (s *Server) buildTools() error {
 	s.eraser = erase.Start(s.Data, snapshot.Disk{Store: s.store}, s.orgs, s.sweeper.SweepSoon, s.search,
 		s.log)
 	s.linkMarks = linkmarks.Start(s.orgs, snapshot.Disk{Store: s.store}, s.log, linkmarks.Delay)
-	s.setEmojiTable()
 	s.tools.StartExport = s.exports.Add
 	s.tools.CheckSpace = s.space.CheckSpace
 	s.tools.SubdomainTaken = func(name string) bool {
@@ -474,22 +451,45 @@ func (s *Server) buildTools() error {
 	return nil
 }
 
+// shareTools makes the tools that the endpoints of all nodes have.
+func (s *Server) shareTools(generation int64, developmentLogin bool) error {
+	services, err := ReadIntegrations(s.Integrations)
+	if err != nil {
+		return err
+	}
+	s.passwords = httpd.NewPasswords(s.orgs.HasSeveralRealms)
+	s.tools = &wire.Tools{
+		Integrations:       wire.NewIntegrations(services),
+		UploadQuota:        int64(s.UploadQuota) << 20,
+		HashPassword:       s.passwords.Hash,
+		CheckPassword:      s.passwords.Check,
+		HashKey:            actors.HashKey,
+		Token:              actors.Token,
+		Version:            wire.Version,
+		Generation:         generation,
+		Renderer:           &s.renderer,
+		FetchPreview:       preview.New(s.previewNetworks...).Fetch,
+		Dev:                developmentLogin,
+		ChannelMailPattern: "%s@" + s.mailHost(s.sites.Site("").Host),
+		Emails:             mail.Composer{},
+		DailyInvites:       s.DailyInvites,
+		OpenOrganizations:  s.OpenOrganizations,
+	}
+	if s.webApp != nil && s.webApp.EmojiTable() != "" {
+		s.tools.EmojiTable = webapp.StaticPath + s.webApp.EmojiTable()
+	}
+	return nil
+}
+
 // webPushContact returns the address by which push services of browsers can reach the operator.
 func (s *Server) webPushContact(rootHost string) string {
 	switch {
 	case s.WebPushContact != "":
 		return s.WebPushContact
-	case strings.HasPrefix(s.sites.site("").URL, "https:"):
-		return s.sites.site("").URL
+	case strings.HasPrefix(s.sites.Site("").URL, "https:"):
+		return s.sites.Site("").URL
 	}
 	return "postmaster@" + rootHost
-}
-
-// setEmojiTable sets the address of the web app's table of emoji.
-func (s *Server) setEmojiTable() {
-	if s.webApp != nil && s.webApp.EmojiTable() != "" {
-		s.tools.EmojiTable = webapp.StaticPath + s.webApp.EmojiTable()
-	}
 }
 
 // newDispatcher returns the dispatcher of outbox jobs. Each kind of job has a handler and a limit of attempts at a
@@ -497,7 +497,7 @@ func (s *Server) setEmojiTable() {
 func (s *Server) newDispatcher(sender *mail.Sender, pusher *push.Pusher) *dispatch.Dispatcher {
 	o := dispatch.Options{
 		Server: s.orgs,
-		Site:   s.sites.byID,
+		Site:   s.sites.ByID,
 		Log:    s.log,
 		Handlers: map[realm.OutboxJobKind]dispatch.Handler{
 			realm.OutboxEmail: sender,
@@ -561,40 +561,18 @@ func (s *Server) createDemo() error {
 // openEndpoints makes the HTTP server, which handles no request yet, and opens the control socket, the SMTP server and
 // the metrics endpoint.
 func (s *Server) openEndpoints() (err error) {
-	p := s.parkConfig()
-	p.OnDrain, p.AnswersLatePolls, p.TLS = s.orgs.Drain, true, s.tlsConfig
-	p.Unlimited = s.limits.Unlimited
-	s.status = newStatusReader(s)
-	var others httpd.Cluster
+	status := metrics.NewStatusReader(s.parts)
+	p := s.httpOptions()
 	if s.node != nil {
-		others = coreCluster{s.orgs, s}
+		p.Cluster, p.ForwardAll = coreCluster{s.orgs, s}, true
 	}
-	s.http = httpd.New(httpd.Options{
-		Cluster:    others,
-		ForwardAll: others != nil,
-
-		Server:  s.orgs,
-		Tools:   s.tools,
-		Realms:  s.sites,
-		Log:     s.log,
-		Park:    p,
-		Limits:  s.limits,
-		Files:   openFiles{s.files, s.fetcher, s.fileShares},
-		Several: s.orgs.HasSeveralRealms,
-		WebApp:  s.webApp,
-
-		DiskState:    s.diskState,
-		FilesState:   s.filesState,
-		ClusterState: s.clusterState(),
-		DamagedTexts: s.orgs.DamagedTexts,
-		ServerStatus: s.status.read,
-	})
+	p.Files, p.DiskState, p.FilesState, p.ClusterState = s.served, s.diskState, s.filesState, s.clusterState()
+	p.ServerStatus = status.Read
+	s.http = httpd.New(p)
 	s.connectHandover()
-	o := &operator.Operator{
-		Orgs: s.orgs, Site: s.sites.site, SiteByID: s.sites.byID, Passwords: s.passwords, Store: s.store,
-		Handover: s.handover, Files: s.files, FilesElsewhere: s.fetcher != nil, Search: s.search, Push: s.push,
-		Data: s.Data, Sign: datadir.NewSigner(s.secret), Log: s.log, Node: s.node, MoveLeader: s.moveLeader,
-	}
+	o := s.operator()
+	o.Store, o.Files, o.FilesElsewhere, o.Search, o.Push = s.store, s.files, s.fetcher != nil, s.search, s.push
+	o.Sign, o.Node = datadir.NewSigner(s.secret), s.node
 	if err = s.startCore(o); err != nil {
 		return err
 	}
@@ -604,12 +582,26 @@ func (s *Server) openEndpoints() (err error) {
 	if s.mail, err = s.openSMTP(); err != nil {
 		return err
 	}
-	s.metrics, err = s.openMetrics()
+	s.metrics, err = metrics.Open(s.DebugListen, s.parts, status)
 	return err
 }
 
+// httpOptions returns the options that the HTTP servers of all nodes have.
+func (s *Server) httpOptions() httpd.Options {
+	p := s.parkConfig()
+	p.OnDrain, p.AnswersLatePolls, p.TLS, p.Unlimited = s.orgs.Drain, true, s.tlsConfig, s.limits.Unlimited
+	return httpd.Options{Server: s.orgs, Tools: s.tools, Realms: s.sites, Log: s.log, Park: p, Limits: s.limits,
+		Several: s.orgs.HasSeveralRealms, WebApp: s.webApp, DamagedTexts: s.orgs.DamagedTexts}
+}
+
+// operator returns the commands of the operator that all nodes have.
+func (s *Server) operator() *operator.Operator {
+	return &operator.Operator{Orgs: s.orgs, Site: s.sites.Site, SiteByID: s.sites.ByID, Passwords: s.passwords,
+		Handover: s.handover, Data: s.Data, Log: s.log}
+}
+
 // serveControl opens the control socket.
-func (s *Server) serveControl(o *operator.Operator) (err error) {
+func (s *Server) serveControl(o *operator.Operator) error {
 	mux := http.NewServeMux()
 	mux.Handle("POST /{command}", o)
 	source := &backup.Source{Store: s.store, Files: s.fetcher, RealmByName: s.orgs.RealmByName, Log: s.log}
@@ -619,11 +611,14 @@ func (s *Server) serveControl(o *operator.Operator) (err error) {
 		source.PauseRemoval, source.CheckSpace = s.files.PauseRemoval, s.space.CheckSpace
 	}
 	mux.Handle("POST /backup", source)
-	mux.Handle("POST /import", &imports.Server{Data: s.Data, Orgs: s.orgs, Site: s.sites.site, Store: s.store,
-		Files: s.files, Core: s.core, Edge: o.Edge, Log: s.log})
+	mux.Handle("POST /import", &imports.Server{Data: s.Data, Orgs: s.orgs, Site: s.sites.Site, Store: s.store,
+		Files: s.files, Leader: s.core, Follower: o.Follower, Log: s.log})
 	mux.HandleFunc("POST /lend", s.handover.HandleCopyStore)
 	mux.HandleFunc("POST /yield", s.handover.HandleYield)
-	s.closeControl, err = control.Serve(s.Data, mux, s.log)
+	stop, err := control.Serve(s.Data, mux, s.log)
+	if err == nil {
+		s.closeControl = stop
+	}
 	return err
 }
 
@@ -688,7 +683,7 @@ func (s *Server) Addr() string { return s.listeners[0].Addr().String() }
 func (s *Server) BaseURL() string { return s.URL }
 
 // MetricsAddr returns the address of the metrics endpoint, or "" if there is none.
-func (s *Server) MetricsAddr() string { return s.metrics.addr() }
+func (s *Server) MetricsAddr() string { return s.metrics.Addr() }
 
 // MailAddr returns the address at which the server receives email, or "" if it receives none.
 func (s *Server) MailAddr() string { return s.mail.addr() }
@@ -765,18 +760,7 @@ func (s *Server) closeFailedStart() (err error) {
 	if s.core != nil {
 		err = errors.Join(err, s.core.Close())
 	}
-	if s.metrics != nil {
-		err = errors.Join(err, s.metrics.Close())
-	}
-	if s.mail != nil {
-		err = errors.Join(err, withShutdownTimeout(s.mail.Close))
-	}
-	if s.closeControl != nil {
-		err = errors.Join(err, s.closeControl())
-	}
-	if s.closeBackground != nil {
-		err = errors.Join(err, s.closeBackground())
-	}
+	err = errors.Join(err, s.metrics.Close(), withShutdownTimeout(s.mail.Close), s.closeControl(), s.closeBackground())
 	s.fetcher.Close()
 	if s.space != nil {
 		s.space.Close()
@@ -792,6 +776,14 @@ func (s *Server) closeFailedStart() (err error) {
 		err = errors.Join(err, s.closeStore())
 	}
 	return errors.Join(err, s.closeListeners())
+}
+
+// closeWebApp closes the directories of the web app.
+func (s *Server) closeWebApp() error {
+	if s.webApp == nil {
+		return nil
+	}
+	return s.webApp.Close()
 }
 
 // rotateTicketKeys gives the HTTP server a new key each day, until the server is closed.

@@ -16,6 +16,7 @@ import (
 	"parley/cmd/internal/logs"
 	"parley/cmd/internal/machine"
 	"parley/cmd/internal/orgfiles"
+	"parley/cmd/internal/sites"
 	"parley/snapshot"
 	"parley/snapshot/diskspace"
 	"parley/snapshot/replicated"
@@ -206,13 +207,25 @@ func (s *Settings) Check(given func(name string) bool) error {
 	return nil
 }
 
+// openWebApp reads the web app of the setting web-dir. It returns nil if the setting is empty.
+func (s *Settings) openWebApp() (*webapp.Release, error) {
+	if s.WebDir == "" {
+		return nil, nil
+	}
+	app, err := webapp.Open(s.WebDir, s.WebDirAnyLevel)
+	if err != nil {
+		return nil, fmt.Errorf("web-dir %s: %w", s.WebDir, err)
+	}
+	return app, nil
+}
+
 // memory returns how much memory the process should use at most.
 func (s *Settings) memory() machine.MemoryLimit { return machine.ChooseMemoryLimit(s.MemoryLimit) }
 
 // newSites returns the table of the server's organizations and hosts.
-func (s *Settings) newSites() *siteTable {
-	t := newSiteTable(s.URL)
-	t.allowHosts(strings.Split(s.AllowedHosts+","+s.TLS.ACME, ","), s.TrustedProxies != "")
+func (s *Settings) newSites() *sites.Table {
+	t := sites.New(s.URL)
+	t.AllowHosts(strings.Split(s.AllowedHosts+","+s.TLS.ACME, ","), s.TrustedProxies != "")
 	return t
 }
 

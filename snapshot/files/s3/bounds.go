@@ -4,8 +4,8 @@ import (
 	"parley/actors/registry"
 )
 
-// Bounds returns the bounds of a bucket.
-func (s Stats) Bounds() []registry.Bound {
+// Bounds returns the bounds of a bucket. shares are those of MaxDownloads.
+func (s Stats) Bounds(shares func() registry.Shares) []registry.Bound {
 	return []registry.Bound{
 		{
 			Name:     "bucket_uploads",
@@ -15,6 +15,7 @@ func (s Stats) Bounds() []registry.Bound {
 			Limit:    registry.Constant(MaxUploads),
 			Used:     func() int64 { return s.Uploads },
 			Hits:     func() int64 { return s.RefusedUploads },
+			Halved:   "snapshot/files/s3 TestUploadsOfOneSpace",
 		},
 		{
 			Name:     "bucket_downloads",
@@ -24,6 +25,7 @@ func (s Stats) Bounds() []registry.Bound {
 			Limit:    registry.Constant(MaxDownloads),
 			Used:     func() int64 { return s.Downloads },
 			Hits:     func() int64 { return s.RefusedDownloads },
+			Shares:   shares,
 		},
 	}
 }

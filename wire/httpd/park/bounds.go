@@ -4,8 +4,8 @@ import (
 	"parley/actors/registry"
 )
 
-// Bounds returns the bounds of a server with a configuration and counters.
-func Bounds(c Config, s Stats) []registry.Bound {
+// Bounds returns the bounds of a server with a configuration, counters and shares.
+func Bounds(c Config, s Stats, shares func() Shares) []registry.Bound {
 	return []registry.Bound{
 		{
 			Name:     "connections",
@@ -15,6 +15,7 @@ func Bounds(c Config, s Stats) []registry.Bound {
 			Limit:    func() int64 { return int64(c.MaxConns) },
 			Used:     func() int64 { return int64(s.Open) },
 			Hits:     func() int64 { return s.Refused["conns"] },
+			Whole:    registry.NoNames + "; a network has its own limit",
 		},
 		{
 			Name:     "connections_per_network",
@@ -32,6 +33,7 @@ func Bounds(c Config, s Stats) []registry.Bound {
 			Limit:    func() int64 { return int64(c.MaxActive) },
 			Used:     func() int64 { return int64(s.Active) },
 			Hits:     func() int64 { return s.Refused["active"] },
+			Shares:   func() registry.Shares { return shares().Requests },
 		},
 		{
 			Name:     "slow_requests",
@@ -41,6 +43,7 @@ func Bounds(c Config, s Stats) []registry.Bound {
 			Limit:    func() int64 { return int64(c.MaxSlow) },
 			Used:     func() int64 { return int64(s.Slow) },
 			Hits:     func() int64 { return s.Refused["slow_clients"] },
+			Shares:   func() registry.Shares { return shares().Slow },
 		},
 		{
 			Name:     "handshakes",
@@ -50,6 +53,7 @@ func Bounds(c Config, s Stats) []registry.Bound {
 			Limit:    func() int64 { return int64(c.MaxHandshakes) },
 			Used:     func() int64 { return int64(s.Handshakes) },
 			Hits:     func() int64 { return s.Refused["handshakes"] },
+			Whole:    registry.NoNames,
 		},
 		{
 			Name:     "header_bytes",
@@ -75,6 +79,7 @@ func Bounds(c Config, s Stats) []registry.Bound {
 			Limit:    func() int64 { return int64(c.MaxBodies) },
 			Used:     func() int64 { return int64(s.Bodies) },
 			Hits:     func() int64 { return s.Refused["bodies"] },
+			Shares:   func() registry.Shares { return shares().Bodies },
 		},
 		{
 			Name:     "uploads",
@@ -84,6 +89,7 @@ func Bounds(c Config, s Stats) []registry.Bound {
 			Limit:    func() int64 { return int64(c.MaxStreams) },
 			Used:     func() int64 { return int64(s.Streams) },
 			Hits:     func() int64 { return s.Refused["streams"] },
+			Shares:   func() registry.Shares { return shares().Uploads },
 		},
 		{
 			Name: "unsent_bytes",
@@ -94,6 +100,7 @@ func Bounds(c Config, s Stats) []registry.Bound {
 			Limit:    func() int64 { return int64(c.MaxPending) },
 			Used:     func() int64 { return int64(s.Pending) },
 			Hits:     func() int64 { return s.Refused["pending"] },
+			Halved:   "wire/httpd/park TestAnswersOfOrganization",
 		},
 		{
 			Name: "answer_bytes",
@@ -105,6 +112,7 @@ func Bounds(c Config, s Stats) []registry.Bound {
 			Limit:    func() int64 { return int64(c.MaxAnswers) },
 			Used:     func() int64 { return int64(s.AnswerBytes) },
 			Hits:     func() int64 { return s.AnswersRefused },
+			Halved:   "wire/httpd/park TestAnswersOfOrganization",
 		},
 	}
 }

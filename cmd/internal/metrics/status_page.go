@@ -1,4 +1,4 @@
-package server
+package metrics
 
 import (
 	"fmt"
@@ -18,7 +18,7 @@ const statusAge = time.Second
 type statusValue struct {
 	label   string // in English
 	metric  string // name of a metric; "" if read is set
-	read    func(r *metricReading) float64
+	read    func(r *Reading) float64
 	unit    string // "bytes", "seconds" or ""
 	counter bool   // the page shows how fast it grows
 	chart   bool
@@ -31,10 +31,10 @@ var statusValues = []statusValue{
 	{label: "Requests", metric: "parley_http_requests_total", counter: true, chart: true},
 	{label: "Decided commands", metric: "parley_turns_total", counter: true},
 	{label: "Delivery lag", metric: "parley_delivery_lag_seconds", unit: "seconds", chart: true},
-	{label: "Mean commit time", read: func(r *metricReading) float64 {
+	{label: "Mean commit time", read: func(r *Reading) float64 {
 		return r.store.Total.Seconds() / float64(max(1, r.store.Commits))
 	}, unit: "seconds"},
-	{label: "Longest commit time", read: func(r *metricReading) float64 { return r.store.Slowest.Seconds() },
+	{label: "Longest commit time", read: func(r *Reading) float64 { return r.store.Slowest.Seconds() },
 		unit: "seconds"},
 	{label: "Event queues", metric: "parley_queues", chart: true},
 	{label: "Parked polls", metric: "parley_polls_parked", chart: true},
@@ -49,8 +49,8 @@ var statusValues = []statusValue{
 }
 
 // sendRequests returns how many requests to send a message the organizations have decided.
-func sendRequests(r *metricReading) float64 {
-	for _, k := range r.server.orgs.TurnLatencies() {
+func sendRequests(r *Reading) float64 {
+	for _, k := range r.Orgs.TurnLatencies() {
 		if k.Kind == "POST /messages" {
 			return float64(k.Count)
 		}
@@ -59,7 +59,7 @@ func sendRequests(r *metricReading) float64 {
 }
 
 // value returns the number of a reading.
-func (v *statusValue) value(r *metricReading) float64 {
+func (v *statusValue) value(r *Reading) float64 {
 	if v.read != nil {
 		return v.read(r)
 	}
@@ -83,9 +83,9 @@ func (v *statusValue) text(x float64) string {
 	return fmt.Sprintf("%.0f", x)
 }
 
-// statusReader reads the state of the server for its page. It is safe for concurrent use.
-type statusReader struct {
-	server  *Server
+// StatusReader reads the state of the server for its page. It is safe for concurrent use.
+type StatusReader struct {
+	parts   func() *Parts
 	started time.Time
 
 	mu     sync.Mutex
@@ -94,26 +94,27 @@ type statusReader struct {
 	totals []float64 // values of last
 }
 
-func newStatusReader(s *Server) *statusReader {
+// NewStatusReader returns a reader that calls parts at each reading.
+func NewStatusReader(parts func() *Parts) *StatusReader {
 	now := time.Now()
-	return &statusReader{server: s, started: now, at: now, totals: make([]float64, len(statusValues))}
+	return &StatusReader{parts: parts, started: now, at: now, totals: make([]float64, len(statusValues))}
 }
 
-// read returns the state of the server, at most statusAge old. Rates are those since the reading before.
-func (x *statusReader) read() web.ServerStatus {
+// Read returns the state of the server, at most statusAge old. Rates are those since the reading before.
+func (x *StatusReader) Read() web.ServerStatus {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	now := time.Now()
 	if x.last.Version != "" && now.Sub(x.at) < statusAge {
 		return x.last
 	}
-	s, r := x.server, x.server.readMetrics()
+	r := Read(x.parts())
 	seconds := max(now.Sub(x.at).Seconds(), 1e-3)
 	status := web.ServerStatus{Health: "ok", Version: wire.Version,
 		Uptime: now.Sub(x.started).Round(time.Second).String()}
-	if disk := s.space.State(); disk != "" {
+	if disk := r.Space.State(); disk != "" {
 		status.Health = "degraded: the disk is " + disk
-	} else if n := s.orgs.DamagedTexts(); n > 0 {
+	} else if n := r.Orgs.DamagedTexts(); n > 0 {
 		status.Health = fmt.Sprintf("degraded: %d damaged message texts", n)
 	}
 	for i := range statusValues {
@@ -130,13 +131,13 @@ func (x *statusReader) read() web.ServerStatus {
 		x.totals[i] = n
 		status.Values = append(status.Values, shown)
 	}
-	turns := s.orgs.TurnLatencies()
+	turns := r.Orgs.TurnLatencies()
 	for _, k := range turns[:min(operator.SlowestShown, len(turns))] {
 		status.Turns = append(status.Turns, web.ServerTurn{Kind: k.Kind, Count: k.Count,
 			Max:  fmt.Sprintf("%.2f ms", operator.InMilliseconds(k.Max)),
 			Mean: fmt.Sprintf("%.2f ms", operator.InMilliseconds(k.Total/time.Duration(max(1, k.Count))))})
 	}
-	for _, b := range r.bounds() {
+	for _, b := range r.Bounds() {
 		if b.Used == nil {
 			continue
 		}
@@ -150,8 +151,8 @@ func (x *statusReader) read() web.ServerStatus {
 	return status
 }
 
-// addStatusPages serves the page about the server without a login, for operators.
-func (s *Server) addStatusPages(mux *http.ServeMux) {
+// addPages serves the page about the server without a login, for operators.
+func (x *StatusReader) addPages(mux *http.ServeMux) {
 	file := func(path, contentType string, body func() []byte) {
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
 			h := w.Header()
@@ -167,10 +168,10 @@ func (s *Server) addStatusPages(mux *http.ServeMux) {
 		http.Redirect(w, r, web.ServerPath, http.StatusFound)
 	})
 	file(web.ServerPath, "text/html; charset=utf-8", func() []byte {
-		return web.Render(web.Page{Language: web.Match(""), View: web.ServerPageOf(s.status.read())})
+		return web.Render(web.Page{Language: web.Match(""), View: web.ServerPageOf(x.Read())})
 	})
 	file(web.ServerJSONPath, "application/json", func() []byte {
-		state := s.status.read()
+		state := x.Read()
 		return state.JSON()
 	})
 	file(web.StylePath, "text/css; charset=utf-8", web.Style)

@@ -1,4 +1,5 @@
-package server
+// Package sites maps organizations to their URLs and hosts, and gives endpoints the organizations of a server.
+package sites
 
 import (
 	"net"
@@ -11,33 +12,34 @@ import (
 	"parley/wire"
 )
 
-// siteTable maps organizations to their URLs and hosts: the host of the external URL is the root organization, its
+// Table maps organizations to their URLs and hosts: the host of the external URL is the root organization, its
 // subdomains are the others.
-type siteTable struct {
+type Table struct {
+	Orgs *actors.Server // set once the organizations are loaded
+
 	scheme, host string
-	suffix       string         // of the organizations' hosts: a dot and the server's own host, without a port
-	orgs         *actors.Server // set once the organizations are loaded
+	suffix       string // of the organizations' hosts: a dot and the server's own host, without a port
 
 	anyHost bool     // the server has no name of its own: pages are shown at any address
 	allowed []string // further host names at which pages are shown, in lower case
 }
 
-// newSiteTable returns the table of a server with an external URL.
-func newSiteTable(url string) *siteTable {
+// New returns the table of a server with an external URL.
+func New(url string) *Table {
 	scheme, host, ok := strings.Cut(url, "://")
 	if !ok {
 		scheme, host = "http", url
 	}
-	t := &siteTable{scheme: scheme, host: strings.TrimSuffix(host, "/")}
-	t.suffix = "." + strings.ToLower(t.site("").Host)
-	own := t.site("").Host
+	t := &Table{scheme: scheme, host: strings.TrimSuffix(host, "/")}
+	t.suffix = "." + strings.ToLower(t.Site("").Host)
+	own := t.Site("").Host
 	t.anyHost = !isLocalHost(own) && (!strings.Contains(own, ".") || hostAddress(own).IsValid())
 	return t
 }
 
-// allowHosts shows pages also at further host names; * is any. A server whose URL is a loopback address has no name of
+// AllowHosts shows pages also at further host names; * is any. A server whose URL is a loopback address has no name of
 // its own if there are proxies: they pass on the names that browsers use.
-func (t *siteTable) allowHosts(names []string, proxies bool) {
+func (t *Table) AllowHosts(names []string, proxies bool) {
 	for _, name := range names {
 		if name = strings.ToLower(strings.TrimSpace(name)); name == "*" {
 			t.anyHost = true
@@ -45,13 +47,13 @@ func (t *siteTable) allowHosts(names []string, proxies bool) {
 			t.allowed = append(t.allowed, name)
 		}
 	}
-	t.anyHost = t.anyHost || proxies && isLocalHost(t.site("").Host)
+	t.anyHost = t.anyHost || proxies && isLocalHost(t.Site("").Host)
 }
 
 // IsForeign reports whether a Host header, in lower case, is a name that the server does not have. Anybody can lead a
 // domain to the address of a server, and its pages must not look like those of that domain's owner. IP addresses, names
 // without a dot and a missing header are no such names: health checks, proxies and local networks use them.
-func (t *siteTable) IsForeign(host string) bool {
+func (t *Table) IsForeign(host string) bool {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h
 	}
@@ -76,8 +78,8 @@ func isLocalHost(host string) bool {
 	return host == "localhost" || strings.HasSuffix(host, ".localhost") || hostAddress(host).IsLoopback()
 }
 
-// site returns the site of the organization with a subdomain; the root organization has the subdomain "".
-func (t *siteTable) site(subdomain string) wire.Site {
+// Site returns the site of the organization with a subdomain; the root organization has the subdomain "".
+func (t *Table) Site(subdomain string) wire.Site {
 	host := t.host
 	if subdomain != "" {
 		host = subdomain + "." + host
@@ -89,29 +91,29 @@ func (t *siteTable) site(subdomain string) wire.Site {
 	return wire.Site{URL: t.scheme + "://" + host, Host: withoutPort, Name: subdomain}
 }
 
-// byID returns the site of the organization with an id.
-func (t *siteTable) byID(id realm.ID) wire.Site {
-	for subdomain, r := range t.orgs.Realms() {
+// ByID returns the site of the organization with an id.
+func (t *Table) ByID(id realm.ID) wire.Site {
+	for subdomain, r := range t.Orgs.Realms() {
 		if r == id {
-			return t.site(subdomain)
+			return t.Site(subdomain)
 		}
 	}
-	return t.site("")
+	return t.Site("")
 }
 
 // ByHost returns the organization of a Host header; an unknown host means the root organization. If the organization
 // does not exist, the site has only its name.
-func (t *siteTable) ByHost(host string) (realm.ID, wire.Site) {
-	subdomain := t.subdomain(host)
-	id, site, ok := t.orgs.RealmByName(subdomain)
+func (t *Table) ByHost(host string) (realm.ID, wire.Site) {
+	subdomain := t.Subdomain(host)
+	id, site, ok := t.Orgs.RealmByName(subdomain)
 	if !ok {
 		site.Name = subdomain
 	}
 	return id, site
 }
 
-// subdomain returns the subdomain of a Host header; that of an unknown host is the root organization's.
-func (t *siteTable) subdomain(host string) string {
+// Subdomain returns the subdomain of a Host header; that of an unknown host is the root organization's.
+func (t *Table) Subdomain(host string) string {
 	if strings.IndexByte(host, ':') >= 0 {
 		if h, _, err := net.SplitHostPort(host); err == nil {
 			host = h

@@ -1,0 +1,45 @@
+package mail
+
+import (
+	"errors"
+
+	"parley/actors/realm"
+	"parley/wire"
+)
+
+// Mailbox delivers an email to the channel that its address belongs to.
+type Mailbox struct {
+	Organizations interface {
+		wire.Server
+		Realms() map[string]realm.ID // by subdomain
+	}
+	Tools *wire.Tools
+}
+
+// Known reports whether a channel of any organization has the address token.
+func (m Mailbox) Known(token string) bool {
+	_, ok := m.find(token)
+	return ok
+}
+
+func (m Mailbox) find(token string) (realm.ID, bool) {
+	for _, id := range m.Organizations.Realms() {
+		known, err := m.Organizations.View(id, realm.Caller{System: true}, func(v realm.View) (any, error) {
+			return v.Founded() && v.FindMailAddress(token) != nil, nil
+		})
+		if err == nil && known == true {
+			return id, true
+		}
+	}
+	return 0, false
+}
+
+// Post sends an email as a message to the channel with the address token.
+func (m Mailbox) Post(token string, x wire.IncomingMail) error {
+	id, ok := m.find(token)
+	if !ok {
+		return errors.New("no channel has this address")
+	}
+	call := &wire.Call{Server: m.Organizations, Tools: m.Tools, Realm: id, Caller: realm.System}
+	return wire.PostIncomingMail(call, token, x)
+}
