@@ -88,7 +88,7 @@ var statusOfKind = map[realm.RefusalKind]int{realm.Invalid: 400, realm.Unauthent
 	realm.NoSpace: 507, realm.Damaged: 500}
 
 func errorBody(code, msg string, fields map[string]any) []byte {
-	out := make(Answer, len(fields)+3)
+	out := make(map[string]any, len(fields)+3)
 	maps.Copy(out, fields)
 	out["result"], out["msg"] = "error", msg
 	if code != "" {

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"strings"
 	"sync"
@@ -12,6 +13,11 @@ import (
 
 // objectTypes is the JSON objects that are structs and that notations name.
 var objectTypes = []reflect.Type{
+	reflect.TypeFor[attachmentJSON](),
+	reflect.TypeFor[deviceJSON](),
+	reflect.TypeFor[emojiJSON](),
+	reflect.TypeFor[exportJSON](),
+	reflect.TypeFor[integrationJSON](),
 	reflect.TypeFor[topicLinkJSON](),
 	reflect.TypeFor[submessageJSON](),
 	reflect.TypeFor[revisionJSON](),
@@ -50,20 +56,10 @@ var objectTypes = []reflect.Type{
 // objectNotations is the JSON objects in answers, by their name in the OpenAPI document, in the notation of package
 // shape. Parts that follow from a table of the realm are made from that table.
 var objectNotations = map[string]string{
-	"Attachment":   "{id: int, name: str, path_id: str, size: int, create_time: int, message_ids: [int]}",
-	"BotService":   "{base_url: str, interface: int, token: str} | {service_name: str, config_data: {*: str}}",
-	"Bot":          "{" + botFields + "}",
-	"Channel":      "{" + channelFields + "}",
-	"DevUser":      "{email: str, realm_url: str, realm_uri: str}",
-	"Conversation": "{max_message_id: int, user_ids: [int]}",
-	"Device": "{push_key_id: int?, push_token_id: str?, pending_push_token_id: str?, " +
-		"push_token_last_updated_timestamp: int?, push_registration_error_code: str?}",
-	"Emoji": "{id: str, name: str, source_url: str, still_url: str?, deactivated: bool, author_id: int?}",
-	"Export": "{id: int, acting_user_id: int, export_time: int, " +
-		"export_type: 'public' | 'full_with_consent' | 'full_without_consent', pending: bool, " +
-		"deleted_timestamp: int?, failed_timestamp: int?, export_url: str?}",
-	"Integration": "{name: str, display_name: str, all_event_types: [str]?, config_options: [{key: str, label: str, " +
-		"validator: str}], url_options: [{key: str, label: str, input_type: str}]}",
+	"BotService":    "{base_url: str, interface: int, token: str} | {service_name: str, config_data: {*: str}}",
+	"Bot":           "{" + botFields + "}",
+	"Channel":       "{" + channelFields + "}",
+	"Conversation":  "{max_message_id: int, user_ids: [int]}",
 	"ListedChannel": "{" + channelFields + ", is_default?: bool}",
 	"OwnBot":        "{" + botFields + ", username: str, full_name: str, avatar_url: str, api_key: str}",
 	"PastMessage": "{topic: str, content: str, rendered_content: str, timestamp: int, user_id: int?, " +
@@ -179,11 +175,12 @@ func (e *Endpoint) SuccessShape() *shape.Shape {
 		return nil
 	}
 	success := e.answerShape()
-	common := mustParseShape(envelope)
+	common := *formOf[envelope]()
 	if _, ok := success.Fields["msg"]; ok {
+		common.Fields = maps.Clone(common.Fields)
 		delete(common.Fields, "msg") // the endpoint declares its own
 	}
-	return shape.Merge(common, success)
+	return shape.Merge(&common, success)
 }
 
 // answerShape returns the shape of the fields of a success.
@@ -198,8 +195,11 @@ func (e *Endpoint) answerShape() *shape.Shape {
 	case t.Kind() == reflect.Struct:
 		return shape.Of(t)
 	}
-	return mustParseShape("{}")
+	return formOf[noFields]()
 }
 
 // envelope is the fields that every success has.
-const envelope = "{result: 'success', msg: '', ignored_parameters_unsupported?: [str]}"
+type envelope struct {
+	_       struct{} `const:"result=success msg="`
+	Ignored []string `json:"ignored_parameters_unsupported,omitzero"`
+}

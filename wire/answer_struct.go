@@ -279,6 +279,14 @@ func (n orNull[T]) appendTo(b []byte) []byte {
 	return appenderOf(reflect.TypeFor[*T]())(b, reflect.ValueOf(n.value))
 }
 
+// noElements is a list that is always empty.
+type noElements struct{}
+
+// JSONShape returns the shape of an empty list.
+func (noElements) JSONShape() *shape.Shape { return &shape.Shape{Kind: "array", Empty: true} }
+
+func (noElements) appendTo(b []byte) []byte { return append(b, "[]"...) }
+
 // idAnswer is the answer of endpoints that create something.
 type idAnswer struct {
 	ID int64 `json:"id"`

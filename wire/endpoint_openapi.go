@@ -154,8 +154,7 @@ func tusResponses() obj {
 		var list []any
 		for _, c := range slices.Concat(errorCodes, tusErrorCodes) {
 			if slices.Contains(c.statuses, status) {
-				list = append(list, withMessage(shape.Merge(errorShapeWithCode(c.name),
-					mustParseShape(c.fields))).SchemaBody(schemaRefPrefix, nil))
+				list = append(list, withMessage(c.shape()).SchemaBody(schemaRefPrefix, nil))
 			}
 		}
 		if s := onlyError(status); s != nil {
@@ -172,21 +171,19 @@ func errorSchema(status int) any {
 	if s := onlyError(status); s != nil {
 		return s.SchemaBody(schemaRefPrefix, nil)
 	}
-	var bare []any
+	var bare []string
 	var list []any
 	for _, c := range errorCodes {
 		switch {
 		case !slices.Contains(c.statuses, status):
-		case c.fields == "{}":
+		case c.fields == nil:
 			bare = append(bare, c.name)
 		default:
 			list = append(list, ErrorShape(status, c.name).SchemaBody(schemaRefPrefix, nil))
 		}
 	}
 	if bare != nil {
-		s := mustParseShape("{result: 'error', msg: str, code: str}").SchemaBody(schemaRefPrefix, nil)
-		s["properties"].(obj)["code"].(obj)["enum"] = bare
-		list = append(list, s)
+		list = append(list, errorShapeOf(bare...).SchemaBody(schemaRefPrefix, nil))
 	}
 	if len(list) == 1 {
 		return list[0]
@@ -246,9 +243,8 @@ func (r *tusDescription) responses(schemas obj) obj {
 			headers[name] = obj{"required": true, "schema": obj{"type": "string"}}
 		}
 		answer := obj{"description": s.description, "headers": headers}
-		if s.body != "" {
-			answer["content"] = obj{"application/json": obj{"schema": addSchema(schemas,
-				shape.Merge(mustParseShape(envelope), mustParseShape(s.body)))}}
+		if body := s.shape(); body != nil {
+			answer["content"] = obj{"application/json": obj{"schema": addSchema(schemas, body)}}
 		}
 		out[strconv.Itoa(s.status)] = answer
 	}

@@ -26,34 +26,17 @@ var eventShapes []eventShape
 type eventNotation struct{ kind, op, fields string }
 
 var eventNotations = slices.Concat([]eventNotation{
-	{"attachment", "add", "attachment: Attachment, upload_space_used: int"},
-	{"attachment", "update", "attachment: Attachment, upload_space_used: int"},
-	{"attachment", "remove", "attachment: {id: int}, upload_space_used: int"},
 	{"delete_message", "", "message_type: 'private', message_ids: [int]"},
 	{"delete_message", "", "message_type: 'private', message_id: int"},
 	{"delete_message", "", "message_type: 'stream', message_ids: [int], stream_id: int, topic: str"},
 	{"delete_message", "", "message_type: 'stream', message_id: int, stream_id: int, topic: str"},
-	{"device", "add", "device_id: int"},
-	{"device", "update",
-		"device_id: int, push_key_id?: int, push_token_id?: str?, pending_push_token_id?: str?, " +
-			"push_token_last_updated_timestamp?: int, push_registration_error_code?: str?"},
-	{"device", "remove", "device_id: int"},
 	{"heartbeat", "", ""},
 	{"message", "", "message: ArrivedMessage, flags: [str], local_message_id?: str"},
-	{"realm", "deactivated", "realm_id: int"},
 	{"realm_bot", "add", "bot: Bot"},
 	{"realm_bot", "update",
 		"bot: {user_id: int, default_sending_stream?: str?, default_events_register_stream?: str?, " +
 			"default_all_public_streams?: bool, services?: [BotService]}"},
 	{"realm_bot", "delete", "bot: {user_id: int}"},
-	{"realm_emoji", "update", "realm_emoji: {*: Emoji}"},
-	{"realm_emoji", "add", "emoji: Emoji"},
-	{"realm_emoji", "edit", "emoji_id: str, data: {deactivated: bool}"},
-	{"realm_emoji", "update_one", "emoji_id: str, data: {deactivated: bool}"},
-	{"realm_export", "", "exports: [Export]"},
-	{"realm_export_consent", "", "user_id: int, consented: bool"},
-	{"realm_user", "update",
-		"person: {user_id: int, avatar_source: str, avatar_url: str, avatar_url_medium: str, avatar_version: int}"},
 	{"restart", "", "zulip_version: str, zulip_merge_base: str, zulip_feature_level: int, server_generation: int"},
 	{"stream", "create", "streams: [Channel]"},
 	{"stream", "delete", "streams: [{stream_id: int}], stream_ids: [int]"},
@@ -103,9 +86,6 @@ var eventNotations = slices.Concat([]eventNotation{
 			optionalFields(settingFields("", organizationSettings(true))+", "+ruleFields(realm.OrgGroupSettings)) +
 			", description?: str, rendered_description?: str, mandatory_topics?: bool, " +
 			"authentication_methods?: {*: {enabled: bool, available: bool}}}"},
-		{"realm", "update_dict", "property: 'icon', data: {icon_source: str, icon_url: str}"},
-		{"realm", "update_dict", "property: 'logo', data: {logo_source: str, logo_url: str}"},
-		{"realm", "update_dict", "property: 'night_logo', data: {night_logo_source: str, night_logo_url: str}"},
 	},
 )
 

@@ -384,7 +384,7 @@ var sections = []section{
 		}
 	}).returns("realm_linkifiers: [Linkifier]"),
 	fieldSection("realm_emoji", "realm_emoji: {*: Emoji}", func(s *initialState) any {
-		return emojiObjects(s.CustomEmojis(), s.call.Site)
+		return emojisByID(s.CustomEmojis(), s.call.Site)
 	}),
 	fieldSection(
 		"realm_incoming_webhook_bots",
@@ -394,7 +394,7 @@ var sections = []section{
 		},
 	),
 	fieldSection("device", "devices: {*: Device}", func(s *initialState) any {
-		return deviceObjects(s.DevicesOf(s.User))
+		return devicesByID(s.DevicesOf(s.User))
 	}),
 }
 

@@ -7,12 +7,19 @@ import (
 	"parley/wire/markdown"
 )
 
+// thumbnailFormat is the format of a thumbnail. The sizes are in pixels.
+type thumbnailFormat struct {
+	Name      string `json:"name"`
+	MaxWidth  int    `json:"max_width"`
+	MaxHeight int    `json:"max_height"`
+	Format    string `json:"format"`
+	Animated  bool   `json:"animated"`
+}
+
 // thumbnailFormats returns the formats that clients can request in place of the last part of a thumbnail's path.
-func thumbnailFormats() []any {
-	format := func(name, kind string, animated bool) obj {
-		return obj{"name": name, "max_width": 840, "max_height": 560, "format": kind, "animated": animated}
-	}
-	return []any{format(markdown.AnimatedThumbnail, "gif", true), format(markdown.StillThumbnail, "jpg", false)}
+func thumbnailFormats() []thumbnailFormat {
+	return []thumbnailFormat{{markdown.AnimatedThumbnail, 840, 560, "gif", true},
+		{markdown.StillThumbnail, 840, 560, "jpg", false}}
 }
 
 // ErrThumbnailsBusy is the error of Files when too many images are being decoded. An image that cannot be shown at all
