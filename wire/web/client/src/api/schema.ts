@@ -549,36 +549,6 @@ export interface components {
             property: "default";
             type: "realm";
         };
-        EventRealmUpdateDict2: {
-            data: {
-                icon_source: string;
-                icon_url: string;
-            };
-            id: number;
-            op: "update_dict";
-            property: "icon";
-            type: "realm";
-        };
-        EventRealmUpdateDict3: {
-            data: {
-                logo_source: string;
-                logo_url: string;
-            };
-            id: number;
-            op: "update_dict";
-            property: "logo";
-            type: "realm";
-        };
-        EventRealmUpdateDict4: {
-            data: {
-                night_logo_source: string;
-                night_logo_url: string;
-            };
-            id: number;
-            op: "update_dict";
-            property: "night_logo";
-            type: "realm";
-        };
         EventRealmUserAdd: {
             id: number;
             op: "add";
@@ -639,7 +609,7 @@ export interface components {
             id: number;
             op: "update";
             person: {
-                is_deleted: boolean;
+                bot_owner_id: number;
                 user_id: number;
             };
             type: "realm_user";
@@ -648,10 +618,7 @@ export interface components {
             id: number;
             op: "update";
             person: {
-                avatar_source: string;
-                avatar_url: string;
-                avatar_url_medium: string;
-                avatar_version: number;
+                is_deleted: boolean;
                 user_id: number;
             };
             type: "realm_user";
@@ -678,7 +645,10 @@ export interface components {
             id: number;
             op: "update";
             person: {
-                date_joined: string;
+                avatar_source: string;
+                avatar_url: string;
+                avatar_url_medium: string;
+                avatar_version: number;
                 user_id: number;
             };
             type: "realm_user";
@@ -687,7 +657,7 @@ export interface components {
             id: number;
             op: "update";
             person: {
-                full_name: string;
+                date_joined: string;
                 user_id: number;
             };
             type: "realm_user";
@@ -696,7 +666,7 @@ export interface components {
             id: number;
             op: "update";
             person: {
-                role: number;
+                full_name: string;
                 user_id: number;
             };
             type: "realm_user";
@@ -705,7 +675,7 @@ export interface components {
             id: number;
             op: "update";
             person: {
-                is_active: boolean;
+                role: number;
                 user_id: number;
             };
             type: "realm_user";
@@ -714,8 +684,7 @@ export interface components {
             id: number;
             op: "update";
             person: {
-                email: string;
-                timezone: string;
+                is_active: boolean;
                 user_id: number;
             };
             type: "realm_user";
@@ -724,7 +693,8 @@ export interface components {
             id: number;
             op: "update";
             person: {
-                bot_owner_id: number;
+                email: string;
+                timezone: string;
                 user_id: number;
             };
             type: "realm_user";
@@ -2106,7 +2076,7 @@ export interface components {
             event_type?: string;
             full_name?: string;
             ignored_parameters_unsupported?: string[];
-            msg: "";
+            msg: string;
             ok?: boolean;
             result: "success";
             webhook_name?: string;
