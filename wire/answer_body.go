@@ -42,26 +42,15 @@ func takeBuffer(b *[]byte) []byte {
 }
 
 // Success returns the body of a success. ignored names the parameters that the endpoint does not know.
-func Success(answer any, ignored []string) []byte {
-	a, ok := answer.(Answer)
-	if !ok {
-		return successOfStruct(answer, ignored, ownField)
-	}
-	out := make(Answer, len(a)+3)
-	maps.Copy(out, a)
-	return encodeLine(addSuccessFields(out, ignored))
-}
+func Success(answer any, ignored []string) []byte { return successWithout(answer, ignored, ownField) }
 
-// addSuccessFields adds the fields that every success has.
-func addSuccessFields(a Answer, ignored []string) Answer {
-	if _, ok := a["msg"]; !ok {
-		a["msg"] = ""
-	}
-	a["result"] = "success"
-	if len(ignored) > 0 {
-		a["ignored_parameters_unsupported"] = ignored
-	}
-	return a
+// successWithout is Success without the fields of a kind, unless that is ownField.
+func successWithout(answer any, ignored []string, without fieldKind) []byte {
+	v := structOf(answer)
+	b := bufferPool.Get().(*[]byte)
+	*b = planOf(v.Type()).appendFields(append((*b)[:0], '{'), v, successFields(ignored), without)
+	*b = append(*b, "}\n"...)
+	return takeBuffer(b)
 }
 
 // Failure returns the status and body for an error. Form errors and refusals have their own; any other error is an
@@ -88,7 +77,7 @@ var statusOfKind = map[realm.RefusalKind]int{realm.Invalid: 400, realm.Unauthent
 	realm.NoSpace: 507, realm.Damaged: 500}
 
 func errorBody(code, msg string, fields map[string]any) []byte {
-	out := make(Answer, len(fields)+3)
+	out := make(map[string]any, len(fields)+3)
 	maps.Copy(out, fields)
 	out["result"], out["msg"] = "error", msg
 	if code != "" {
@@ -102,6 +91,3 @@ func AnswerError(r Reply, err error) {
 	status, body := Failure(err)
 	r.Answer(status, body)
 }
-
-// obj is a JSON object written in place.
-type obj = map[string]any

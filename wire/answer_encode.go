@@ -52,8 +52,6 @@ func appendJSON(b []byte, v any) []byte {
 		return appendPointer(b, x, appendString)
 	case rawJSON:
 		return append(b, x...)
-	case *ElementList:
-		return x.appendTo(b)
 	case Fragments:
 		x.Each(func(piece []byte) { b = append(b, piece...) })
 		return b

@@ -1,9 +1,6 @@
 package wire
 
-import (
-	"slices"
-	"sync/atomic"
-)
+import "sync/atomic"
 
 // Fragments is encoded JSON in several parts. Parts that other answers contain too share their memory. The parts are
 // written one after another without being joined.
@@ -27,9 +24,6 @@ type SharedFragments struct {
 func NewSharedFragments(p Fragments) *SharedFragments {
 	return &SharedFragments{Fragments: p, size: p.Len()}
 }
-
-// EncodedFields in an Answer is several encoded fields, names and values. The key it is stored under is not sent.
-type EncodedFields struct{ Fragment }
 
 // rawJSON is an encoded value that is copied into the surrounding JSON.
 type rawJSON []byte
@@ -67,8 +61,9 @@ func (p Fragments) Bytes() []byte { return appendJSON(make([]byte, 0, p.Len()), 
 // MarshalJSON is for callers that accept a copy.
 func (p Fragments) MarshalJSON() ([]byte, error) { return p.Bytes(), nil }
 
-// fragmentsOfStruct is SuccessFragments for structs.
-func fragmentsOfStruct(answer any, ignored []string) Fragments {
+// SuccessFragments is Success without copying the encoded fields of the answer. They follow the others. It returns nil
+// if the answer has none.
+func SuccessFragments(answer any, ignored []string) Fragments {
 	type late struct {
 		key   []byte
 		parts Fragments
@@ -91,7 +86,7 @@ func fragmentsOfStruct(answer any, ignored []string) Fragments {
 	if fields == nil {
 		return nil
 	}
-	body := successOfStruct(answer, ignored, encodedField)
+	body := successWithout(answer, ignored, encodedField)
 	out := append(make(Fragments, 0, n), ownFragment(body[:len(body)-2])) // without the closing brace and newline
 	for _, f := range fields {
 		before := comma
@@ -99,47 +94,6 @@ func fragmentsOfStruct(answer any, ignored []string) Fragments {
 			before = ownFragment(append([]byte{','}, f.key...))
 		}
 		out = append(append(out, before), f.parts...)
-	}
-	return append(out, ownFragment([]byte("}\n")))
-}
-
-// SuccessFragments is Success without copying the Fragments and EncodedFields of the answer. It returns nil if the
-// answer has none.
-func SuccessFragments(answer any, ignored []string) (out Fragments) {
-	a, ok := answer.(Answer)
-	if !ok {
-		return fragmentsOfStruct(answer, ignored)
-	}
-	var names []string
-	rest := make(Answer, len(a)+3)
-	for name, v := range a {
-		switch v.(type) {
-		case Fragments, EncodedFields:
-			names = append(names, name)
-		default:
-			rest[name] = v
-		}
-	}
-	if len(names) == 0 {
-		return nil
-	}
-	slices.Sort(names)
-	body := encodeLine(addSuccessFields(rest, ignored))
-	n := 2 + 2*len(names)
-	for _, name := range names {
-		if p, ok := a[name].(Fragments); ok {
-			n += len(p)
-		}
-	}
-	out = make(Fragments, 0, n)
-	out = append(out, ownFragment(body[:len(body)-2])) // without the closing brace and newline
-	for _, name := range names {
-		switch x := a[name].(type) {
-		case Fragments:
-			out = append(append(out, ownFragment([]byte(`,"`+name+`":`))), x...)
-		case EncodedFields:
-			out = append(out, comma, x.Fragment)
-		}
 	}
 	return append(out, ownFragment([]byte("}\n")))
 }

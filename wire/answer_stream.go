@@ -23,9 +23,6 @@ func (l *ElementList) appendTo(b []byte) []byte {
 	return append(b, ']')
 }
 
-// MarshalJSON is for callers that need the whole list.
-func (l *ElementList) MarshalJSON() ([]byte, error) { return l.appendTo(nil), nil }
-
 // encodedList is a list of an answer whose elements are encoded as they are collected, because the objects take several
 // times as much memory as their JSON.
 type encodedList struct {
@@ -76,8 +73,8 @@ type AnswerStream struct {
 // its length in the header.
 const streamedBytes = 256 << 10
 
-// streamOfStruct is SuccessStream for structs.
-func streamOfStruct(answer any, ignored []string) *AnswerStream {
+// SuccessStream is Success for an answer with a large listOf; otherwise it returns nil.
+func SuccessStream(answer any, ignored []string) *AnswerStream {
 	v := structOf(answer)
 	for _, f := range planOf(v.Type()).fields {
 		if f.kind != listField {
@@ -87,33 +84,9 @@ func streamOfStruct(answer any, ignored []string) *AnswerStream {
 		if l.size < streamedBytes {
 			continue
 		}
-		body := successOfStruct(answer, ignored, listField)
+		body := successWithout(answer, ignored, listField)
 		head := append(slices.Clip(body[:len(body)-2]), ',') // without the closing brace and newline
 		return &AnswerStream{list: l, head: append(append(head, f.key...), '[')}
-	}
-	return nil
-}
-
-// SuccessStream is Success for an answer with a large ElementList; otherwise it returns nil.
-func SuccessStream(answer any, ignored []string) *AnswerStream {
-	a, ok := answer.(Answer)
-	if !ok {
-		return streamOfStruct(answer, ignored)
-	}
-	for name, v := range a {
-		l, ok := v.(*ElementList)
-		if !ok || l.size < streamedBytes {
-			continue
-		}
-		rest := make(Answer, len(a)+2)
-		for n, v := range a {
-			if n != name {
-				rest[n] = v
-			}
-		}
-		body := encodeLine(addSuccessFields(rest, ignored))
-		head := append(slices.Clip(body[:len(body)-2]), `,"`...) // without the closing brace and newline
-		return &AnswerStream{list: l, head: append(append(head, name...), `":[`...)}
 	}
 	return nil
 }

@@ -341,15 +341,6 @@ func successFields(ignored []string) []envelopeField {
 	return out
 }
 
-// successOfStruct returns the body of a success without the fields of a kind, unless that is ownField.
-func successOfStruct(a any, ignored []string, without fieldKind) []byte {
-	v := structOf(a)
-	b := bufferPool.Get().(*[]byte)
-	*b = planOf(v.Type()).appendFields(append((*b)[:0], '{'), v, successFields(ignored), without)
-	*b = append(*b, "}\n"...)
-	return takeBuffer(b)
-}
-
 // orNull is a T or null. A pointer to it can also be absent.
 type orNull[T any] struct{ value *T }
 

@@ -9,16 +9,61 @@ import (
 )
 
 var emojiEndpoints = []Endpoint{
-	Get("/realm/emoji", func(c *Call, v realm.View, _ noParameters) (Answer, error) {
-		return Answer{"emoji": emojiObjects(v.CustomEmojis(), c.Site)}, nil
-	}).Returns("{emoji: {*: Emoji}}"),
+	Get("/realm/emoji", func(c *Call, v realm.View, _ noParameters) (*emojisAnswer, error) {
+		return &emojisAnswer{emojisByID(v.CustomEmojis(), c.Site)}, nil
+	}),
 	Custom("POST", "/realm/emoji/{emoji_name}", addEmoji).TakesFile(fileField{imageTypes, MaxEmojiBytes}),
 	CommandFromForm("DELETE", "/realm/emoji/{emoji_name}", func(f emojiForm) realm.RemoveEmoji {
 		return realm.RemoveEmoji{Name: f.Name}
 	}, emptyAnswer),
 }
 
-var emojiEvents = []EventKind{Events(emojiChanged)}
+var emojiEvents = []EventKind{
+	Events(emojiChanged).sends(formOf[allEmojisEvent](), formOf[emojiAddedEvent](), formOf[emojiEditedEvent](),
+		formOf[emojiUpdatedEvent]()),
+}
+
+type emojisAnswer struct {
+	Emoji map[string]emojiJSON `json:"emoji"`
+}
+
+type emojiJSON struct {
+	ID          string       `json:"id"`
+	Name        string       `json:"name"`
+	URL         string       `json:"source_url"`
+	Still       *string      `json:"still_url"`
+	Deactivated bool         `json:"deactivated"`
+	Author      realm.UserID `json:"author_id"`
+}
+
+type allEmojisEvent struct {
+	_     struct{}             `const:"type=realm_emoji op=update"`
+	Emoji map[string]emojiJSON `json:"realm_emoji"`
+}
+
+type emojiAddedEvent struct {
+	_     struct{}  `const:"type=realm_emoji op=add"`
+	Emoji emojiJSON `json:"emoji"`
+}
+
+// emojiState is the changed part of an emoji.
+type emojiState struct {
+	ID   string `json:"emoji_id"`
+	Data struct {
+		Deactivated bool `json:"deactivated"`
+	} `json:"data"`
+}
+
+type emojiEditedEvent struct {
+	_ struct{} `const:"type=realm_emoji op=edit"`
+	emojiState
+}
+
+// emojiUpdatedEvent is the older form of emojiEditedEvent.
+type emojiUpdatedEvent struct {
+	_ struct{} `const:"type=realm_emoji op=update_one"`
+	emojiState
+}
 
 type emojiForm struct {
 	Name string `path:"emoji_name"`
@@ -30,35 +75,35 @@ const MaxEmojiBytes = 5 << 20
 // maxEmojiPixels bounds the memory for decoding an animated emoji to some megabytes.
 const maxEmojiPixels = 4 << 20
 
-func addEmoji(c *Call, f emojiForm) (Answer, error) {
+func addEmoji(c *Call, f emojiForm) (a noFields, _ error) {
 	name := realm.EmojiName(f.Name)
 	_, builtIn := emoji.CodeOf(name)
 	err := checkPermission(c, func(v realm.View) error { return v.MayAddEmoji(name, builtIn) })
 	if err != nil {
-		return nil, err
+		return a, err
 	}
 	files, err := c.Files()
 	if err != nil {
-		return nil, err
+		return a, err
 	}
 	if len(files) != 1 {
-		return nil, realm.BadRequest("You must upload exactly one file.")
+		return a, realm.BadRequest("You must upload exactly one file.")
 	}
 	r, err := files[0].Open()
 	if err != nil {
-		return nil, err
+		return a, err
 	}
 	defer r.Close()
 	x, err := c.Tools.Files.SaveUpload(c.Realm, r, MaxEmojiBytes)
 	if err != nil {
-		return nil, refusalOfPicture(c, err, MaxEmojiBytes>>20)
+		return a, refusalOfPicture(c, err, MaxEmojiBytes>>20)
 	}
 	err = checkEmojiImage(c, x)
 	if err == nil {
 		_, err = Execute(c, realm.AddEmoji{Name: name, BuiltIn: builtIn, Hash: x.Hash, Kind: x.Type,
 			Animated: x.Animated})
 	}
-	return Answer{}, errors.Join(err, c.releaseUpload(x.Hash, err))
+	return a, errors.Join(err, c.releaseUpload(x.Hash, err))
 }
 
 // checkEmojiImage refuses images that cannot be shown as an emoji. The header of a file does not prove that the rest
@@ -77,34 +122,34 @@ func checkEmojiImage(c *Call, x SavedFile) error {
 // EmojiPath is the part of the path of custom emoji images that follows the organization.
 const EmojiPath = "emoji/images/"
 
-func emojiObject(e realm.CustomEmoji, s Site) obj {
+func newEmoji(e realm.CustomEmoji, s Site) emojiJSON {
 	base := "/user_avatars/" + realmPath(s) + "/" + EmojiPath
-	o := obj{"id": realm.UserID(e.ID).String(), "name": e.Name, "source_url": base + e.File(), "still_url": nil,
-		"deactivated": e.Deactivated, "author_id": e.Author}
+	out := emojiJSON{ID: realm.UserID(e.ID).String(), Name: e.Name, URL: base + e.File(), Deactivated: e.Deactivated,
+		Author: e.Author}
 	if e.Animated {
-		o["still_url"] = base + "still/" + e.File() + ".png"
+		out.Still = ptr(base + "still/" + e.File() + ".png")
 	}
-	return o
+	return out
 }
 
-func emojiObjects(list []realm.CustomEmoji, s Site) obj {
-	o := obj{}
+func emojisByID(list []realm.CustomEmoji, s Site) map[string]emojiJSON {
+	out := map[string]emojiJSON{}
 	for _, e := range list {
-		o[realm.UserID(e.ID).String()] = emojiObject(e, s)
+		out[realm.UserID(e.ID).String()] = newEmoji(e, s)
 	}
-	return o
+	return out
 }
 
 // emojiChanged renders one changed emoji, or the map of all emoji for older clients. A deactivation is sent as two
 // events: the protocol documents "edit", but existing clients expect "update_one".
 func emojiChanged(e *realm.EmojiChanged, to *Recipient) []any {
-	if !to.Has(realm.CapIndividualEmoji) {
-		return []any{obj{"type": "realm_emoji", "op": "update", "realm_emoji": emojiObjects(e.All, to.Site)}}
+	switch {
+	case !to.Has(realm.CapIndividualEmoji):
+		return []any{&allEmojisEvent{Emoji: emojisByID(e.All, to.Site)}}
+	case !e.Emoji.Deactivated:
+		return []any{&emojiAddedEvent{Emoji: newEmoji(e.Emoji, to.Site)}}
 	}
-	if !e.Emoji.Deactivated {
-		return []any{obj{"type": "realm_emoji", "op": "add", "emoji": emojiObject(e.Emoji, to.Site)}}
-	}
-	id := realm.UserID(e.Emoji.ID).String()
-	return []any{obj{"type": "realm_emoji", "op": "edit", "emoji_id": id, "data": obj{"deactivated": true}},
-		obj{"type": "realm_emoji", "op": "update_one", "emoji_id": id, "data": obj{"deactivated": true}}}
+	state := emojiState{ID: realm.UserID(e.Emoji.ID).String()}
+	state.Data.Deactivated = true
+	return []any{&emojiEditedEvent{emojiState: state}, &emojiUpdatedEvent{emojiState: state}}
 }

@@ -10,9 +10,6 @@ import (
 	"parley/wire/form"
 )
 
-// Answer is the JSON body of a success without the fields result and msg.
-type Answer = map[string]any
-
 // Endpoint is one method of one path of the protocol. The methods that return an Endpoint declare a property; they are
 // chained in the tables of endpoints.
 type Endpoint struct {
@@ -33,9 +30,8 @@ type Endpoint struct {
 	// empty for the endpoints of the description.
 	Extension string
 
-	name        string // method and path
-	answer      string // fields of a success, see Returns
-	answerType  reflect.Type
+	name        string       // method and path
+	answerType  reflect.Type // the struct with the fields of a success besides result and msg
 	file        *fileField
 	redirects   bool
 	alwaysFails bool
@@ -73,11 +69,6 @@ func (e Endpoint) extension(reason string) Endpoint { e.Extension = reason; retu
 // AllowVisitors accepts logged-out visitors if the organization allows them.
 func (e Endpoint) AllowVisitors() Endpoint { e.Visitors = true; return e }
 
-// Returns declares the fields of a success besides result and msg, in the notation of package shape with the names of
-// objects. Without it a success has no further fields. The OpenAPI document is made from it, and tests check every
-// real answer against it.
-func (e Endpoint) Returns(answer string) Endpoint { e.answer = answer; return e }
-
 // TakesFile declares the file that a multipart body must contain, under any field name.
 func (e Endpoint) TakesFile(f fileField) Endpoint { e.file = &f; return e }
 
@@ -104,7 +95,7 @@ func decodeForm[F any](c *Call, f *form.Form) (F, error) {
 }
 
 // CommandFromForm is an endpoint that runs one command. command makes it from the form, answer turns its result into
-// the body.
+// the body, a struct. The OpenAPI document is made from its type, and tests check every real answer against it.
 func CommandFromForm[F any, C realm.Command[R], R, A any](
 	method, path string, command func(F) C, answer func(R) A,
 ) Endpoint {

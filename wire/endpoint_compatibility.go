@@ -20,16 +20,16 @@ var userAgentPattern = regexp.MustCompile(`^([^/ ]*[^0-9/(]*)(?:/([^/ ]*))?(?:[ 
 const oldestAndroidApp = "22.1"
 
 // checkCompatibility answers whether the server supports the calling program, by its User-Agent.
-func checkCompatibility(c *Call, _ noParameters) (Answer, error) {
+func checkCompatibility(c *Call, _ noParameters) (a noFields, _ error) {
 	if c.Agent == "" {
-		return nil, realm.BadRequest("User-Agent header missing from request")
+		return a, realm.BadRequest("User-Agent header missing from request")
 	}
 	m := userAgentPattern.FindStringSubmatch(c.Agent)
 	if m == nil || m[1] == "ZulipInvalid" ||
 		m[1] == "ZulipMobile" && strings.Contains(c.Agent, "Android") && isOlderVersion(m[2], oldestAndroidApp) {
-		return nil, realm.BadRequest("Client is too old") // old clients look for this text
+		return a, realm.BadRequest("Client is too old") // old clients look for this text
 	}
-	return Answer{}, nil
+	return a, nil
 }
 
 // isOlderVersion compares the dotted numbers of two versions. A part that is no number ends the comparison, so a

@@ -11,9 +11,11 @@ import (
 	"parley/wire/shape"
 )
 
+// obj is an object of the OpenAPI document.
+type obj = map[string]any
+
 // OpenAPI returns an OpenAPI 3.1 document of every endpoint this server implements. Requests are described from the
-// forms that decode them. Answers are described from the declarations in the endpoint tables, which tests check
-// against every real answer.
+// forms that decode them, answers from their structs, which tests check against every real answer.
 func OpenAPI() []byte { return encodeDocument(describe(endpoints)) }
 
 // OpenAPISchemas returns the schemas of OpenAPI without the endpoints. The types of the client are generated from it.
@@ -154,8 +156,7 @@ func tusResponses() obj {
 		var list []any
 		for _, c := range slices.Concat(errorCodes, tusErrorCodes) {
 			if slices.Contains(c.statuses, status) {
-				list = append(list, withMessage(shape.Merge(errorShapeWithCode(c.name),
-					mustParseShape(c.fields))).SchemaBody(schemaRefPrefix, nil))
+				list = append(list, withMessage(c.shape()).SchemaBody(schemaRefPrefix, nil))
 			}
 		}
 		if s := onlyError(status); s != nil {
@@ -172,21 +173,19 @@ func errorSchema(status int) any {
 	if s := onlyError(status); s != nil {
 		return s.SchemaBody(schemaRefPrefix, nil)
 	}
-	var bare []any
+	var bare []string
 	var list []any
 	for _, c := range errorCodes {
 		switch {
 		case !slices.Contains(c.statuses, status):
-		case c.fields == "{}":
+		case c.fields == nil:
 			bare = append(bare, c.name)
 		default:
 			list = append(list, ErrorShape(status, c.name).SchemaBody(schemaRefPrefix, nil))
 		}
 	}
 	if bare != nil {
-		s := mustParseShape("{result: 'error', msg: str, code: str}").SchemaBody(schemaRefPrefix, nil)
-		s["properties"].(obj)["code"].(obj)["enum"] = bare
-		list = append(list, s)
+		list = append(list, errorShapeOf(bare...).SchemaBody(schemaRefPrefix, nil))
 	}
 	if len(list) == 1 {
 		return list[0]
@@ -217,7 +216,7 @@ func (o *operation) responses(schemas obj) obj {
 			out["302"] = redirectResponse
 		}
 		if s := e.SuccessShape(); s != nil && !slices.ContainsFunc(o.endpoints, func(x *Endpoint) bool {
-			return x != e && x.answer == e.answer && x.answerType == e.answerType && len(answers) > 0
+			return x != e && x.answerType == e.answerType && len(answers) > 0
 		}) {
 			s.Name = o.answerName(len(answers))
 			if len(e.answerShape().Fields) == 0 {
@@ -246,9 +245,8 @@ func (r *tusDescription) responses(schemas obj) obj {
 			headers[name] = obj{"required": true, "schema": obj{"type": "string"}}
 		}
 		answer := obj{"description": s.description, "headers": headers}
-		if s.body != "" {
-			answer["content"] = obj{"application/json": obj{"schema": addSchema(schemas,
-				shape.Merge(mustParseShape(envelope), mustParseShape(s.body)))}}
+		if body := s.shape(); body != nil {
+			answer["content"] = obj{"application/json": obj{"schema": addSchema(schemas, body)}}
 		}
 		out[strconv.Itoa(s.status)] = answer
 	}

@@ -8,25 +8,59 @@ import (
 )
 
 var loginEndpoints = []Endpoint{
-	Custom("GET", "/server_settings", serverSettings).
-		Returns("{zulip_version: str, zulip_merge_base: str, zulip_feature_level: int, " +
-			"push_notifications_enabled: bool, is_incompatible: bool, email_auth_enabled: bool, " +
-			"require_email_format_usernames: bool, external_authentication_methods: [], " +
-			"authentication_methods: {*: bool}, realm_url?: str, realm_uri?: str, realm_name?: str, " +
-			"realm_icon?: str, realm_description?: str, realm_web_public_access_enabled?: bool}").withoutLogin(),
-	Custom("POST", "/fetch_api_key", fetchKeyByPassword).Returns("{api_key: str, email: str, user_id: int}").
-		withoutLogin(),
-	Custom("POST", "/dev_fetch_api_key", devFetchKey).
-		Returns("{api_key: str, email: str, user_id: int}").developmentOnly(),
-	Custom("GET", "/dev_list_users", devListUsers).
-		Returns("{direct_admins: [DevUser], direct_users: [DevUser]}").developmentOnly(),
-	CommandFromCall("POST", "/users/me/api_key/regenerate", regenerateKey, func(key string) Answer {
-		return Answer{"api_key": key}
-	}).Returns("{api_key: str}"),
+	Custom("GET", "/server_settings", serverSettings).withoutLogin(),
+	Custom("POST", "/fetch_api_key", fetchKeyByPassword).withoutLogin(),
+	Custom("POST", "/dev_fetch_api_key", devFetchKey).developmentOnly(),
+	Custom("GET", "/dev_list_users", devListUsers).developmentOnly(),
+	CommandFromCall("POST", "/users/me/api_key/regenerate", regenerateKey, func(key string) apiKeyAnswer {
+		return apiKeyAnswer{key}
+	}),
 }
 
-func serverSettings(c *Call, _ noParameters) (Answer, error) {
-	methods := obj{
+// serverSettingsAnswer has the fields of the organization if the request's host is that of one.
+type serverSettingsAnswer struct {
+	Version      string          `json:"zulip_version"`
+	MergeBase    string          `json:"zulip_merge_base"`
+	Level        int             `json:"zulip_feature_level"`
+	Push         bool            `json:"push_notifications_enabled"`
+	Incompatible bool            `json:"is_incompatible"`
+	EmailLogin   bool            `json:"email_auth_enabled"`
+	EmailNames   bool            `json:"require_email_format_usernames"`
+	External     noElements      `json:"external_authentication_methods"`
+	Methods      map[string]bool `json:"authentication_methods"`
+	URL          *string         `json:"realm_url,omitzero"`
+	URI          *string         `json:"realm_uri,omitzero"`
+	Name         *string         `json:"realm_name,omitzero"`
+	Icon         *string         `json:"realm_icon,omitzero"`
+	Description  *string         `json:"realm_description,omitzero"`
+	WebPublic    *bool           `json:"realm_web_public_access_enabled,omitzero"`
+}
+
+// loginAnswer has the API key of an account.
+type loginAnswer struct {
+	Key   string       `json:"api_key"`
+	Email string       `json:"email"`
+	User  realm.UserID `json:"user_id"`
+}
+
+type apiKeyAnswer struct {
+	Key string `json:"api_key"`
+}
+
+type devUsersAnswer struct {
+	Admins []devUserJSON `json:"direct_admins"`
+	Users  []devUserJSON `json:"direct_users"`
+}
+
+// devUserJSON is an account that development tools can log in to; URI is the older name of URL.
+type devUserJSON struct {
+	Email string `json:"email"`
+	URL   string `json:"realm_url"`
+	URI   string `json:"realm_uri"`
+}
+
+func serverSettings(c *Call, _ noParameters) (*serverSettingsAnswer, error) {
+	methods := map[string]bool{
 		"password":       true,
 		"dev":            c.Tools.Dev,
 		"email":          true,
@@ -40,29 +74,19 @@ func serverSettings(c *Call, _ noParameters) (Answer, error) {
 		"saml":           false,
 		"openid connect": false,
 	}
-	a := Answer{
-		"zulip_version":                   Version,
-		"zulip_merge_base":                Version,
-		"zulip_feature_level":             FeatureLevel,
-		"push_notifications_enabled":      c.Tools.Push != nil,
-		"is_incompatible":                 ClientName(c.Agent) == "ZulipInvalid",
-		"email_auth_enabled":              true,
-		"require_email_format_usernames":  true,
-		"external_authentication_methods": []any{},
-		"authentication_methods":          methods,
-	}
+	a := &serverSettingsAnswer{Version: Version, MergeBase: Version, Level: FeatureLevel, Push: c.Tools.Push != nil,
+		Incompatible: ClientName(c.Agent) == "ZulipInvalid", EmailLogin: true, EmailNames: true, Methods: methods}
 	if c.Realm == 0 && c.Site.Name != "" {
 		return nil, realm.BadRequest("Invalid subdomain")
 	}
 	if c.Realm == 0 {
 		return a, nil
 	}
-	return Read(c, func(v realm.View) (Answer, error) {
+	return Read(c, func(v realm.View) (*serverSettingsAnswer, error) {
 		o, passwords := v.Org(), v.PasswordLogin()
-		methods["password"], methods["email"], a["email_auth_enabled"] = passwords, passwords, passwords
-		a["realm_url"], a["realm_uri"], a["realm_name"], a["realm_icon"] = c.Site.URL, c.Site.URL, o.Name,
-			iconURL(o, c.Site)
-		a["realm_description"], a["realm_web_public_access_enabled"] = o.DescriptionHTML, v.SpectatorsAllowed()
+		methods["password"], methods["email"], a.EmailLogin = passwords, passwords, passwords
+		a.URL, a.URI, a.Name, a.Icon = ptr(c.Site.URL), ptr(c.Site.URL), ptr(o.Name), ptr(iconURL(o, c.Site))
+		a.Description, a.WebPublic = ptr(o.DescriptionHTML), ptr(v.SpectatorsAllowed())
 		return a, nil
 	})
 }
@@ -88,7 +112,7 @@ func errAuthFailed() error {
 	return realm.Refuse(realm.Unauthenticated, "AUTHENTICATION_FAILED", "Your username or password is incorrect")
 }
 
-func fetchKeyByPassword(c *Call, f fetchKeyForm) (Answer, error) {
+func fetchKeyByPassword(c *Call, f fetchKeyForm) (*loginAnswer, error) {
 	a, hash, err := accountByPassword(c, f.Username, f.Password)
 	if err != nil {
 		return nil, err
@@ -150,7 +174,9 @@ func (c *Call) checkPassword(email, password, hash string) (bool, error) {
 
 // issueKey returns the API key of an account and records the login. password is the hash that the user's password was
 // checked against, or "" for a login without password. compose returns the email about the login; nil: none.
-func issueKey(c *Call, a *Account, password string, compose func(realm.LoginEmail) realm.Email) (Answer, error) {
+func issueKey(
+	c *Call, a *Account, password string, compose func(realm.LoginEmail) realm.Email,
+) (*loginAnswer, error) {
 	if c.Site.Deactivated {
 		return nil, errRealmDeactivated()
 	}
@@ -163,7 +189,7 @@ func issueKey(c *Call, a *Account, password string, compose func(realm.LoginEmai
 	if err != nil {
 		return nil, err
 	}
-	return Answer{"api_key": key, "email": a.Email, "user_id": a.User}, nil
+	return &loginAnswer{key, a.Email, a.User}, nil
 }
 
 type devFetchKeyForm struct {
@@ -172,7 +198,7 @@ type devFetchKeyForm struct {
 
 // devFetchKey returns the API key of an account without a password. It also logs a human in, in the browser that sent
 // the request (protocol).
-func devFetchKey(c *Call, f devFetchKeyForm) (Answer, error) {
+func devFetchKey(c *Call, f devFetchKeyForm) (*loginAnswer, error) {
 	if c.Realm == 0 {
 		return nil, realm.Refuse(realm.NotFound, "NONEXISTENT_SUBDOMAIN", "Invalid subdomain")
 	}
@@ -195,19 +221,19 @@ func devFetchKey(c *Call, f devFetchKeyForm) (Answer, error) {
 	return answer, nil
 }
 
-func devListUsers(c *Call, _ noParameters) (Answer, error) {
-	return Read(c, func(v realm.View) (Answer, error) {
-		admins, users := []any{}, []any{}
+func devListUsers(c *Call, _ noParameters) (*devUsersAnswer, error) {
+	return Read(c, func(v realm.View) (*devUsersAnswer, error) {
+		out := &devUsersAnswer{}
 		v.EachUser(func(u *realm.User) {
-			switch e := (obj{"email": u.Email, "realm_url": c.Site.URL, "realm_uri": c.Site.URL}); {
+			switch x := (devUserJSON{u.Email, c.Site.URL, c.Site.URL}); {
 			case u.System || !u.Active || u.IsBot():
 			case u.IsAdmin():
-				admins = append(admins, e)
+				out.Admins = append(out.Admins, x)
 			default:
-				users = append(users, e)
+				out.Users = append(out.Users, x)
 			}
 		})
-		return Answer{"direct_admins": admins, "direct_users": users}, nil
+		return out, nil
 	})
 }
 

@@ -9,8 +9,12 @@ import (
 )
 
 var jwtEndpoints = []Endpoint{
-	Custom("POST", "/jwt/fetch_api_key", fetchKeyByJWT).
-		Returns("{api_key: str, email: str, user_id: int, user?: User}").withoutLogin(),
+	Custom("POST", "/jwt/fetch_api_key", fetchKeyByJWT).withoutLogin(),
+}
+
+type jwtAnswer struct {
+	loginAnswer
+	Profile *userJSON `json:"user,omitzero"`
 }
 
 type jwtForm struct {
@@ -20,7 +24,7 @@ type jwtForm struct {
 
 // fetchKeyByJWT returns the API key of the user that a token names. The token must be signed with HS256, using the key
 // that the server's configuration has for the organization.
-func fetchKeyByJWT(c *Call, f jwtForm) (Answer, error) {
+func fetchKeyByJWT(c *Call, f jwtForm) (*jwtAnswer, error) {
 	if c.Realm == 0 {
 		return nil, realm.Refuse(realm.NotFound, "NONEXISTENT_SUBDOMAIN", "Invalid subdomain")
 	}
@@ -45,13 +49,17 @@ func fetchKeyByJWT(c *Call, f jwtForm) (Answer, error) {
 	if !ok || a.Bot != realm.Human {
 		return nil, errAuthFailed()
 	}
-	answer, err := issueKey(c, a, "", c.loginEmail())
-	if err != nil || !f.Profile {
-		return answer, err
+	login, err := issueKey(c, a, "", c.loginEmail())
+	if err != nil {
+		return nil, err
+	}
+	answer := &jwtAnswer{loginAnswer: *login}
+	if !f.Profile {
+		return answer, nil
 	}
 	me := &Call{Server: c.Server, Realm: a.Realm, Caller: realm.Caller{User: a.User}}
-	answer["user"], err = Read(me, func(v realm.View) (any, error) {
-		return newUserJSON(v, v.Me(), c.Site, true, true), nil
+	answer.Profile, err = Read(me, func(v realm.View) (*userJSON, error) {
+		return ptr(newUserJSON(v, v.Me(), c.Site, true, true)), nil
 	})
 	return answer, err
 }

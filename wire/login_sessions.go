@@ -9,7 +9,7 @@ import (
 
 // webEndpoints are served below /json only. They take the place of endpoints of the API with the same method and path.
 var webEndpoints = []Endpoint{
-	Custom("POST", "/fetch_api_key", fetchOwnKey).Returns("{api_key: str, email: str}"),
+	Custom("POST", "/fetch_api_key", fetchOwnKey),
 }
 
 // WebEndpoints returns the endpoints that are served below /json only, for callers with a browser session.
@@ -18,18 +18,23 @@ func WebEndpoints() []Endpoint { return webEndpoints }
 // SessionsPath is the path of the page with a user's browser sessions.
 const SessionsPath = "/accounts/sessions/"
 
+type ownKeyAnswer struct {
+	Key   string `json:"api_key"`
+	Email string `json:"email"`
+}
+
 type ownKeyForm struct {
 	Password string `form:"password"`
 }
 
 // fetchOwnKey returns the API key of the caller, after the password. Where there are no passwords, the session is
 // enough (protocol).
-func fetchOwnKey(c *Call, f ownKeyForm) (Answer, error) {
+func fetchOwnKey(c *Call, f ownKeyForm) (*ownKeyAnswer, error) {
 	if err := c.checkOwnPassword(f.Password); err != nil {
 		return nil, err
 	}
 	key, err := Execute(c, realm.IssueAPIKey{User: c.Account.User})
-	return Answer{"api_key": key, "email": c.Account.Email}, err
+	return &ownKeyAnswer{key, c.Account.Email}, err
 }
 
 // checkKeyMaker refuses to make an API key of the caller's own account with a session alone: a key outlives the
@@ -94,7 +99,7 @@ func LogInApp(c *Call, email, password string) (l AppLogin, err error) {
 	if err != nil {
 		return l, err
 	}
-	return AppLogin{User: a.User, Email: a.Email, Key: answer["api_key"].(string)}, nil
+	return AppLogin{User: a.User, Email: a.Email, Key: answer.Key}, nil
 }
 
 // DevelopmentLogIn opens a session without a password, on servers that allow development logins.

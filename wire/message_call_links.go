@@ -5,19 +5,19 @@ import "parley/actors/realm"
 // callEndpoints are the call providers that need server configuration. This server supports Jitsi only, and clients
 // build Jitsi addresses themselves. Each endpoint therefore answers as an unconfigured provider does.
 var callEndpoints = []Endpoint{
-	Custom("GET", "/calls/bigbluebutton/create", func(*Call, meetingForm) (Answer, error) {
-		return nil, realm.BadRequest("BigBlueButton is not configured.")
+	Custom("GET", "/calls/bigbluebutton/create", func(*Call, meetingForm) (a noFields, _ error) {
+		return a, realm.BadRequest("BigBlueButton is not configured.")
 	}).AlwaysFails(),
-	Custom("POST", "/calls/constructorgroups/create", func(*Call, noParameters) (Answer, error) {
-		return nil, realm.BadRequest("Constructor Groups is not configured.")
+	Custom("POST", "/calls/constructorgroups/create", func(*Call, noParameters) (a noFields, _ error) {
+		return a, realm.BadRequest("Constructor Groups is not configured.")
 	}).AlwaysFails(),
-	Custom("POST", "/calls/nextcloud_talk/create", func(*Call, roomForm) (Answer, error) {
-		return nil, realm.BadRequest("Nextcloud Talk is not configured.")
+	Custom("POST", "/calls/nextcloud_talk/create", func(*Call, roomForm) (a noFields, _ error) {
+		return a, realm.BadRequest("Nextcloud Talk is not configured.")
 	}).AlwaysFails(),
-	Custom("POST", "/calls/webex/create", func(c *Call, _ noParameters) (Answer, error) {
+	Custom("POST", "/calls/webex/create", func(c *Call, _ noParameters) (noFields, error) {
 		return personalCallNotConfigured(c, "Webex")
 	}).AlwaysFails(),
-	Custom("POST", "/calls/zoom/create", func(c *Call, _ zoomForm) (Answer, error) {
+	Custom("POST", "/calls/zoom/create", func(c *Call, _ zoomForm) (noFields, error) {
 		return personalCallNotConfigured(c, "Zoom")
 	}).AlwaysFails(),
 }
@@ -37,13 +37,13 @@ type zoomForm struct {
 
 // personalCallNotConfigured refuses a provider that each user logs in to. Bots get the refusal for bots instead,
 // because they cannot log in there.
-func personalCallNotConfigured(c *Call, service string) (Answer, error) {
+func personalCallNotConfigured(c *Call, service string) (a noFields, _ error) {
 	err := checkPermission(c, func(v realm.View) error {
 		_, err := v.RequireHuman()
 		return err
 	})
 	if err != nil {
-		return nil, err
+		return a, err
 	}
-	return nil, realm.BadRequest("%s credentials have not been configured", service)
+	return a, realm.BadRequest("%s credentials have not been configured", service)
 }

@@ -10,13 +10,23 @@ var deactivationEndpoints = []Endpoint{
 	CommandFromForm("POST", "/realm/deactivate", func(deactivateRealmForm) realm.CloseRealm {
 		return realm.CloseRealm{}
 	}, emptyAnswer),
-	Custom("GET", "/realm/subdomain/{subdomain}", checkSubdomain).Returns("{msg: str}").withoutLogin(),
+	Custom("GET", "/realm/subdomain/{subdomain}", checkSubdomain).withoutLogin(),
 }
 
 var deactivationEvents = []EventKind{
-	EventOneOf(func(e *realm.RealmEnded, _ *Recipient) any {
-		return obj{"type": "realm", "op": "deactivated", "realm_id": e.Realm}
+	Event(func(e *realm.RealmEnded, _ *Recipient) *realmDeactivatedEvent {
+		return &realmDeactivatedEvent{Realm: e.Realm}
 	}),
+}
+
+type realmDeactivatedEvent struct {
+	_     struct{} `const:"type=realm op=deactivated"`
+	Realm realm.ID `json:"realm_id"`
+}
+
+// subdomainAnswer says in msg whether a name is free.
+type subdomainAnswer struct {
+	Msg string `json:"msg"`
 }
 
 type deactivateRealmForm struct{}
@@ -31,9 +41,9 @@ type subdomainForm struct {
 	Name string `path:"subdomain"`
 }
 
-// checkSubdomain answers whether a new organization could have the name. The result is the text in msg.
-func checkSubdomain(c *Call, f subdomainForm) (Answer, error) {
-	return Answer{"msg": c.subdomainAvailability(f.Name)}, nil
+// checkSubdomain answers whether a new organization could have the name.
+func checkSubdomain(c *Call, f subdomainForm) (*subdomainAnswer, error) {
+	return &subdomainAnswer{c.subdomainAvailability(f.Name)}, nil
 }
 
 func (c *Call) subdomainAvailability(name string) string {

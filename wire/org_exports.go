@@ -10,56 +10,86 @@ import (
 )
 
 var exportEndpoints = []Endpoint{
-	Get("/export/realm", func(c *Call, v realm.View, _ noParameters) (Answer, error) {
+	Get("/export/realm", func(c *Call, v realm.View, _ noParameters) (*exportsAnswer, error) {
 		list, err := v.Exports()
-		return Answer{"exports": exportObjects(list, c.Site)}, err
-	}).Returns("{exports: [Export]}"),
-	Custom("POST", "/export/realm", startExport).Returns("{id: int}"),
+		return &exportsAnswer{newExports(list, c.Site)}, err
+	}),
+	Custom("POST", "/export/realm", startExport),
 	Custom("DELETE", "/export/realm/{export_id}", deleteExport),
-	Get("/export/realm/consents", func(c *Call, v realm.View, _ noParameters) (Answer, error) {
+	Get("/export/realm/consents", func(c *Call, v realm.View, _ noParameters) (*consentsAnswer, error) {
 		people, err := v.Consents()
-		out := []any{}
-		for _, u := range people {
-			out = append(out, obj{"user_id": u.ID, "consented": u.Consented(),
-				"email_address_visibility": u.IntSetting("email_address_visibility")})
-		}
-		return Answer{"export_consents": out}, err
-	}).Returns("{export_consents: [{user_id: int, consented: bool, email_address_visibility: int}]}"),
+		return &consentsAnswer{each(people, func(u *realm.User) userConsent {
+			return userConsent{u.ID, u.Consented(), u.IntSetting("email_address_visibility")}
+		})}, err
+	}),
 }
 
 var exportEvents = []EventKind{
-	EventOneOf(func(e *realm.ExportListEvent, to *Recipient) any {
-		return obj{"type": "realm_export", "exports": exportObjects(e.Exports, to.Site)}
+	Event(func(e *realm.ExportListEvent, to *Recipient) *exportsEvent {
+		return &exportsEvent{Exports: newExports(e.Exports, to.Site)}
 	}),
-	EventOneOf(func(e *realm.ExportConsentEvent, _ *Recipient) any {
-		return obj{"type": "realm_export_consent", "user_id": e.User, "consented": e.Consented}
+	Event(func(e *realm.ExportConsentEvent, _ *Recipient) *consentEvent {
+		return &consentEvent{User: e.User, Consented: e.Consented}
 	}),
 }
 
-func exportObjects(list []realm.Export, s Site) []any {
-	out := []any{}
-	for _, e := range list {
-		o := obj{"id": e.ID, "acting_user_id": e.By, "export_time": e.Started, "export_type": e.Kind,
-			"pending":           e.Pending(),
-			"deleted_timestamp": nil, "failed_timestamp": nil, "export_url": nil}
+type exportsAnswer struct {
+	Exports []exportJSON `json:"exports"`
+}
+
+type consentsAnswer struct {
+	Consents []userConsent `json:"export_consents"`
+}
+
+type userConsent struct {
+	User            realm.UserID `json:"user_id"`
+	Consented       bool         `json:"consented"`
+	EmailVisibility int64        `json:"email_address_visibility"`
+}
+
+type exportsEvent struct {
+	_       struct{}     `const:"type=realm_export"`
+	Exports []exportJSON `json:"exports"`
+}
+
+type consentEvent struct {
+	_         struct{}     `const:"type=realm_export_consent"`
+	User      realm.UserID `json:"user_id"`
+	Consented bool         `json:"consented"`
+}
+
+// exportJSON has the time at which the export was deleted or failed, or else the URL of the complete file.
+type exportJSON struct {
+	ID      int64        `json:"id"`
+	By      realm.UserID `json:"acting_user_id"`
+	Started int64        `json:"export_time"`
+	Kind    string       `json:"export_type" enum:"public|full_with_consent|full_without_consent"`
+	Pending bool         `json:"pending"`
+	Deleted int64        `json:"deleted_timestamp" zero:"null"`
+	Failed  int64        `json:"failed_timestamp" zero:"null"`
+	URL     string       `json:"export_url" zero:"null"`
+}
+
+func newExports(list []realm.Export, s Site) []exportJSON {
+	return each(list, func(e realm.Export) exportJSON {
+		out := exportJSON{ID: e.ID, By: e.By, Started: e.Started, Kind: e.Kind, Pending: e.Pending()}
 		switch {
 		case e.Deleted != 0:
-			o["deleted_timestamp"] = e.Deleted
+			out.Deleted = e.Deleted
 		case e.Failed != 0:
-			o["failed_timestamp"] = e.Failed
+			out.Failed = e.Failed
 		case e.Ended != 0:
-			o["export_url"] = s.URL + "/user_avatars/exports/" + e.Name + ".jsonl.gz"
+			out.URL = s.URL + "/user_avatars/exports/" + e.Name + ".jsonl.gz"
 		}
-		out = append(out, o)
-	}
-	return out
+		return out
+	})
 }
 
 type startExportForm struct {
 	Kind string `form:"export_type,default=public,in=public|full_with_consent|full_without_consent"`
 }
 
-func startExport(c *Call, f startExportForm) (Answer, error) {
+func startExport(c *Call, f startExportForm) (*idAnswer, error) {
 	command := realm.StartExport{Kind: f.Kind}
 	if c.Tools.CheckSpace != nil {
 		command.FileRefusal = c.Tools.CheckSpace(0)
@@ -69,19 +99,19 @@ func startExport(c *Call, f startExportForm) (Answer, error) {
 		return nil, err
 	}
 	c.Tools.StartExport(c.Realm, e)
-	return Answer{"id": e.ID}, nil
+	return newIDAnswer(e.ID), nil
 }
 
 type exportForm struct {
 	ID int64 `path:"export_id"`
 }
 
-func deleteExport(c *Call, f exportForm) (Answer, error) {
+func deleteExport(c *Call, f exportForm) (a noFields, _ error) {
 	e, err := Execute(c, realm.DeleteExport{ID: f.ID})
 	if err != nil {
-		return nil, err
+		return a, err
 	}
-	return Answer{}, c.Tools.Files.RemoveExport(e.Name + ".jsonl.gz")
+	return a, c.Tools.Files.RemoveExport(e.Name + ".jsonl.gz")
 }
 
 // The amount of data that an export reads per view. The realm is blocked for about a millisecond.
@@ -98,7 +128,7 @@ func WriteExport(server Server, id realm.ID, s Site, x realm.Export, to io.Write
 	c, kind := &Call{Server: server, Realm: id, Site: s, Caller: realm.System}, x.Kind
 	var places []func(realm.View) ids.Set
 	newest := realm.MessageID(0)
-	parts, err := readExport(c, x, func(v realm.View) ([]func(realm.View) []obj, error) {
+	parts, err := readExport(c, x, func(v realm.View) ([]func(realm.View) []any, error) {
 		places, newest = v.ExportSources(kind), v.LastMessageID()
 		return exportParts(v, s, kind), nil
 	})
@@ -106,7 +136,7 @@ func WriteExport(server Server, id realm.ID, s Site, x realm.Export, to io.Write
 		return fmt.Errorf("export: %w", err)
 	}
 	for _, part := range parts {
-		rows, err := readExport(c, x, func(v realm.View) ([]obj, error) { return part(v), nil })
+		rows, err := readExport(c, x, func(v realm.View) ([]any, error) { return part(v), nil })
 		if err != nil {
 			return fmt.Errorf("export: %w", err)
 		}
@@ -144,7 +174,7 @@ func WriteExport(server Server, id realm.ID, s Site, x realm.Export, to io.Write
 				continue // deleted after its id was read
 			}
 			o := renderedMessage{newMessage(&part[i], body, Client{Caps: realm.CapEmptyTopicName}, s, false), body.HTML}
-			if _, err := to.Write(encodeLine(obj{"kind": "message", "message": o})); err != nil {
+			if _, err := to.Write(encodeLine(exportedMessage{Message: o})); err != nil {
 				return fmt.Errorf("export: %w", err)
 			}
 		}
@@ -165,11 +195,11 @@ func readExport[A any](c *Call, x realm.Export, read func(realm.View) (A, error)
 
 // exportParts returns everything besides messages, one function per view: the organization, users, groups, and
 // channels with their subscribers.
-func exportParts(v realm.View, s Site, kind string) []func(realm.View) []obj {
-	parts := []func(realm.View) []obj{func(v realm.View) []obj { return exportOrganization(v, kind) }}
+func exportParts(v realm.View, s Site, kind string) []func(realm.View) []any {
+	parts := []func(realm.View) []any{func(v realm.View) []any { return exportOrganization(v, kind) }}
 	var people []realm.UserID
 	v.EachUser(func(u *realm.User) { people = append(people, u.ID) })
-	parts = append(parts, exportInChunks(people, exportUsersPerView, func(v realm.View, id realm.UserID) obj {
+	parts = append(parts, exportInChunks(people, exportUsersPerView, func(v realm.View, id realm.UserID) any {
 		u := v.Find(id)
 		seen := newUserJSON(v, u, s, false, true)
 		x := exportedUser{accountFields: seen.accountFields, botDetails: seen.botDetails, Avatar: seen.Avatar,
@@ -177,12 +207,12 @@ func exportParts(v realm.View, s Site, kind string) []func(realm.View) []obj {
 		if kind == realm.CompleteExport || kind == realm.ConsentExport && u.Consented() {
 			x.DeliveryEmail = &u.Email
 		}
-		return obj{"kind": "user", "user": x}
+		return exportedUserRow{User: x}
 	})...)
 	var groups []realm.GroupID
 	v.EachGroup(func(g *realm.Group) { groups = append(groups, g.ID) })
-	parts = append(parts, exportInChunks(groups, exportGroupsPerView, func(v realm.View, id realm.GroupID) obj {
-		return obj{"kind": "user_group", "user_group": newGroup(v.GroupInfo(v.FindGroup(id)))}
+	parts = append(parts, exportInChunks(groups, exportGroupsPerView, func(v realm.View, id realm.GroupID) any {
+		return exportedGroup{Group: newGroup(v.GroupInfo(v.FindGroup(id)))}
 	})...)
 	var channels []realm.ChannelID
 	v.EachChannel(func(c *realm.Channel) {
@@ -190,15 +220,67 @@ func exportParts(v realm.View, s Site, kind string) []func(realm.View) []obj {
 			channels = append(channels, c.ID)
 		}
 	})
-	parts = append(parts, exportInChunks(channels, exportGroupsPerView, func(v realm.View, id realm.ChannelID) obj {
+	parts = append(parts, exportInChunks(channels, exportGroupsPerView, func(v realm.View, id realm.ChannelID) any {
 		c := v.FindChannel(id)
 		if c.Private && kind == realm.PublicExport {
 			return nil // became private meanwhile
 		}
-		return obj{"kind": "channel", "channel": newChannel(v.ChannelInfo(c)),
-			"subscribers": nonNil(v.Subscribers(id))}
+		return exportedChannel{Channel: newChannel(v.ChannelInfo(c)), Subscribers: v.Subscribers(id)}
 	})...)
 	return append(parts, exportSmallTables)
+}
+
+// The rows of an export.
+type (
+	exportedOrganization struct {
+		_            struct{}         `const:"kind=organization"`
+		Export       string           `json:"export_type"`
+		Organization organizationData `json:"organization"`
+	}
+	exportedUserRow struct {
+		_    struct{}     `const:"kind=user"`
+		User exportedUser `json:"user"`
+	}
+	exportedGroup struct {
+		_     struct{}  `const:"kind=user_group"`
+		Group groupJSON `json:"user_group"`
+	}
+	exportedChannel struct {
+		_           struct{}       `const:"kind=channel"`
+		Channel     any            `json:"channel"`
+		Subscribers []realm.UserID `json:"subscribers"`
+	}
+	exportedProfileField struct {
+		_     struct{}         `const:"kind=profile_field"`
+		Field profileFieldJSON `json:"profile_field"`
+	}
+	exportedDomain struct {
+		_      struct{}   `const:"kind=domain"`
+		Domain domainJSON `json:"domain"`
+	}
+	exportedLinkifier struct {
+		_         struct{}      `const:"kind=linkifier"`
+		Linkifier linkifierJSON `json:"linkifier"`
+	}
+	exportedPlayground struct {
+		_          struct{}       `const:"kind=playground"`
+		Playground playgroundJSON `json:"playground"`
+	}
+	exportedMessage struct {
+		_       struct{}        `const:"kind=message"`
+		Message renderedMessage `json:"message"`
+	}
+)
+
+// organizationData is the organization itself, with all its settings by name.
+type organizationData struct {
+	ID          realm.ID       `json:"id"`
+	UUID        string         `json:"uuid"`
+	Name        string         `json:"name"`
+	StringID    string         `json:"string_id"`
+	Description string         `json:"description"`
+	Created     int64          `json:"date_created"`
+	Settings    map[string]any `json:"settings"`
 }
 
 // exportedUser is an account in an export, without the address of users that have not consented.
@@ -213,9 +295,9 @@ type exportedUser struct {
 }
 
 // exportInChunks returns functions that make the rows of at most atOnce items each. A nil row is left out.
-func exportInChunks[T any](all []T, atOnce int, row func(realm.View, T) obj) (parts []func(realm.View) []obj) {
+func exportInChunks[T any](all []T, atOnce int, row func(realm.View, T) any) (parts []func(realm.View) []any) {
 	for some := range slices.Chunk(all, atOnce) {
-		parts = append(parts, func(v realm.View) (rows []obj) {
+		parts = append(parts, func(v realm.View) (rows []any) {
 			for _, x := range some {
 				if r := row(v, x); r != nil {
 					rows = append(rows, r)
@@ -227,34 +309,32 @@ func exportInChunks[T any](all []T, atOnce int, row func(realm.View, T) obj) (pa
 	return parts
 }
 
-func exportOrganization(v realm.View, kind string) []obj {
+func exportOrganization(v realm.View, kind string) []any {
 	o := v.Org()
-	settings := obj{}
+	settings := map[string]any{}
 	for _, x := range realm.OrgSettings {
 		settings[x.Name] = v.OrgSetting(x.Name)
 	}
 	for _, x := range realm.OrgGroupSettings {
 		settings[x.Name] = groupValueJSON{v.OrgGroup(x.Name)}
 	}
-	return []obj{{"kind": "organization", "export_type": kind,
-		"organization": obj{"id": v.ID(), "uuid": o.UUID, "name": o.Name, "string_id": o.StringID,
-			"description": o.Description, "date_created": o.Created, "settings": settings}}}
+	return []any{exportedOrganization{Export: kind, Organization: organizationData{v.ID(), o.UUID, o.Name,
+		o.StringID, o.Description, o.Created, settings}}}
 }
 
 // exportSmallTables returns the rows of profile fields, domains, linkifiers and playgrounds.
-func exportSmallTables(v realm.View) (rows []obj) {
-	for _, e := range v.ProfileFields() {
-		rows = append(rows, obj{"kind": "profile_field",
-			"profile_field": newProfileFields([]realm.ProfileField{e})[0]})
+func exportSmallTables(v realm.View) (rows []any) {
+	for _, f := range newProfileFields(v.ProfileFields()) {
+		rows = append(rows, exportedProfileField{Field: f})
 	}
-	for _, d := range each(v.Domains(), newDomain) {
-		rows = append(rows, obj{"kind": "domain", "domain": d})
+	for _, d := range v.Domains() {
+		rows = append(rows, exportedDomain{Domain: newDomain(d)})
 	}
-	for _, l := range each(v.Linkifiers(), newLinkifier) {
-		rows = append(rows, obj{"kind": "linkifier", "linkifier": l})
+	for _, l := range v.Linkifiers() {
+		rows = append(rows, exportedLinkifier{Linkifier: newLinkifier(l)})
 	}
-	for _, p := range each(v.Playgrounds(), newPlayground) {
-		rows = append(rows, obj{"kind": "playground", "playground": p})
+	for _, p := range v.Playgrounds() {
+		rows = append(rows, exportedPlayground{Playground: newPlayground(p)})
 	}
 	return rows
 }

@@ -21,7 +21,7 @@ var pushEndpoints = []Endpoint{
 		return realm.AddPushToken{Kind: realm.PushFCM, Token: f.Token}, checkToken(realm.PushFCM, f.Token)
 	}, emptyAnswer),
 	CommandFromCall("DELETE", "/users/me/android_gcm_reg_id", removeToken(realm.PushFCM), emptyAnswer),
-	Get("/users/me/web_push", getWebPush).Returns("{application_server_key: str}").atOwner().
+	Get("/users/me/web_push", getWebPush).atOwner().
 		extension(browserNotifications),
 	CommandFromCall("POST", "/users/me/web_push", addWebPush, emptyAnswer).extension(browserNotifications),
 	CommandFromCall("DELETE", "/users/me/web_push", func(_ *Call, f webPushAddressForm) (realm.RemovePushToken, error) {
@@ -30,26 +30,59 @@ var pushEndpoints = []Endpoint{
 	Custom("POST", "/mobile_push/test_notification", testNotification),
 	CommandFromForm("POST", "/register_client_device", func(noParameters) realm.AddDevice {
 		return realm.AddDevice{}
-	}, func(id int64) Answer { return Answer{"device_id": id} }).Returns("{device_id: int}"),
+	}, func(id int64) deviceAnswer { return deviceAnswer{id} }),
 	CommandFromForm("POST", "/remove_client_device", func(f deviceForm) realm.RemoveDevice {
 		return realm.RemoveDevice{ID: f.ID}
 	}, emptyAnswer),
 	Custom("POST", "/mobile_push/register", registerDevice),
 	Custom("POST", "/mobile_push/e2ee/test_notification", testEncryptedNotification),
 	Custom("POST", "/remotes/push/e2ee/register", registerRemote).withoutLogin().AlwaysFails(),
-	Custom("GET", "/zulip-services/verify/{access_token}", proveHostname).withoutLogin().
-		Returns("{verification_secret: str}").atOwner().
+	Custom("GET", "/zulip-services/verify/{access_token}", proveHostname).withoutLogin().atOwner().
 		extension("the push service checks with it that the server has this host name"),
 }
 
 var pushEvents = []EventKind{
-	EventOneOf(func(e *realm.DeviceAdded, to *Recipient) any {
-		return obj{"type": "device", "op": "add", "device_id": e.ID}
-	}),
-	EventOneOf(func(e *realm.DeviceRemoved, to *Recipient) any {
-		return obj{"type": "device", "op": "remove", "device_id": e.ID}
-	}),
-	EventOneOf(deviceChanged),
+	Event(func(e *realm.DeviceAdded, _ *Recipient) *deviceAddedEvent { return &deviceAddedEvent{ID: e.ID} }),
+	Event(func(e *realm.DeviceRemoved, _ *Recipient) *deviceRemovedEvent { return &deviceRemovedEvent{ID: e.ID} }),
+	Event(deviceChanged),
+}
+
+type deviceAnswer struct {
+	ID int64 `json:"device_id"`
+}
+
+type hostnameAnswer struct {
+	Secret string `json:"verification_secret"`
+}
+
+// deviceJSON is a device that uses end-to-end encryption.
+type deviceJSON struct {
+	KeyID        *int64  `json:"push_key_id"`
+	TokenID      *string `json:"push_token_id"`
+	PendingToken *string `json:"pending_push_token_id"`
+	Updated      *int64  `json:"push_token_last_updated_timestamp"`
+	Failure      *string `json:"push_registration_error_code"`
+}
+
+type deviceAddedEvent struct {
+	_  struct{} `const:"type=device op=add"`
+	ID int64    `json:"device_id"`
+}
+
+// deviceChangedEvent has the changed fields.
+type deviceChangedEvent struct {
+	_       struct{}        `const:"type=device op=update"`
+	ID      int64           `json:"device_id"`
+	KeyID   *int64          `json:"push_key_id,omitzero"`
+	Token   *orNull[string] `json:"push_token_id,omitzero"`
+	Pending *orNull[string] `json:"pending_push_token_id,omitzero"`
+	Updated *int64          `json:"push_token_last_updated_timestamp,omitzero"`
+	Failure *orNull[string] `json:"push_registration_error_code,omitzero"`
+}
+
+type deviceRemovedEvent struct {
+	_  struct{} `const:"type=device op=remove"`
+	ID int64    `json:"device_id"`
 }
 
 // Pusher sends notifications to mobile devices through the push services of Apple and Google, or through a bouncer.
@@ -181,7 +214,7 @@ type testNotificationForm struct {
 	Token form.Opt[string] `form:"token"`
 }
 
-func testNotification(c *Call, f testNotificationForm) (Answer, error) {
+func testNotification(c *Call, f testNotificationForm) (a noFields, _ error) {
 	type target struct {
 		note    PushOrigin
 		devices []realm.PushToken
@@ -203,7 +236,7 @@ func testNotification(c *Call, f testNotificationForm) (Answer, error) {
 		return t, nil
 	})
 	if err != nil || c.Tools.Push == nil { // without a push service: the same answer as if the device were off
-		return Answer{}, err
+		return a, err
 	}
 	var failed error
 	for _, d := range to.devices {
@@ -223,10 +256,7 @@ func testNotification(c *Call, f testNotificationForm) (Answer, error) {
 			failed = realm.Refuse(realm.BadGateway, "BAD_REQUEST", "The push notification service cannot be reached")
 		}
 	}
-	if failed != nil {
-		return nil, failed
-	}
-	return Answer{}, nil
+	return a, failed
 }
 
 // bouncerText returns the text with which a phone shows a refusal of the bouncer (protocol).
@@ -246,7 +276,7 @@ type testEncryptedNotificationForm struct {
 }
 
 // testEncryptedNotification sends a test notification to the caller's devices that use end-to-end encryption.
-func testEncryptedNotification(c *Call, f testEncryptedNotificationForm) (Answer, error) {
+func testEncryptedNotification(c *Call, f testEncryptedNotificationForm) (a noFields, _ error) {
 	type target struct {
 		origin  PushOrigin
 		devices []realm.Device
@@ -272,26 +302,26 @@ func testEncryptedNotification(c *Call, f testEncryptedNotificationForm) (Answer
 		return t, nil
 	})
 	if err != nil {
-		return nil, err
+		return a, err
 	}
 	unregistered, err := c.Tools.Push.TestEncrypted(to.origin, to.devices, to.now)
 	ApplyPushAnswer(c.Server, c.Realm, to.origin.User, unregistered)
 	switch {
 	case errors.Is(err, ErrPushNotConfigured):
-		return nil, errPushNotConfigured()
+		return a, errPushNotConfigured()
 	case errors.Is(err, ErrPushRefused):
-		return nil, realm.Refuse(realm.Forbidden, "ADMIN_ACTION_REQUIRED",
+		return a, realm.Refuse(realm.Forbidden, "ADMIN_ACTION_REQUIRED",
 			"Push notification configuration issue on server, contact the server administrator or retry later.")
 	case errors.Is(err, ErrPushFailed):
-		return nil, realm.Refuse(realm.BadGateway, "INTERNAL_SERVER_ERROR_ON_BOUNCER",
+		return a, realm.Refuse(realm.BadGateway, "INTERNAL_SERVER_ERROR_ON_BOUNCER",
 			"Internal server error on push notification service, retry later.")
 	case err != nil:
-		return nil, realm.Refuse(realm.BadGateway, "FAILED_TO_CONNECT_BOUNCER",
+		return a, realm.Refuse(realm.BadGateway, "FAILED_TO_CONNECT_BOUNCER",
 			"Network error while connecting to push notification service.")
 	case len(unregistered.Devices) == len(to.devices):
-		return nil, errNoActiveDevice()
+		return a, errNoActiveDevice()
 	}
-	return Answer{}, nil
+	return a, nil
 }
 
 func errNoActiveDevice() error {
@@ -342,8 +372,8 @@ type remoteForm struct {
 
 // registerRemote is the endpoint where a bouncer accepts devices of other servers. This server is no bouncer: it has
 // no key for apps to encrypt their tokens with. It therefore always refuses.
-func registerRemote(c *Call, f remoteForm) (Answer, error) {
-	return nil, realm.Refuse(realm.Forbidden, "PUSH_SERVICE_NOT_CONFIGURED",
+func registerRemote(c *Call, f remoteForm) (noFields, error) {
+	return noFields{}, realm.Refuse(realm.Forbidden, "PUSH_SERVICE_NOT_CONFIGURED",
 		"This server does not pass on push notifications for others.")
 }
 
@@ -352,10 +382,10 @@ type proofForm struct {
 }
 
 // proveHostname answers the push bouncer, which asks whether this server prepared a transfer of its hostname.
-func proveHostname(c *Call, f proofForm) (Answer, error) {
+func proveHostname(c *Call, f proofForm) (*hostnameAnswer, error) {
 	if c.Tools.HostnameProof != nil {
 		if secret, ok := c.Tools.HostnameProof(f.Token); ok {
-			return Answer{"verification_secret": secret}, nil
+			return &hostnameAnswer{secret}, nil
 		}
 	}
 	return nil, realm.Refuse(realm.Invalid, "REMOTE_SERVER_VERIFICATION_SECRET_NOT_PREPARED",
@@ -411,7 +441,7 @@ func (f *registerDeviceForm) Check() *form.Error {
 	return nil
 }
 
-func registerDevice(c *Call, f registerDeviceForm) (Answer, error) {
+func registerDevice(c *Call, f registerDeviceForm) (noFields, error) {
 	cmd := realm.RegisterDevice{ID: f.ID, KeyID: f.KeyID, Kind: f.Kind.Value}
 	if f.KeyID != nil {
 		cmd.Key, _ = base64.StdEncoding.DecodeString(f.Key.Value)
@@ -420,38 +450,31 @@ func registerDevice(c *Call, f registerDeviceForm) (Answer, error) {
 		cmd.Token, cmd.Encrypted, cmd.PublicKey = &f.TokenID.Value, f.Encrypted.Value, f.PublicKey.Value
 	}
 	_, err := Execute(c, cmd)
-	return Answer{}, err
+	return noFields{}, err
 }
 
-func deviceObjects(list []realm.Device) obj {
-	o := obj{}
+// devicesByID returns devices by their id in decimal.
+func devicesByID(list []realm.Device) map[string]deviceJSON {
+	out := map[string]deviceJSON{}
 	for _, d := range list {
-		o[realm.UserID(d.ID).String()] = obj{"push_key_id": d.KeyID, "push_token_id": d.TokenID,
-			"pending_push_token_id":             d.PendingToken,
-			"push_token_last_updated_timestamp": d.Updated, "push_registration_error_code": d.Failure}
+		out[realm.UserID(d.ID).String()] = deviceJSON{d.KeyID, d.TokenID, d.PendingToken, d.Updated, d.Failure}
 	}
-	return o
+	return out
 }
 
-func deviceChanged(e *realm.DeviceChanged, to *Recipient) any {
-	o := obj{"type": "device", "op": "update", "device_id": e.ID}
-	if e.KeyID != nil {
-		o["push_key_id"] = *e.KeyID
-	}
-	if e.Token != nil {
-		o["push_token_id"] = *e.Token
-	}
-	if e.Updated != nil {
-		o["push_token_last_updated_timestamp"] = *e.Updated
-	}
-	if e.TokenGone {
-		o["push_token_id"] = nil
+func deviceChanged(e *realm.DeviceChanged, _ *Recipient) *deviceChangedEvent {
+	out := &deviceChangedEvent{ID: e.ID, KeyID: e.KeyID, Updated: e.Updated}
+	switch {
+	case e.TokenGone:
+		out.Token = &orNull[string]{}
+	case e.Token != nil:
+		out.Token = &orNull[string]{e.Token}
 	}
 	if e.PendingSet {
-		o["pending_push_token_id"] = e.Pending
+		out.Pending = &orNull[string]{e.Pending}
 	}
 	if e.FailureSet {
-		o["push_registration_error_code"] = e.Failure
+		out.Failure = &orNull[string]{e.Failure}
 	}
-	return o
+	return out
 }

@@ -16,11 +16,15 @@ const (
 )
 
 // getWebPush returns the public key with which browsers subscribe to notifications of this server (RFC 8292).
-func getWebPush(c *Call, v realm.View, _ noParameters) (Answer, error) {
+func getWebPush(c *Call, v realm.View, _ noParameters) (*webPushAnswer, error) {
 	if _, err := v.RequireHuman(); err != nil {
 		return nil, err
 	}
-	return Answer{"application_server_key": c.Tools.WebPushKey}, nil
+	return &webPushAnswer{c.Tools.WebPushKey}, nil
+}
+
+type webPushAnswer struct {
+	Key string `json:"application_server_key"`
 }
 
 type webPushAddressForm struct {

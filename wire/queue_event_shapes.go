@@ -21,35 +21,6 @@ type eventShape struct {
 // fields distinguish each shape from all others.
 var eventShapes []eventShape
 
-// eventNotation is the shape of an event: its fields besides id, type and op, in the notation of package shape.
-type eventNotation struct{ kind, op, fields string }
-
-var eventNotations = slices.Concat([]eventNotation{
-	{"attachment", "add", "attachment: Attachment, upload_space_used: int"},
-	{"attachment", "update", "attachment: Attachment, upload_space_used: int"},
-	{"attachment", "remove", "attachment: {id: int}, upload_space_used: int"},
-	{"device", "add", "device_id: int"},
-	{"device", "update",
-		"device_id: int, push_key_id?: int, push_token_id?: str?, pending_push_token_id?: str?, " +
-			"push_token_last_updated_timestamp?: int, push_registration_error_code?: str?"},
-	{"device", "remove", "device_id: int"},
-	{"realm", "deactivated", "realm_id: int"},
-	{"realm_emoji", "update", "realm_emoji: {*: Emoji}"},
-	{"realm_emoji", "add", "emoji: Emoji"},
-	{"realm_emoji", "edit", "emoji_id: str, data: {deactivated: bool}"},
-	{"realm_emoji", "update_one", "emoji_id: str, data: {deactivated: bool}"},
-	{"realm_export", "", "exports: [Export]"},
-	{"realm_export_consent", "", "user_id: int, consented: bool"},
-	{"realm_user", "update",
-		"person: {user_id: int, avatar_source: str, avatar_url: str, avatar_url_medium: str, avatar_version: int}"},
-},
-	[]eventNotation{
-		{"realm", "update_dict", "property: 'icon', data: {icon_source: str, icon_url: str}"},
-		{"realm", "update_dict", "property: 'logo', data: {logo_source: str, logo_url: str}"},
-		{"realm", "update_dict", "property: 'night_logo', data: {night_logo_source: str, night_logo_url: str}"},
-	},
-)
-
 // withValues returns a shape whose field is one of some strings.
 func withValues(s *shape.Shape, field string, values ...string) *shape.Shape {
 	return shape.Merge(s, &shape.Shape{Fields: map[string]shape.Field{field: {ListedRequired: true,
@@ -65,26 +36,11 @@ func (f eventShape) name(nth int) string {
 	return name
 }
 
-// notation is the notation of the whole event.
-func (f eventNotation) notation() string {
-	s := "{id: int, type: '" + f.kind + "'"
-	if f.op != "" {
-		s += ", op: '" + f.op + "'"
-	}
-	if f.fields != "" {
-		s += ", " + f.fields
-	}
-	return s + "}"
-}
-
 // init collects the shapes of events. Those of messages and heartbeats have no renderer.
 func init() {
 	declared := []*shape.Shape{formOf[messageEvent](), formOf[heartbeatEvent]()}
 	for _, k := range eventKindList {
 		declared = append(declared, k.shapes...)
-	}
-	for _, f := range eventNotations {
-		declared = append(declared, mustParseShape(f.notation()))
 	}
 	seen := map[*shape.Shape]bool{}
 	for _, s := range declared {

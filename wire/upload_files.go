@@ -15,39 +15,103 @@ import (
 )
 
 var uploadEndpoints = []Endpoint{
-	Custom("POST", "/user_uploads", upload).Returns(uploadAnswerFields).TakesFile(fileField{"*/*", MaxUploadBytes}),
-	Custom("GET", "/user_uploads/{realm_id_str}/{filename:*}", temporaryURL).Returns("{url: str}").AllowVisitors().
-		atOwner(),
-	Get("/thumbnail/status/{realm_id_str}/{filename:*}", thumbnailStatus).Returns("{has_thumbnail: bool}"),
-	Custom("GET", "/attachments", attachments).Returns("{attachments: [Attachment], upload_space_used: int}"),
+	Custom("POST", "/user_uploads", upload).TakesFile(fileField{"*/*", MaxUploadBytes}),
+	Custom("GET", "/user_uploads/{realm_id_str}/{filename:*}", temporaryURL).AllowVisitors().atOwner(),
+	Get("/thumbnail/status/{realm_id_str}/{filename:*}", thumbnailStatus),
+	Custom("GET", "/attachments", attachments),
 	Custom("DELETE", "/attachments/{attachment_id}", deleteAttachment),
-	Custom("POST", "/users/me/avatar", setAvatar).Returns("{avatar_url: str}").
-		TakesFile(fileField{imageTypes, MaxAvatarBytes}),
+	Custom("POST", "/users/me/avatar", setAvatar).TakesFile(fileField{imageTypes, MaxAvatarBytes}),
 	CommandFromCall("DELETE", "/users/me/avatar", func(c *Call, _ noParameters) (setAvatarCommand, error) {
 		return setAvatarCommand{realm.SetAvatar{}, c.Site}, nil
-	}, func(a Answer) Answer { return a }).Returns("{avatar_url: str}"),
+	}, func(a *avatarAnswer) *avatarAnswer { return a }),
 }
 
-// uploadAnswerFields is the fields of the answer to an upload.
-const uploadAnswerFields = "{url: str, uri: str, filename: str}"
-
 var uploadEvents = []EventKind{
-	EventOneOf(func(e *realm.AttachmentChanged, to *Recipient) any {
-		op := "update"
+	EventOneOf(func(e *realm.AttachmentChanged, _ *Recipient) any {
+		fields := attachmentFields{newAttachment(e.Attachment), e.Used}
 		if e.New {
-			op = "add"
+			return &attachmentAddedEvent{attachmentFields: fields}
 		}
-		return obj{"type": "attachment", "op": op, "attachment": attachmentObject(e.Attachment),
-			"upload_space_used": e.Used}
+		return &attachmentChangedEvent{attachmentFields: fields}
+	}).sends(formOf[attachmentAddedEvent](), formOf[attachmentChangedEvent]()),
+	Event(func(e *realm.AttachmentGone, _ *Recipient) *attachmentRemovedEvent {
+		return &attachmentRemovedEvent{Attachment: removedAttachment{e.ID}, Used: e.Used}
 	}),
-	EventOneOf(func(e *realm.AttachmentGone, to *Recipient) any {
-		return obj{"type": "attachment", "op": "remove", "attachment": obj{"id": e.ID}, "upload_space_used": e.Used}
+	Event(func(e *realm.AvatarShown, to *Recipient) *personEvent[personAvatar] {
+		return newPersonEvent(personAvatar{e.Person.ID, newAvatar(e.Person, to.Site)})
 	}),
-	EventOneOf(func(e *realm.AvatarShown, to *Recipient) any {
-		p := avatarObject(e.Person, to.Site)
-		p["user_id"] = e.Person.ID
-		return obj{"type": "realm_user", "op": "update", "person": p}
-	}),
+}
+
+// uploadAnswer has the URL of a file; uri is the older name of url.
+type uploadAnswer struct {
+	URL  string `json:"url"`
+	URI  string `json:"uri"`
+	Name string `json:"filename"`
+}
+
+type temporaryURLAnswer struct {
+	URL string `json:"url"`
+}
+
+type thumbnailAnswer struct {
+	Made bool `json:"has_thumbnail"`
+}
+
+type attachmentsAnswer struct {
+	Attachments listOf[attachmentJSON] `json:"attachments"`
+	Used        int64                  `json:"upload_space_used"`
+}
+
+type avatarAnswer struct {
+	URL string `json:"avatar_url"`
+}
+
+type attachmentJSON struct {
+	ID       int64             `json:"id"`
+	Name     string            `json:"name"`
+	Path     string            `json:"path_id"`
+	Size     int64             `json:"size"`
+	Created  int64             `json:"create_time"`
+	Messages []realm.MessageID `json:"message_ids"`
+}
+
+// attachmentFields is a file, and the bytes of all files of the organization.
+type attachmentFields struct {
+	Attachment attachmentJSON `json:"attachment"`
+	Used       int64          `json:"upload_space_used"`
+}
+
+type attachmentAddedEvent struct {
+	_ struct{} `const:"type=attachment op=add"`
+	attachmentFields
+}
+
+type attachmentChangedEvent struct {
+	_ struct{} `const:"type=attachment op=update"`
+	attachmentFields
+}
+
+type attachmentRemovedEvent struct {
+	_          struct{}          `const:"type=attachment op=remove"`
+	Attachment removedAttachment `json:"attachment"`
+	Used       int64             `json:"upload_space_used"`
+}
+
+type removedAttachment struct {
+	ID int64 `json:"id"`
+}
+
+// avatarFields is the picture of a user as in events.
+type avatarFields struct {
+	Source  string `json:"avatar_source"`
+	URL     string `json:"avatar_url"`
+	Medium  string `json:"avatar_url_medium"`
+	Version int    `json:"avatar_version"`
+}
+
+type personAvatar struct {
+	ID realm.UserID `json:"user_id"`
+	avatarFields
 }
 
 // Size limits of files in bytes; registrations tell clients in MiB. Uploads are written to disk while they arrive.
@@ -195,7 +259,7 @@ const (
 	tooManyFiles = "You may only upload one file at a time"
 )
 
-func upload(c *Call, _ noParameters) (Answer, error) {
+func upload(c *Call, _ noParameters) (*uploadAnswer, error) {
 	name, r, err := openSingleFile(c, missingFile, tooManyFiles)
 	if err != nil {
 		return nil, err
@@ -209,13 +273,12 @@ func upload(c *Call, _ noParameters) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return uploadAnswer(u), nil
+	return newUploadAnswer(u), nil
 }
 
-// uploadAnswer returns the URL of a file; uri is the older name of url.
-func uploadAnswer(u realm.Upload) Answer {
+func newUploadAnswer(u realm.Upload) *uploadAnswer {
 	address := "/user_uploads/" + u.Path
-	return Answer{"url": address, "uri": address, "filename": u.Name}
+	return &uploadAnswer{address, address, u.Name}
 }
 
 // recordUpload creates the row of a stored file. If that is refused, the file is deleted.
@@ -258,13 +321,13 @@ type uploadPathForm struct {
 // temporaryURLValidity is how long a URL without login works.
 const temporaryURLValidity = time.Minute
 
-func temporaryURL(c *Call, f uploadPathForm) (Answer, error) {
+func temporaryURL(c *Call, f uploadPathForm) (*temporaryURLAnswer, error) {
 	u, err := Read(c, func(v realm.View) (realm.Upload, error) { return visibleUpload(v, f) })
 	if err != nil {
 		return nil, err
 	}
 	token := SignUploadToken(c.Tools, c.Realm, u.Path, time.Now().Add(temporaryURLValidity))
-	return Answer{"url": "/user_uploads/temporary/" + token + "/" + path.Base(u.Path)}, nil
+	return &temporaryURLAnswer{"/user_uploads/temporary/" + token + "/" + path.Base(u.Path)}, nil
 }
 
 func visibleUpload(v realm.View, f uploadPathForm) (realm.Upload, error) {
@@ -301,24 +364,23 @@ func VerifyUploadToken(t *Tools, token string, now time.Time) (realm.ID, string,
 	return realm.ID(id), parts[2], err == nil
 }
 
-func thumbnailStatus(c *Call, v realm.View, f uploadPathForm) (Answer, error) {
+func thumbnailStatus(c *Call, v realm.View, f uploadPathForm) (*thumbnailAnswer, error) {
 	u, err := visibleUpload(v, f)
 	if err != nil {
 		return nil, err
 	}
-	return Answer{"has_thumbnail": u.Thumbnail == realm.ThumbnailMade}, nil
+	return &thumbnailAnswer{u.Thumbnail == realm.ThumbnailMade}, nil
 }
 
-func attachmentObject(d realm.DetachedUpload) obj {
-	return obj{"id": d.ID, "name": d.Name, "path_id": d.Path, "size": d.Size, "create_time": d.Created,
-		"message_ids": nonNil(d.Messages)}
+func newAttachment(d realm.DetachedUpload) attachmentJSON {
+	return attachmentJSON{d.ID, d.Name, d.Path, d.Size, d.Created, d.Messages}
 }
 
 // MaxListedUploads is how many of a user's uploads one answer has, the newest ones: about 5 MB. Nothing else limits the
 // number of small files.
 const MaxListedUploads = 20_000
 
-func attachments(c *Call, _ noParameters) (Answer, error) {
+func attachments(c *Call, _ noParameters) (*attachmentsAnswer, error) {
 	var used int64
 	list, err := Read(c, func(v realm.View) (list []realm.DetachedUpload, _ error) {
 		list, used = v.UploadsOf(v.User, MaxListedUploads)
@@ -329,23 +391,23 @@ func attachments(c *Call, _ noParameters) (Answer, error) {
 	}
 	out := newEncodedList(c)
 	for _, d := range list {
-		if err := out.add(attachmentObject(d)); err != nil {
+		if err := out.add(newAttachment(d)); err != nil {
 			return nil, err
 		}
 	}
-	return Answer{"attachments": out.elements(), "upload_space_used": used}, nil
+	return &attachmentsAnswer{listOf[attachmentJSON]{out.elements()}, used}, nil
 }
 
 type attachmentForm struct {
 	ID int64 `path:"attachment_id"`
 }
 
-func deleteAttachment(c *Call, f attachmentForm) (Answer, error) {
+func deleteAttachment(c *Call, f attachmentForm) (noFields, error) {
 	hash, err := Execute(c, realm.DeleteUpload{ID: f.ID})
 	if err == nil && hash != "" {
 		err = c.Tools.Files.Remove(hash, c.usesContent(hash))
 	}
-	return Answer{}, err
+	return noFields{}, err
 }
 
 // setAvatarCommand is realm.SetAvatar with an answer that contains the new URL.
@@ -354,22 +416,20 @@ type setAvatarCommand struct {
 	site Site
 }
 
-func (a setAvatarCommand) Decide(t *realm.Turn) (Answer, error) {
+func (a setAvatarCommand) Decide(t *realm.Turn) (*avatarAnswer, error) {
 	p, err := a.SetAvatar.Decide(t)
 	if err != nil {
 		return nil, err
 	}
-	return Answer{"avatar_url": avatarURL(p, a.site, false)}, nil
+	return &avatarAnswer{ownAvatarURL(p, a.site)}, nil
 }
 
-// avatarObject returns the picture of a user as in events.
-func avatarObject(p realm.UserInfo, s Site) obj {
+func newAvatar(p realm.UserInfo, s Site) avatarFields {
 	url := ownAvatarURL(p, s)
-	return obj{"avatar_source": p.Avatar, "avatar_url": url,
-		"avatar_url_medium": strings.Replace(url, ".png", "-medium.png", 1), "avatar_version": p.AvatarVersion}
+	return avatarFields{p.Avatar, url, strings.Replace(url, ".png", "-medium.png", 1), p.AvatarVersion}
 }
 
-func setAvatar(c *Call, _ noParameters) (Answer, error) {
+func setAvatar(c *Call, _ noParameters) (*avatarAnswer, error) {
 	// The permission is checked first, because decoding a picture is expensive.
 	err := checkPermission(c, func(v realm.View) error {
 		_, err := v.MayChangeAvatar()
@@ -379,7 +439,7 @@ func setAvatar(c *Call, _ noParameters) (Answer, error) {
 		return nil, err
 	}
 	const one = "You must upload exactly one avatar."
-	return withSavedAvatar(c, one, one, func(file string) (Answer, error) {
+	return withSavedAvatar(c, one, one, func(file string) (*avatarAnswer, error) {
 		return Execute(c, setAvatarCommand{realm.SetAvatar{File: file}, c.Site})
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,27 +30,34 @@ const laterUploadStep = "a later step of a resumable upload; the description has
 
 var resumableEndpoints = []Endpoint{
 	resumableEndpoint("OPTIONS", "/tus", tusOptions, tusSuccess{204, "The capabilities of the server.",
-		[]string{"Tus-Version", "Tus-Extension", "Tus-Max-Size"}, ""}).withoutLogin().extension(laterUploadStep),
+		[]string{"Tus-Version", "Tus-Extension", "Tus-Max-Size"}, nil}).withoutLogin().extension(laterUploadStep),
 	resumableEndpoint("OPTIONS", "/tus/{upload}", tusOptionsOfOne,
 		tusSuccess{204, "The capabilities of the server.", []string{"Tus-Version", "Tus-Extension", "Tus-Max-Size"},
-			""}).withoutLogin().extension(laterUploadStep),
+			nil}).withoutLogin().extension(laterUploadStep),
 	resumableEndpoint("POST", "/tus", beginUpload, tusSuccess{201,
 		"The upload was created. If it is complete, the answer has the URL of the file.",
-		[]string{"Location", "Upload-Offset", "Upload-Expires"}, "{url?: str, uri?: str, filename?: str}"}).
+		[]string{"Location", "Upload-Offset", "Upload-Expires"}, begunUpload{}}).
 		takesPiece("The file or its first piece."),
 	resumableEndpoint("HEAD", "/tus/{upload}", getUploadOffset,
-		tusSuccess{200, "The offset of the upload.", []string{"Upload-Offset", "Upload-Length", "Upload-Expires"}, ""}).
+		tusSuccess{200, "The offset of the upload.", []string{"Upload-Offset", "Upload-Length", "Upload-Expires"}, nil}).
 		extension(laterUploadStep),
 	resumableEndpoint("GET", "/tus/{upload}", getUploadResult,
 		tusSuccess{200, "The repeated answer of a finished upload.", []string{"Upload-Offset", "Upload-Expires"},
-			uploadAnswerFields}).atOwner().extension(laterUploadStep),
+			uploadAnswer{}}).atOwner().extension(laterUploadStep),
 	resumableEndpoint("PATCH", "/tus/{upload}", appendToUpload,
 		tusSuccess{204, "The piece is stored; the file is not complete.", []string{"Upload-Offset", "Upload-Expires"},
-			""},
-		tusSuccess{200, "The file is complete.", []string{"Upload-Offset", "Upload-Expires"}, uploadAnswerFields}).
+			nil},
+		tusSuccess{200, "The file is complete.", []string{"Upload-Offset", "Upload-Expires"}, uploadAnswer{}}).
 		takesPiece("A piece of the file.").extension(laterUploadStep),
-	resumableEndpoint("DELETE", "/tus/{upload}", cancelUpload, tusSuccess{204, "The upload was deleted.", nil, ""}).
+	resumableEndpoint("DELETE", "/tus/{upload}", cancelUpload, tusSuccess{204, "The upload was deleted.", nil, nil}).
 		extension(laterUploadStep),
+}
+
+// begunUpload has the URL of a file that one request uploads completely.
+type begunUpload struct {
+	URL  string `json:"url,omitzero"`
+	URI  string `json:"uri,omitzero"`
+	Name string `json:"filename,omitzero"`
 }
 
 // RawAnswer is a success of another protocol: a status, headers, and JSON that can be empty.
@@ -59,13 +67,13 @@ type RawAnswer struct {
 	JSON    string
 }
 
-// tusSuccess is one possible success of an endpoint with raw answers. Its headers are always present. body is the
-// JSON fields besides the envelope, in the notation of package shape; without it there is no body.
+// tusSuccess is one possible success of an endpoint with raw answers. Its headers are always present. body is a
+// value of the struct with the JSON fields besides the envelope; nil: there is no body.
 type tusSuccess struct {
 	status      int
 	description string
 	headers     []string
-	body        string
+	body        any
 }
 
 // tusDescription is the part of an Endpoint that only resumable uploads have.
@@ -117,10 +125,15 @@ func (e *Endpoint) TusSuccessShape(status int) (body *shape.Shape, ok bool) {
 	if i < 0 {
 		return nil, false
 	}
-	if s := e.tus.successes[i]; s.body != "" {
-		body = shape.Merge(mustParseShape(envelope), mustParseShape(s.body))
+	return e.tus.successes[i].shape(), true
+}
+
+// shape returns the shape of the body, nil if there is none.
+func (s *tusSuccess) shape() *shape.Shape {
+	if s.body == nil {
+		return nil
 	}
-	return body, true
+	return shape.Merge(formOf[envelope](), shape.Of(reflect.TypeOf(s.body)))
 }
 
 // Failure returns the status and body for an error of this endpoint.
@@ -350,7 +363,7 @@ func writePiece(c *Call, u UnfinishedUpload, offset int64, r io.Reader) (Unfinis
 		if err != nil {
 			return "", err
 		}
-		return string(Success(uploadAnswer(row), nil)), nil
+		return string(Success(newUploadAnswer(row), nil)), nil
 	})
 	var refused *realm.Refusal
 	if errors.As(err, &refused) && refused.Kind != realm.Busy { // a later attempt would be refused too

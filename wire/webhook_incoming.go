@@ -17,10 +17,9 @@ import (
 // incomingEndpoints receive the requests that other services send to an incoming-webhook bot. The address contains
 // the bot's API key and the destination of its messages.
 var incomingEndpoints = []Endpoint{
-	Custom("POST", "/external/{integration}", receiveWebhook).Returns("{ok?: bool, challenge?: str, full_name?: str, " +
-		"email?: str, code?: str, webhook_name?: str, event_type?: str}").allowWebhookBots().apiKeyInQuery().
+	Custom("POST", "/external/{integration}", receiveWebhook).allowWebhookBots().apiKeyInQuery().
 		extension("requests of other services to an incoming-webhook bot"),
-	Custom("HEAD", "/external/{integration}", checkWebhookAddress).Returns("{}").allowWebhookBots().apiKeyInQuery().
+	Custom("HEAD", "/external/{integration}", checkWebhookAddress).allowWebhookBots().apiKeyInQuery().
 		extension("some services check an address before they use it"),
 }
 
@@ -32,11 +31,8 @@ type Integrations struct {
 
 // NewIntegrations returns the integrations of a set.
 func NewIntegrations(set *integrations.Set) *Integrations {
-	out := []any{}
-	for _, name := range set.Names() {
-		out = append(out, integrationObject(set.Find(name)))
-	}
-	return &Integrations{set, Fragments{sharedFragment(encode(out))}}
+	list := each(set.Names(), func(name string) integrationJSON { return newIntegration(set.Find(name)) })
+	return &Integrations{set, Fragments{sharedFragment(encode(list))}}
 }
 
 // includedIntegrations are those that are part of the program.
@@ -56,25 +52,50 @@ func (t *Tools) integrations() *Integrations {
 	return t.Integrations
 }
 
-// integrationObject describes a service for the page where users create bots.
-func integrationObject(s *integrations.Service) obj {
-	options := []any{obj{"key": "stream", "label": "Channel", "input_type": "text"},
-		obj{"key": "topic", "label": "Topic", "input_type": "text"}}
+// integrationJSON describes a service for the page where users create bots.
+type integrationJSON struct {
+	Name    string         `json:"name"`
+	Display string         `json:"display_name"`
+	Types   []string       `json:"all_event_types" zero:"null"`
+	Config  []configOption `json:"config_options"`
+	Options []urlOption    `json:"url_options"`
+}
+
+type configOption struct {
+	Key       string `json:"key"`
+	Label     string `json:"label"`
+	Validator string `json:"validator"`
+}
+
+type urlOption struct {
+	Key   string `json:"key"`
+	Label string `json:"label"`
+	Type  string `json:"input_type"`
+}
+
+func newIntegration(s *integrations.Service) integrationJSON {
+	out := integrationJSON{Name: s.Name, Display: s.Display, Types: s.EventTypes,
+		Options: []urlOption{{"stream", "Channel", "text"}, {"topic", "Topic", "text"}}}
 	for _, o := range s.Options {
-		options = append(options, obj{"key": o.Key, "label": cmp.Or(o.Label, o.Key),
-			"input_type": cmp.Or(o.Type, "text")})
+		out.Options = append(out.Options, urlOption{o.Key, cmp.Or(o.Label, o.Key), cmp.Or(o.Type, "text")})
 	}
-	var types any
-	if len(s.EventTypes) > 0 {
-		types = s.EventTypes
-	}
-	config := []any{}
 	if s.Signature != nil {
-		config = append(config, obj{"key": integrations.SecretKey, "label": "Secret of the signatures of " + s.Display,
-			"validator": "check_string"})
+		out.Config = []configOption{{integrations.SecretKey, "Secret of the signatures of " + s.Display,
+			"check_string"}}
 	}
-	return obj{"name": s.Name, "display_name": s.Display, "all_event_types": types, "config_options": config,
-		"url_options": options}
+	return out
+}
+
+// webhookAnswer has what the service expects. Webhook and Event name an event without a message.
+type webhookAnswer struct {
+	Msg       string  `json:"msg"`
+	OK        *bool   `json:"ok,omitzero"`
+	Challenge string  `json:"challenge,omitzero"`
+	Name      *string `json:"full_name,omitzero"`
+	Email     *string `json:"email,omitzero"`
+	Code      string  `json:"code,omitzero"`
+	Webhook   string  `json:"webhook_name,omitzero"`
+	Event     *string `json:"event_type,omitzero"`
 }
 
 type incomingWebhookForm struct {
@@ -89,7 +110,7 @@ type incomingWebhookForm struct {
 // receiveWebhook sends the messages of a service to the channel in the address, by name or id, or else to the bot's
 // owner. If the channel does not exist, the bot's owner gets a warning and the service a success, because the service
 // cannot repair it.
-func receiveWebhook(c *Call, f incomingWebhookForm) (Answer, error) {
+func receiveWebhook(c *Call, f incomingWebhookForm) (*webhookAnswer, error) {
 	c.ignored = nil // the parameters of the service's own form
 	service := c.Tools.integrations().set.Find(f.Integration)
 	if service == nil {
@@ -111,7 +132,7 @@ func receiveWebhook(c *Call, f incomingWebhookForm) (Answer, error) {
 			return nil, err
 		}
 	}
-	return webhookAnswer(c, result)
+	return newWebhookAnswer(c, result)
 }
 
 // personAt returns the name of the active user whose address the caller may see, or "".
@@ -130,31 +151,28 @@ type webhookAddressForm struct {
 }
 
 // checkWebhookAddress answers a service that checks an address before it uses it, as Trello does.
-func checkWebhookAddress(c *Call, f webhookAddressForm) (Answer, error) {
+func checkWebhookAddress(c *Call, f webhookAddressForm) (a noFields, _ error) {
 	c.ignored = nil // the parameters of the address
 	if c.Tools.integrations().set.Find(f.Integration) == nil {
-		return nil, errUnknownIntegration
+		return a, errUnknownIntegration
 	}
-	return Answer{}, nil
+	return a, nil
 }
 
 // errUnknownIntegration refuses an address without a service.
 var errUnknownIntegration = realm.Missing("Unknown integration")
 
-// webhookAnswer returns the answer that a service expects.
-func webhookAnswer(c *Call, result integrations.Result) (Answer, error) {
-	a := Answer{}
-	for name, value := range result.Answer {
-		a[name] = value
-		if name == "ok" {
-			a[name] = value == "true"
-		}
+// newWebhookAnswer returns the answer that a service expects.
+func newWebhookAnswer(c *Call, result integrations.Result) (*webhookAnswer, error) {
+	a := &webhookAnswer{Challenge: result.Answer.Challenge}
+	if ok := result.Answer.OK; ok != "" {
+		a.OK = ptr(ok == "true")
 	}
 	if !result.Identify {
 		return a, nil
 	}
-	return Read(c, func(v realm.View) (Answer, error) {
-		a["full_name"], a["email"] = v.Me().Name, apiEmail(v.UserInfo(v.User), c.Site)
+	return Read(c, func(v realm.View) (*webhookAnswer, error) {
+		a.Name, a.Email = ptr(v.Me().Name), ptr(apiEmail(v.UserInfo(v.User), c.Site))
 		return a, nil
 	})
 }
@@ -227,7 +245,7 @@ func checkSignature(c *Call, s *integrations.Service, r integrations.Request) er
 // webhookError returns the answer to a request that became no message. An event that the server has no text for is a
 // success, so that the service continues to send others. The bot's owner gets a warning with the request, once a day
 // for each fault and kind of event.
-func webhookError(c *Call, s *integrations.Service, err error) (Answer, error) {
+func webhookError(c *Call, s *integrations.Service, err error) (*webhookAnswer, error) {
 	var (
 		unsupported *integrations.Unsupported
 		malformed   *integrations.Malformed
@@ -251,9 +269,9 @@ func webhookError(c *Call, s *integrations.Service, err error) (Answer, error) {
 			"`, for which there is no message"); err != nil {
 			return nil, err
 		}
-		return Answer{"code": "UNSUPPORTED_WEBHOOK_EVENT_TYPE", "webhook_name": s.Webhook,
-			"event_type": unsupported.Event, "msg": "The '" + unsupported.Event +
-				"' event isn't currently supported by the " + s.Webhook + " webhook; ignoring"}, nil
+		return &webhookAnswer{Code: "UNSUPPORTED_WEBHOOK_EVENT_TYPE", Webhook: s.Webhook, Event: &unsupported.Event,
+			Msg: "The '" + unsupported.Event + "' event isn't currently supported by the " + s.Webhook +
+				" webhook; ignoring"}, nil
 	case errors.As(err, &malformed):
 		if err := warn("malformed", "a request whose body could not be read"); err != nil {
 			return nil, err

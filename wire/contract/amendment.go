@@ -32,7 +32,7 @@ type amendment struct {
 	change changeKind
 	At     string
 	Field  string // for add, drop and variant: field names; a "?" at the end of a name makes the field optional
-	Type   string // in the notation of package shape
+	Type   string // in the notation of parse
 }
 
 func (a amendment) String() string {
@@ -92,7 +92,7 @@ func (a amendment) applyField(at *shape.Shape, name string, named func(string) (
 		delete(at.Fields, name)
 		return nil
 	}
-	typ, err := shape.Parse(a.Type, named)
+	typ, err := parse(a.Type, named)
 	if err != nil {
 		return err
 	}

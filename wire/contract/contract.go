@@ -177,11 +177,11 @@ func (c *Contract) amendOne(a amendment, d *description) error {
 	key, path, _ := strings.Cut(rest, " ")
 	switch {
 	case a.change == answer:
-		s, err := shape.Parse(a.Type, d.named)
+		s, err := parse(a.Type, d.named)
 		if err != nil {
 			return fmt.Errorf("%s: %w", a, err)
 		}
-		envelope, err := shape.Parse("{result: 'success', msg: '', ignored_parameters_unsupported?: [str]}", nil)
+		envelope, err := parse("{result: 'success', msg: '', ignored_parameters_unsupported?: [str]}", nil)
 		if err != nil {
 			return err
 		}
@@ -190,7 +190,7 @@ func (c *Contract) amendOne(a amendment, d *description) error {
 		}
 		c.add(first, key, shape.Merge(envelope, s))
 	case a.change == event:
-		s, err := shape.Parse(a.Type, d.named)
+		s, err := parse(a.Type, d.named)
 		if err != nil {
 			return fmt.Errorf("%s: %w", a, err)
 		}
@@ -199,7 +199,7 @@ func (c *Contract) amendOne(a amendment, d *description) error {
 		if hasOp {
 			head = fmt.Sprintf("{id: int, type: '%s', op: '%s'}", typ, op)
 		}
-		envelope, err := shape.Parse(head, nil)
+		envelope, err := parse(head, nil)
 		if err != nil {
 			return err
 		}

@@ -383,7 +383,7 @@ func TestAmendmentsNameTheirLevelAndTakeHold(t *testing.T) {
 }
 
 func TestNotation(t *testing.T) {
-	s, err := shape.Parse("{a: int, b?: [str?], c: 'x' | 'y', *: num | bool}", nil)
+	s, err := parse("{a: int, b?: [str?], c: 'x' | 'y', *: num | bool}", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -406,7 +406,7 @@ func TestNotation(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"", "{a int}", "[int", "int int", "{a: }"} {
-		if _, err := shape.Parse(bad, nil); err == nil {
+		if _, err := parse(bad, nil); err == nil {
 			t.Errorf("%q parsed", bad)
 		}
 	}

@@ -73,7 +73,7 @@ func (d *description) named(name string) (*shape.Shape, error) {
 	var s *shape.Shape
 	rest := d.amend[name]
 	if len(rest) > 0 && rest[0].change == define {
-		made, err := shape.Parse(rest[0].Type, d.named)
+		made, err := parse(rest[0].Type, d.named)
 		if err != nil {
 			return nil, err
 		}

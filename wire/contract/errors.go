@@ -36,7 +36,7 @@ func errorShape(status int, code string) (*shape.Shape, error) {
 	if text == "" {
 		text = "{}"
 	}
-	more, err := shape.Parse(text, nil)
+	more, err := parse(text, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +49,7 @@ func errorShape(status int, code string) (*shape.Shape, error) {
 	case 404:
 		envelope = "{result: 'error', msg: str, code?: str}" // an unknown route may have no code
 	}
-	base, err := shape.Parse(envelope, nil)
+	base, err := parse(envelope, nil)
 	if err != nil {
 		return nil, fmt.Errorf("BUG: %w", err)
 	}

@@ -228,6 +228,11 @@ func (s *Server) prepareForwarded(ctx *fasthttp.RequestCtx, c *wire.Call, e *wir
 	return true
 }
 
+// repeatedSend is the answer to a repeated request that has sent a message.
+type repeatedSend struct {
+	ID realm.MessageID `json:"id"`
+}
+
 // answerRepeated answers a request that was carried out before. The id of a message that was sent is found by its fact.
 // The answers to other requests are not known any more.
 func (s *Server) answerRepeated(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.Endpoint, seq realm.Seq, err error) {
@@ -235,7 +240,7 @@ func (s *Server) answerRepeated(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.
 		var id realm.MessageID
 		var found bool
 		if id, found, err = s.options.Cluster.SentMessage(c.Realm, c.Caller.User, seq); err == nil && found {
-			s.writeSuccess(ctx, c, e, wire.Answer{"id": id})
+			s.writeSuccess(ctx, c, e, repeatedSend{id})
 			return
 		}
 	}

@@ -43,14 +43,14 @@ type Service struct {
 	EventHeader string     `toml:"event_header"`
 	Signature   *Signature `toml:"signature"`
 
-	Event    string            `toml:"event"`    // the template that names the event
-	Defines  string            `toml:"defines"`  // templates for several events
-	Topic    string            `toml:"topic"`    // the topic of events without their own
-	Ignore   []string          `toml:"ignore"`   // events without a message
-	Answer   map[string]string `toml:"answer"`   // fields of the answer, each a template
-	Identify string            `toml:"identify"` // "true" if the answer contains the name and address of the bot
-	Invalid  string            `toml:"invalid"`  // the error for a body in a wrong format, instead of "Malformed JSON"
-	Events   []event           `toml:"events"`
+	Event    string   `toml:"event"`    // the template that names the event
+	Defines  string   `toml:"defines"`  // templates for several events
+	Topic    string   `toml:"topic"`    // the topic of events without their own
+	Ignore   []string `toml:"ignore"`   // events without a message
+	Answer   Answer   `toml:"answer"`   // fields of the answer, each a template
+	Identify string   `toml:"identify"` // "true" if the answer contains the name and address of the bot
+	Invalid  string   `toml:"invalid"`  // the error for a body in a wrong format, instead of "Malformed JSON"
+	Events   []event  `toml:"events"`
 	// Fields are names in payloads that no template reads. A payload with only these is the service's too.
 	Fields []string `toml:"fields"`
 
@@ -144,13 +144,9 @@ func (s *Service) compile(shared *program) error {
 		return s.program.add(name, text)
 	}
 	for name, text := range map[string]string{"service defines": s.Defines, "service event": s.Event,
-		"service topic": s.Topic, "service identify": s.Identify} {
+		"service topic": s.Topic, "service identify": s.Identify, "answer ok": s.Answer.OK,
+		"answer challenge": s.Answer.Challenge} {
 		if err := add(name, text); err != nil {
-			return err
-		}
-	}
-	for field, text := range s.Answer {
-		if err := add("answer "+field, text); err != nil {
 			return err
 		}
 	}
@@ -206,11 +202,17 @@ func (e *event) names() ([]string, error) {
 	return nil, errors.New("name must be a text or a list of texts")
 }
 
+// Answer is what some services expect in an answer. Empty fields are left out.
+type Answer struct {
+	OK        string `toml:"ok"`        // "true" or another text for false
+	Challenge string `toml:"challenge"` // a text of the request, which proves that the address is read
+}
+
 // Result is the outcome of a request: the messages to send and the fields of the answer.
 type Result struct {
 	Event    string // the name of the event
 	Messages []Message
-	Answer   map[string]string
+	Answer   Answer
 	Identify bool // the answer contains the name and address of the bot
 	filtered bool // the filter did not want the event
 	empty    bool // the text of a message was empty
@@ -280,24 +282,16 @@ func (s *Service) handle(i *instance, root any, filter Filter) (out Result, err 
 		}
 		out.Event = strings.TrimSpace(strings.ReplaceAll(out.Event, gone, ""))
 	}
-	if s.Identify != "" {
-		yes, err := i.render("service identify", root)
-		if err != nil {
-			return out, err
-		}
-		out.Identify = strings.TrimSpace(yes) == "true"
+	identify, err := i.renderOptional("service identify", s.Identify, root)
+	if err != nil {
+		return out, err
 	}
-	for field := range s.Answer {
-		value, err := i.render("answer "+field, root)
-		if err != nil {
-			return out, err
-		}
-		if value != "" {
-			if out.Answer == nil {
-				out.Answer = map[string]string{}
-			}
-			out.Answer[field] = value
-		}
+	out.Identify = strings.TrimSpace(identify) == "true"
+	if out.Answer.OK, err = i.renderOptional("answer ok", s.Answer.OK, root); err != nil {
+		return out, err
+	}
+	if out.Answer.Challenge, err = i.renderOptional("answer challenge", s.Answer.Challenge, root); err != nil {
+		return out, err
 	}
 	for _, name := range s.Ignore {
 		if name == out.Event {

@@ -135,6 +135,14 @@ func (i *instance) render(name string, dot any) (string, error) {
 	return w.String(), err
 }
 
+// renderOptional is render for a template that a service's file may leave out; text is the template in the file.
+func (i *instance) renderOptional(name, text string, dot any) (string, error) {
+	if strings.TrimSpace(text) == "" {
+		return "", nil
+	}
+	return i.render(name, dot)
+}
+
 // limitedWriter takes up to MaxTextBytes.
 type limitedWriter struct{ bytes.Buffer }
 

@@ -3,25 +3,22 @@ package shape_test
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"strings"
 
 	"parley/wire/shape"
 )
 
-// parse parses a notation that can contain the name User.
-func parse(text string) *shape.Shape {
-	s, err := shape.Parse(text, func(name string) (*shape.Shape, error) {
-		if name != "User" {
-			return nil, fmt.Errorf("no object %q", name)
-		}
-		user := parse("{id: int, name: str, bot?: bool}")
-		user.Name = name
-		return user, nil
-	})
-	if err != nil {
-		panic(err)
-	}
-	return s
+type userJSON struct {
+	ID   int    `json:"id"`
+	Name string `json:"name"`
+	Bot  bool   `json:"bot,omitzero"`
+}
+
+type answer struct {
+	_       struct{}   `const:"result=success"`
+	Members []userJSON `json:"members"`
+	Next    *int       `json:"next"`
 }
 
 // decode decodes JSON as Check requires it: numbers are json.Number.
@@ -35,9 +32,11 @@ func decode(text string) (v any) {
 }
 
 func ExampleShape_Check() {
-	answer := parse("{result: 'success', members: [User], next?: int?}")
-	fmt.Println(answer.Check("GET /users", "", decode(`{"result":"success","members":[{"id":7,"name":"Ann"}]}`)).Err())
-	fmt.Println(answer.Check("GET /users", "", decode(`{"result":"success","members":[{"id":"7","age":30}]}`)).Err())
+	s := shape.Of(reflect.TypeFor[answer]())
+	good := `{"result":"success","members":[{"id":7,"name":"Ann"}],"next":null}`
+	bad := `{"result":"success","members":[{"id":"7","age":30}],"next":null}`
+	fmt.Println(s.Check("GET /users", "", decode(good)).Err())
+	fmt.Println(s.Check("GET /users", "", decode(bad)).Err())
 	// Output:
 	// <nil>
 	// GET /users: members[0].age: unknown field (30)
@@ -47,13 +46,13 @@ func ExampleShape_Check() {
 
 func ExampleShape_Schema() {
 	var named []string
-	schema := parse("{members: [User]}").Schema("#/components/schemas/", func(s *shape.Shape) {
+	schema := shape.Of(reflect.TypeFor[answer]()).Schema("#/components/schemas/", func(s *shape.Shape) {
 		named = append(named, s.Name)
 	})
-	text, _ := json.Marshal(schema["properties"])
+	text, _ := json.Marshal(schema["properties"].(map[string]any)["members"])
 	fmt.Println(string(text))
 	fmt.Println(named)
 	// Output:
-	// {"members":{"items":{"$ref":"#/components/schemas/User"},"type":"array"}}
+	// {"items":{"$ref":"#/components/schemas/User"},"type":"array"}
 	// [User]
 }

@@ -18,7 +18,6 @@ function withoutEffect(e: ServerEvent): string {
   if (e.type === "muted_topics") return "user_topic says the same";
   if (e.type === "subscription" && e.op === "update" && e.property === "in_home_view") return "is_muted says the same";
   if (notShown.has(e.type)) return "the page does not show it";
-  if (e.type === "update_message" && !("content" in e)) return "it names no field";
   if (e.type === "user_status" && !("status_text" in e)) return "it names no field";
   return "";
 }

@@ -74,13 +74,13 @@ export const updated: Reducer<"update_message"> = (c, e) => {
   else refilter(c, [id]);
 };
 
-type Edit = EventOf<"update_message">;
+type Update = EventOf<"update_message">;
 
 // Move is an event about messages that were moved from a channel, to another one or to another topic.
-export type Move = Edit & { stream_id: number; orig_subject: string };
+export type Move = Extract<Update, { orig_subject: string }>;
 
-export function isMove(e: Edit): e is Move {
-  return e.new_stream_id !== undefined || e.subject !== undefined;
+export function isMove(e: Update): e is Move {
+  return "orig_subject" in e;
 }
 
 function moved(c: Change, e: Move): void {
