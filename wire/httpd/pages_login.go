@@ -2,6 +2,7 @@ package httpd
 
 import (
 	"errors"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -143,7 +144,8 @@ func (s *Server) clientPage(p *pageRequest) (web.View, error) {
 	view, err := wire.Read(p.call, func(v realm.View) (web.View, error) {
 		me := v.Me()
 		return web.Home(v.Org().Name, web.HomeData{URL: p.call.Site.URL, Name: me.Name, Email: me.Email,
-			Theme: themes[me.IntSetting("color_scheme")]}), nil
+			Theme:   themes[me.IntSetting("color_scheme")],
+			Session: fmt.Sprintf("%d-%d-%d", p.call.Realm, me.ID, p.call.Session.ID)}), nil
 	})
 	if err == nil {
 		p.policy = clientPolicy

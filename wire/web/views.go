@@ -65,6 +65,7 @@ func Sessions(list []Session) View {
 type HomeData struct {
 	URL, Name, Email string
 	Theme            string // light, dark or auto
+	Session          string // names the browser session: its tabs share an event queue
 }
 
 // Home is the start page of a user: the client, and without scripts a page about apps.

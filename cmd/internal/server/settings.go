@@ -282,6 +282,7 @@ func (s *Settings) parkConfig() park.Config {
 		BodyLimit:    bodyLimit(s.MaxBody),
 		MaxBody:      s.MaxBody,
 		MaxConns:     s.MaxConnections,
+		MaxHTTP2:     s.MaxHTTP2,
 		ReadTimeout:  s.ReadTimeout,
 		WriteTimeout: s.WriteTimeout,
 		IdleTimeout:  s.IdleTimeout,

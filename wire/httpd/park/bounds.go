@@ -56,6 +56,23 @@ func Bounds(c Config, s Stats, shares func() Shares) []registry.Bound {
 			Whole:    registry.NoNames,
 		},
 		{
+			Name:     "http2_connections",
+			Of:       "open connections with HTTP/2",
+			Overflow: "the client gets HTTP/1.1",
+			Reason:   "each takes about 60 kB, and each of its waiting requests 20 kB",
+			Limit:    func() int64 { return int64(c.MaxHTTP2) },
+			Used:     func() int64 { return int64(s.HTTP2) },
+			Hits:     func() int64 { return s.HTTP2Full },
+			Whole:    "clients beyond it are served with HTTP/1.1",
+		},
+		{
+			Name:     "http2_streams",
+			Of:       "requests of one connection with HTTP/2 at a time",
+			Overflow: "the request is refused, and the client may repeat it",
+			Reason:   "ten tabs of a browser that load pictures need no more",
+			Limit:    registry.Constant(maxStreams),
+		},
+		{
 			Name:     "header_bytes",
 			Of:       "bytes of a request line and its headers",
 			Overflow: "431",

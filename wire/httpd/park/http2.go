@@ -47,6 +47,7 @@ type http2Server struct {
 	base   *http.Server // for limits, and to announce a shutdown to all connections
 	plain  *tls.Config  // the configuration of connections beyond MaxHTTP2: without HTTP/2
 	open   atomic.Int64
+	full   atomic.Int64 // handshakes that got plain because of MaxHTTP2
 
 	mu    sync.Mutex
 	conns map[*http2Conn]struct{}
@@ -86,6 +87,9 @@ func (s *Server) newHTTP2() *http2Server {
 // tlsConfig returns the configuration of a handshake that begins now.
 func (s *Server) tlsConfig() *tls.Config {
 	if s.http2.open.Load() >= int64(s.cfg.MaxHTTP2) {
+		if s.cfg.MaxHTTP2 > 0 {
+			s.http2.full.Add(1)
+		}
 		return s.http2.plain
 	}
 	return s.cfg.TLS

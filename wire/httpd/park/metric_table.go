@@ -13,6 +13,11 @@ func (s Stats) Metrics() []registry.Metric {
 			Read:    func() int64 { return int64(s.Open) },
 		},
 		{
+			Name:    "parley_http2_connections",
+			Meaning: "Open connections with HTTP/2.",
+			Read:    func() int64 { return int64(s.HTTP2) },
+		},
+		{
 			Name:    "parley_http_parked_requests",
 			Meaning: "Parked requests: they wait for their answer without a goroutine.",
 			Read:    func() int64 { return int64(s.Parked) },

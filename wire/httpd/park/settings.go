@@ -11,6 +11,7 @@ import (
 type Settings struct {
 	MaxConnections int
 	MaxPerAddress  int
+	MaxHTTP2       int
 	ReadTimeout    time.Duration
 	WriteTimeout   time.Duration
 	IdleTimeout    time.Duration
@@ -29,6 +30,11 @@ func (s *Settings) Table() []registry.Setting {
 			Name: "max-address-connections", Default: "4096", Group: registry.Network, Value: &s.MaxPerAddress,
 			Meaning: "maximum number of open connections from one IPv4 address or IPv6 /64, so that one client " +
 				"cannot take all; 0: no limit. Loopback addresses and trusted-proxies are not limited",
+		},
+		{
+			Name: "max-http2-connections", Default: "2048", Group: registry.Network, Value: &s.MaxHTTP2,
+			Meaning: "maximum number of connections with HTTP/2, which TLS clients may choose; later ones get " +
+				"HTTP/1.1; 0: HTTP/1.1 only",
 		},
 		{
 			Name: "read-timeout", Default: registry.FormatDuration(defaults.ReadTimeout),

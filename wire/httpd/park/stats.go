@@ -40,6 +40,7 @@ type counters struct {
 // Stats is a snapshot of the server's counters.
 type Stats struct {
 	Open    int // connections
+	HTTP2   int // of these, connections with HTTP/2
 	Parked  int // requests waiting for their Answer
 	Active  int // requests in handlers, or being read or written
 	Slow    int // of these, requests waiting for their clients
@@ -53,6 +54,7 @@ type Stats struct {
 	AnswerBytes  int // bytes of all answers being built or sent, Pending included
 
 	Accepted, Requests int64
+	HTTP2Full          int64 // handshakes that got HTTP/1.1 because there were too many connections with HTTP/2
 	FastPath           int64 // of the requests, those handled by FastPath
 	Parks              int64 // requests parked
 	Answers            int64 // Answers that returned true
@@ -69,6 +71,8 @@ type Stats struct {
 func (s *Server) Stats() Stats {
 	st := Stats{
 		Open:         int(s.open.Load()),
+		HTTP2:        int(s.http2.open.Load()),
+		HTTP2Full:    s.http2.full.Load(),
 		Parked:       int(s.parked.Load()),
 		Active:       int(s.active.Load()),
 		Slow:         int(s.slow.Load()),

@@ -10,11 +10,12 @@ import type { Outgoing } from "./outgoing.ts";
 import { change, peek } from "./store.ts";
 
 let lastLocalID = 0; // in flight
+const page = String(Math.random()).slice(2, 8).padEnd(6, "7"); // the tabs of a session share the queue
 
 // newLocalID is unique for the queue, also when the page was loaded again.
 function newLocalID(): string {
   lastLocalID = Math.max(lastLocalID + 1, Date.now());
-  return String(lastLocalID);
+  return `${lastLocalID}.${page}`;
 }
 
 export function send(to: Destination, content: string): string {

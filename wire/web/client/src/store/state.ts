@@ -210,6 +210,24 @@ export function withOwn(now: State, old: State): State {
   return { ...now, connection, outgoing, messages, unsentReads, ownUnread, unicodeEmoji, recent, shown, lists };
 }
 
+// SharedState is the part of the state that all tabs of a session have.
+export type SharedState = Omit<State, keyof Own>;
+
+type Own = Pick<State, "outgoing" | "messages" | "unsentReads" | "ownUnread" | "recent" | "shown" | "lists">;
+
+// sharedOf returns the state for another tab.
+export function sharedOf(s: State): SharedState {
+  const { outgoing, messages, unsentReads, ownUnread, recent, shown, lists, ...shared } = s;
+  return shared;
+}
+
+// fromShared returns the state of another tab with what this one has of its own. Notes between tabs lose classes.
+export function fromShared(shared: SharedState, old: State): State {
+  const unread = Object.assign(new Unread(), shared.unread);
+  const { unicodeEmoji } = shared.unicodeEmoji.length > 0 ? shared : old;
+  return { ...withOwn({ ...emptyState(), ...shared, unread }, old), unicodeEmoji };
+}
+
 type Prefix = "realm_" | "server_" | "max_";
 
 const prefixes: Prefix[] = ["realm_", "server_", "max_"];
