@@ -12,9 +12,13 @@ import (
 )
 
 // OpenAPI returns an OpenAPI 3.1 document of every endpoint this server implements. Requests are described from the
-// forms that decode them. Answers are described from the declarations in the endpoint tables, which tests check
-// against every real answer.
-func OpenAPI() []byte { return encodeDocument(describe(endpoints)) }
+// forms that decode them, answers from their structs, which tests check against every real answer. The texts are those
+// of descriptions.txt.
+func OpenAPI() []byte {
+	doc := describe(endpoints)
+	addDescriptions(doc)
+	return encodeDocument(doc)
+}
 
 // OpenAPISchemas returns the schemas of OpenAPI without the endpoints. The types of the client are generated from it.
 func OpenAPISchemas() []byte {
@@ -277,8 +281,8 @@ func (f FileRoute) describe() obj {
 		refs["200"], refs["206"], refs["416"] = file, file,
 			obj{"description": "The range is outside of the file.", "content": obj{"application/json": obj{}}}
 	}
-	d := obj{"operationId": operationID("get", path), "summary": f.Description, "parameters": parameters,
-		"responses": refs, "security": []any{}}
+	d := obj{"operationId": operationID("get", path), "summary": strings.TrimSuffix(f.Description, "."),
+		"description": f.Description, "parameters": parameters, "responses": refs, "security": []any{}}
 	if f.Private {
 		parameters = append(parameters, obj{"name": "api_key", "in": "query", "required": false,
 			"schema": obj{"type": "string"}})
