@@ -159,10 +159,14 @@ func exampleValue(example string, schema any) any {
 	return v
 }
 
-// describeFields describes the fields of the objects in a schema.
+// describeFields describes the fields of the objects in a schema. A list without elements gets elements of any type,
+// which generators of clients demand.
 func (d *descriptions) describeFields(schema any) {
 	switch s := schema.(type) {
 	case map[string]any:
+		if s["type"] == "array" && s["items"] == nil {
+			s["items"] = map[string]any{}
+		}
 		properties, _ := s["properties"].(map[string]any)
 		for name, p := range properties {
 			if n := d.names[name]; n.field {
