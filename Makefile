@@ -6,7 +6,7 @@ GO ?= go
 export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
 export CGO_ENABLED := 0
 
-.PHONY: licenses types versions web web-check web-mirror help hooks build docs man run test race poison check bench conform conform-s3 browser browser-big browser-kills browser-views kill kill-cluster kill-presence kill-edges kill-core-edges cut-links upgrades sim sim-actors crash crash-cluster mirror freeze-cluster partition-cluster browser-shots linear-edges mirror-edge rolling-upgrade mixed-releases clocks-cluster cluster-import mutants damage-cluster full-cluster browser-screens alerts-check
+.PHONY: clients licenses types versions web web-check web-mirror help hooks build docs man run test race poison check bench conform conform-s3 browser browser-big browser-kills browser-views kill kill-cluster kill-presence kill-edges kill-core-edges cut-links upgrades sim sim-actors crash crash-cluster mirror freeze-cluster partition-cluster browser-shots linear-edges mirror-edge rolling-upgrade mixed-releases clocks-cluster cluster-import mutants damage-cluster full-cluster browser-screens alerts-check
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
@@ -89,6 +89,9 @@ bench: build ## check every performance target, in the short form (8 to 10 minut
 conform: build ## run acceptance checks, contract crawler and real clients against bin/parley
 	wire/contract/clients/run
 	$(GO) test -count=1 -timeout 120s -run 'Sample|OutAndIn|Hostile' ./cmd/internal/migration
+
+clients: build ## generate clients in Python and TypeScript from the API description, and let them talk (needs Node)
+	python3 wire/contract/clients/generated.py
 
 conform-s3: build ## run the checks of conform with files in a bucket; kill -9 KILLS times (20), S3 down OUTAGE s (60)
 	CONFORM=1 $(GO) test ./cmd/parley -run '^TestConformWithBucket$$' -count=1 -v -timeout 30m

@@ -15,12 +15,18 @@ import (
 type obj = map[string]any
 
 // OpenAPI returns an OpenAPI 3.1 document of every endpoint this server implements. Requests are described from the
-// forms that decode them, answers from their structs, which tests check against every real answer.
-func OpenAPI() []byte { return encodeDocument(describe(endpoints)) }
+// forms that decode them, answers from their structs, which tests check against every real answer. The texts are those
+// of descriptions.txt.
+func OpenAPI() []byte {
+	doc, errors := describe(endpoints)
+	maps.Copy(doc["components"].(obj)["schemas"].(obj), errors)
+	addDescriptions(doc)
+	return encodeDocument(doc)
+}
 
 // OpenAPISchemas returns the schemas of OpenAPI without the endpoints. The types of the client are generated from it.
 func OpenAPISchemas() []byte {
-	doc := describe(endpoints)
+	doc, _ := describe(endpoints)
 	doc["paths"] = obj{}
 	doc["components"] = obj{"schemas": doc["components"].(obj)["schemas"]}
 	return encodeDocument(doc)
@@ -45,7 +51,8 @@ type operation struct {
 	endpoints []*Endpoint
 }
 
-func describe(endpoints []Endpoint) obj {
+// describe returns the document, and the schemas of errors that its responses name.
+func describe(endpoints []Endpoint) (doc, errors obj) {
 	names := pathParameterNames(endpoints)
 	var ops []*operation
 	for i := range endpoints {
@@ -61,6 +68,7 @@ func describe(endpoints []Endpoint) obj {
 		ops[at].endpoints = append(ops[at].endpoints, e)
 	}
 	paths, schemas := obj{}, obj{}
+	errors = obj{}
 	for _, o := range ops {
 		item, _ := paths[apiPrefix+o.path].(obj)
 		if item == nil {
@@ -87,9 +95,9 @@ func describe(endpoints []Endpoint) obj {
 			"securitySchemes": obj{"basic": obj{"type": "http", "scheme": "basic",
 				"description": "The account's email address and its API key."}},
 			"schemas":   schemas,
-			"responses": errorResponses(),
+			"responses": errorResponses(errors),
 		},
-	}
+	}, errors
 }
 
 const schemaRefPrefix = "#/components/schemas/"
@@ -124,12 +132,12 @@ var statusDescriptions = map[int]string{
 	505: "The server does not support this version of HTTP.",
 }
 
-// errorResponses returns the response objects of all error statuses.
-func errorResponses() obj {
+// errorResponses returns the response objects of all error statuses, and adds the schemas that they name.
+func errorResponses(schemas obj) obj {
 	out := obj{}
 	for status, text := range statusDescriptions {
 		out[responseName(status)] = obj{"description": text,
-			"content": obj{"application/json": obj{"schema": errorSchema(status)}}}
+			"content": obj{"application/json": obj{"schema": errorSchema(status, schemas)}}}
 	}
 	return out
 }
@@ -169,9 +177,14 @@ func tusResponses() obj {
 }
 
 // errorSchema has one object for all codes without further fields, and one for each code that has some.
-func errorSchema(status int) any {
+func errorSchema(status int, schemas obj) any {
+	named := func(s *shape.Shape, name string) obj {
+		out := *s
+		out.Name = "Error" + name
+		return addSchema(schemas, &out)
+	}
 	if s := onlyError(status); s != nil {
-		return s.SchemaBody(schemaRefPrefix, nil)
+		return named(s, "Of"+strconv.Itoa(status))
 	}
 	var bare []string
 	var list []any
@@ -181,11 +194,11 @@ func errorSchema(status int) any {
 		case c.fields == nil:
 			bare = append(bare, c.name)
 		default:
-			list = append(list, ErrorShape(status, c.name).SchemaBody(schemaRefPrefix, nil))
+			list = append(list, named(c.shape(), camelCase(strings.ToLower(c.name), "_")))
 		}
 	}
 	if bare != nil {
-		list = append(list, errorShapeOf(bare...).SchemaBody(schemaRefPrefix, nil))
+		list = append(list, named(errorShapeOf(bare...), "Of"+strconv.Itoa(status)))
 	}
 	if len(list) == 1 {
 		return list[0]
@@ -279,8 +292,8 @@ func (f FileRoute) describe() obj {
 		refs["200"], refs["206"], refs["416"] = file, file,
 			obj{"description": "The range is outside of the file.", "content": obj{"application/json": obj{}}}
 	}
-	d := obj{"operationId": operationID("get", path), "summary": f.Description, "parameters": parameters,
-		"responses": refs, "security": []any{}}
+	d := obj{"operationId": operationID("get", path), "summary": strings.TrimSuffix(f.Description, "."),
+		"description": f.Description, "parameters": parameters, "responses": refs, "security": []any{}}
 	if f.Private {
 		parameters = append(parameters, obj{"name": "api_key", "in": "query", "required": false,
 			"schema": obj{"type": "string"}})
@@ -350,7 +363,7 @@ func (o *operation) describe(schemas obj) obj {
 	if o.method == "GET" {
 		for _, p := range fields {
 			x := obj{"name": p.Name, "in": "query", "required": p.Required}
-			if p.JSON {
+			if p.JSON && !isPlain(p.Schema) {
 				x["content"] = obj{"application/json": obj{"schema": toSchema31(p.Schema)}}
 			} else {
 				x["schema"] = toSchema31(p.Schema)
@@ -369,6 +382,13 @@ func (o *operation) describe(schemas obj) obj {
 		d["parameters"] = parameters
 	}
 	return d
+}
+
+// isPlain reports whether the values of a schema are the same as JSON and as text: numbers, true and false. Generators
+// of clients know how to send them in a query, and many do not know JSON there.
+func isPlain(schema obj) bool {
+	kind := schema["type"]
+	return schema["nullable"] != true && (kind == "integer" || kind == "number" || kind == "boolean")
 }
 
 // extensionMark is the key with the reason why an endpoint or parameter exists that the protocol does not have.

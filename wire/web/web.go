@@ -166,6 +166,7 @@ func parseTemplates() map[language.Tag]map[string]*template.Template {
 			"icon":     func() string { return IconPath },
 			"client":   func() clientFiles { return client },
 			"manifest": func() string { return ManifestPath },
+			"labelled": func(label string, fields []APIField) labelledFields { return labelledFields{label, fields} },
 		}).Parse(string(mustRead("templates/layout.html"))))
 		template.Must(layout.Parse(string(mustRead("client.html"))))
 		all[tag] = map[string]*template.Template{}

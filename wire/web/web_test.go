@@ -36,6 +36,7 @@ var views = []View{
 	ServerPageOf(ServerStatus{Health: "<b>", Values: []ServerValue{{Key: "<b>", Label: "Send requests", Chart: true}},
 		Turns: []ServerTurn{{Kind: "<b>"}}, Bounds: []ServerBound{{Of: "<b>"}}}),
 	Offline(),
+	apiView(""), apiView("get-b"), apiView("B"),
 	Home("A <b>bold</b> org", HomeData{URL: "https://chat.example", Name: "<b>", Email: "a@example.org"}),
 }
 
@@ -162,4 +163,22 @@ func TestNewMatcher(t *testing.T) {
 	if got := NewMatcher(nil)("de"); got != "" {
 		t.Errorf("without languages: %q", got)
 	}
+}
+
+// apiView is a page about an API with one operation and one object, or the page with all operations.
+func apiView(name string) View {
+	a, err := NewAPI([]byte(`{"paths": {"/<b>": {"get": {"operationId": "get-b", "summary": "<b>", "description": "<b>",
+		"tags": ["<b>"], "parameters": [{"name": "<b>", "in": "query", "description": "<b>", "example": "<b>",
+		"schema": {"type": ["string", "null"], "maxLength": 3, "default": "<b>"}}],
+		"responses": {"200": {"description": "<b>", "content": {"application/json": {"schema":
+		{"$ref": "#/components/schemas/B"}}}}}}}}, "components": {"schemas": {"B": {"type": "object", "properties":
+		{"<b>": {"type": "array", "items": {"enum": ["<b>"]}}}, "anyOf": [{"$ref": "#/components/schemas/B"}]}}}}`))
+	if err != nil {
+		panic(err)
+	}
+	if name == "" {
+		return a.Index()
+	}
+	v, _ := a.Page(name)
+	return v
 }
