@@ -1,10 +1,7 @@
 // Logins in a browser for phone and desktop apps, and servers that browsers reach over TLS.
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
 import crypto from 'node:crypto';
-import fs from 'node:fs';
-import os from 'node:os';
-import path from 'node:path';
+import { withCertificate } from './certificate.js';
 import { PASSWORD, send } from './parley.js';
 import { scene } from './scene.js';
 
@@ -69,20 +66,6 @@ scene('a secret of an app that is not well-formed is refused with a page', async
     await ann.accessible();
   }
 });
-
-// withCertificate runs a scene with the files of a certificate that this script makes.
-async function withCertificate(body) {
-  const dir = fs.mkdtempSync(path.join(os.tmpdir(), 'parley-certificate-'));
-  const [key, certificate] = [path.join(dir, 'key.pem'), path.join(dir, 'certificate.pem')];
-  try {
-    execFileSync('openssl', ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2',
-      '-keyout', key, '-out', certificate, '-subj', '/CN=chat.localhost',
-      '-addext', 'subjectAltName=DNS:chat.localhost,DNS:*.chat.localhost'], { stdio: 'ignore' });
-    await body(key, certificate);
-  } finally {
-    fs.rmSync(dir, { recursive: true, force: true });
-  }
-}
 
 scene('over TLS the cookies belong to the host alone', (s) => withCertificate(async (key, certificate) => {
   const parley = await s.serveNew('--tls-key', key, '--tls-cert', certificate, '--url', 'https://chat.localhost:PORT');

@@ -73,8 +73,8 @@ function follow(): void {
 function events(n: { account: number; queue: string; after: number; events: ServerEvent[] }): void {
   const { queue, me } = peek();
   if (!queue.id || n.account !== me.user_id) return;
-  if (n.queue !== queue.id || n.after > queue.last) tell.ask();
-  else apply(n.events);
+  if (n.queue === queue.id && n.after <= queue.last) apply(n.events);
+  else if (!leads()) tell.ask();
 }
 
 function connection(to: Connection, caughtUp: number): void {
@@ -175,6 +175,9 @@ async function loop(): Promise<void> {
     } catch (err) {
       if (!leads()) return;
       if (err instanceof ApiError && lostQueue(err)) {
+        const { last } = peek().queue;
+        await settled();
+        if (peek().queue.last > last) continue; // they came from the tab that polled before
         await registerQueue();
         await afterAnswer();
         failures = 0;

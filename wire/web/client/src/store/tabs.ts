@@ -123,6 +123,7 @@ function end(): void {
 
 // wait waits for the lock, behind the other tabs.
 function wait(): void {
+  post({ kind: "here", tab: self });
   waiting = new AbortController();
   void request({ signal: waiting.signal });
 }
@@ -150,13 +151,12 @@ function receive(n: Note): void {
       if (leading) tab.poll();
       return;
   }
-  if (leading) return; // of a leader that was replaced
+  // A leader that was replaced may have had events that this one lacks: they come in no other way.
+  if (n.kind === "events") tab.events(n);
+  if (leading) return;
   heard = performance.now();
   asked = 0;
   switch (n.kind) {
-    case "events":
-      tab.events(n);
-      break;
     case "connection":
       tab.connection(n.to, n.caughtUp);
       break;

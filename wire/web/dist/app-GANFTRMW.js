@@ -1,0 +1,1 @@
+import{Cb as r}from"./chunk-IPXS7XWN.js";r();
