@@ -10,7 +10,7 @@ export async function axe(page, rules) {
   if (!await page.evaluate(() => 'axe' in globalThis)) await page.evaluate(AXE);
   return page.evaluate(async (runOnly) => {
     // Addresses of views are fragments: axe-core takes links outside of the window for skip links.
-    const rules = { 'skip-link': { enabled: false } };
+    const rules = { 'skip-link': { enabled: false }, 'target-size': { enabled: true } };
     const options = { resultTypes: ['violations'], rules, ...(runOnly ? { runOnly } : {}) };
     const { violations } = await globalThis.axe.run(document, options);
     return violations.map((v) => `${v.id}: ${v.help}: ${v.nodes.map((n) => n.html).join(' ').slice(0, 500)}`);

@@ -4,7 +4,7 @@ import { useId, useRef, useState } from "preact/hooks";
 import { errorText } from "../api/client.ts";
 import { t } from "../i18n/text.ts";
 import { attempt } from "../store/actions.ts";
-import { Confirm, openDialog } from "../ui/dialogs.tsx";
+import { closeDialog, Confirm, Dialog, openDialog } from "../ui/dialogs.tsx";
 import { Icon, type IconName } from "../ui/icons.tsx";
 import { Picker } from "../ui/picker.tsx";
 import { DateField } from "../ui/time_field.tsx";
@@ -14,9 +14,7 @@ import { afterSuccess, Entered, optionsOf, valueOf, valuesOf, type Changes, type
 
 export { Entered, type FormField };
 
-// SettingsForm sends its fields with run. A refusal is shown, and the values stay; otherwise it shows done, and the fields
-// have their defaults again.
-export function SettingsForm(p: {
+interface FormProps {
   form: FormName;
   title?: string;
   fields: FormField[];
@@ -25,7 +23,11 @@ export function SettingsForm(p: {
   keep?: boolean; // keep the values after success
   done?: string;
   run: (v: Entered) => Promise<unknown>;
-}) {
+}
+
+// SettingsForm sends its fields with run. A refusal is shown, and the values stay; otherwise it shows done, and the fields
+// have their defaults again.
+export function SettingsForm(p: FormProps) {
   const [changes, setChanges] = useState<Changes>({});
   const [sentForms, setSentForms] = useState(0);
   const [state, setState] = useState({ text: "", failed: false, busy: false });
@@ -75,6 +77,40 @@ export function SettingsForm(p: {
       </p>
     </form>
   );
+}
+
+// AddForm is a button above a list. It opens the form for a new entry, in a window that closes when the form was sent.
+export function AddForm(p: FormProps & { title: string }) {
+  return <AddButton title={p.title} open={() => openDialog(<FormDialog {...p} />)} />;
+}
+
+// AddButton opens the window for a new entry of a list.
+export function AddButton({ title, open }: { title: string; open: () => void }) {
+  return (
+    <button type="button" class="button small add-button" onClick={open}>
+      <Icon name="plus" size={15} /> {title}
+    </button>
+  );
+}
+
+function FormDialog(p: FormProps & { title: string }) {
+  return (
+    <Dialog title={p.title}>
+      <div class="dialog-text">
+        <NewForm {...p} />
+      </div>
+    </Dialog>
+  );
+}
+
+// NewForm is the form of a window for a new entry.
+export function NewForm({ title: _, ...p }: FormProps) {
+  const run = async (v: Entered): Promise<void> => {
+    await p.run(v);
+    closeDialog();
+    if (p.done) notify(p.done);
+  };
+  return <SettingsForm {...p} run={run} />;
 }
 
 function FormInput({ field: f, value, set }: { field: FormField; value: Value; set: (value: Value) => void }) {
@@ -155,6 +191,16 @@ export function Allowed(p: { when: boolean; reason: string; children: ComponentC
       {!p.when && <p class="quiet">{p.reason}</p>}
       {p.children}
     </fieldset>
+  );
+}
+
+// Card is a group of settings with a heading.
+export function Card({ title, children }: { title: string; children: ComponentChildren }) {
+  return (
+    <section class="settings-card" aria-label={title}>
+      <h4>{title}</h4>
+      {children}
+    </section>
   );
 }
 

@@ -12,7 +12,7 @@ import { Avatar } from "../ui/avatar.tsx";
 import { Confirm, openDialog } from "../ui/dialogs.tsx";
 import { ApiKeys } from "./api_keys.tsx";
 import { UserChoice } from "../forms/fields.tsx";
-import { Allowed, RowTable, SettingsForm } from "../forms/forms.tsx";
+import { AddForm, Allowed, RowTable, SettingsForm } from "../forms/forms.tsx";
 import { isInput, profileInputs, profileValues } from "./profile_inputs.ts";
 
 export function Profile() {
@@ -141,7 +141,7 @@ function askDeactivate(): void {
 export function AlertWords() {
   return (
     <>
-      <SettingsForm
+      <AddForm
         form="add-alert-word"
         title={t("Add an alert word")}
         button={t("Add")}
@@ -167,7 +167,7 @@ export function MutedUsers() {
   others.sort((a, b) => a.full_name.localeCompare(b.full_name));
   return (
     <>
-      <SettingsForm
+      <AddForm
         form="mute-user"
         title={t("Mute a user")}
         button={t("Mute")}

@@ -1,1 +1,0 @@
-import{Cb as r}from"./chunk-JGPML2EU.js";r();
