@@ -88,7 +88,7 @@ const FORMS = {
     got: { display_in_profile_summary: 'false', required: 'false', editable_by_user: 'true' } },
   'change-profile-field': { ...again(row('organization/profile-field-settings', 'Edit: Floor')), to: 'PATCH realm/profile_fields/',
     texts: text('hint', 'textN'), keep: true },
-  'change-user': { open: row('organization/users', 'Edit: Bo Park'), keep: true, to: 'PATCH users/', texts: text('name', 'Bo Park') },
+  'change-user': { open: row('organization/users', 'Edit: Bo Park'), keep: true, to: 'PATCH users/', texts: text('name', 'Bo textN') },
   'start-export': { open: section('organization/data-exports-admin'), to: 'POST export/realm', got: { export_type: 'public' } },
   'change-channel': { open: section('channels/1/general/general'), to: 'PATCH streams/', texts: text('description', 'textN'), keep: true },
   'add-subscriber': { open: section('channels/1/general/subscribers'), to: 'POST users/me/subscriptions', picks: '[name=user]' },

@@ -37,7 +37,8 @@ scene('windows write a poll, a list of tasks and a time', async (s) => {
   await todo.getByRole('textbox', { name: 'Task 1' }).fill('Leeks');
   await todo.getByRole('button', { name: 'Add todo list' }).click();
   await eventually('the list is in the text', async () => await box(ann).inputValue() === '/todo Shopping\nLeeks');
-  await box(ann).fill('At ');
+  await box(ann).fill('');
+  await box(ann).pressSequentially('At ');
   await page.getByRole('button', { name: 'Time', exact: true }).click();
   const time = page.getByRole('dialog', { name: 'Insert a time' });
   await time.getByLabel('Date').fill('2031-04-05');

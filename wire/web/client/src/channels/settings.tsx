@@ -82,6 +82,7 @@ function General({ channel: c }: { channel: Channel }) {
           form="change-channel"
           button={t("Save")}
           keep
+          stored
           fields={[
             { name: "name", label: t("Name"), value: c.name, required: true },
             { name: "description", label: t("Description"), kind: "area", value: c.description },

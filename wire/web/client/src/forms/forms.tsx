@@ -10,7 +10,7 @@ import { Picker } from "../ui/picker.tsx";
 import { DateField } from "../ui/time_field.tsx";
 import { notify } from "../store/notices.ts";
 import type { FormName } from "./form_names.ts";
-import { afterSuccess, Entered, optionsOf, valueOf, valuesOf, type Changes, type FormField, type Value } from "./form_state.ts";
+import { afterSuccess, Entered, isChanged, optionsOf, valueOf, valuesOf, type Changes, type FormField, type Value } from "./form_state.ts";
 
 export { Entered, type FormField };
 
@@ -21,6 +21,7 @@ interface FormProps {
   button: string;
   disabled?: boolean;
   keep?: boolean; // keep the values after success
+  stored?: boolean; // the values are stored ones: the buttons are in a bar, which is shown while some are changed
   done?: string;
   run: (v: Entered) => Promise<unknown>;
 }
@@ -56,6 +57,10 @@ export function SettingsForm(p: FormProps) {
       )
       .finally(() => (sending.current = false));
   };
+  const discard = (): void => {
+    setChanges({});
+    setState({ text: "", failed: false, busy: false });
+  };
   return (
     <form class="settings-form" data-form={p.form} onSubmit={submit} aria-label={p.title ?? p.button}>
       {p.title && <h4>{p.title}</h4>}
@@ -68,9 +73,22 @@ export function SettingsForm(p: FormProps) {
             set={(value) => setChanges((now) => ({ ...now, [f.name]: { value } }))}
           />
         ))}
-        <button class="button" type="submit" disabled={state.busy}>
-          {p.button}
-        </button>
+        {!p.stored && (
+          <button class="button" type="submit" disabled={state.busy}>
+            {p.button}
+          </button>
+        )}
+        {p.stored && isChanged(p.fields, changes) && (
+          <div class="save-bar" role="group" aria-label={t("Unsaved changes")}>
+            <span class="grow">{t("You have unsaved changes.")}</span>
+            <button class="button small quiet" type="button" disabled={state.busy} onClick={discard}>
+              {t("Discard")}
+            </button>
+            <button class="button small" type="submit" disabled={state.busy}>
+              {p.button}
+            </button>
+          </div>
+        )}
       </fieldset>
       <p class={state.failed ? "form-error" : "quiet"} role={state.failed ? "alert" : "status"}>
         {state.text}

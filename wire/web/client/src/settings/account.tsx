@@ -26,6 +26,7 @@ export function Profile() {
           form="own-name"
           button={t("Save name")}
           keep
+          stored
           fields={[{ name: "name", label: t("Full name"), value: me.full_name, required: true }]}
           run={(v) => changeSetting({ full_name: v.text("name") })}
         />
@@ -68,6 +69,7 @@ function OwnFields() {
           title={t("Profile fields")}
           button={t("Save profile")}
           keep
+          stored
           fields={profileInputs(list, user)}
           run={async (v) => {
             const { set, emptied } = profileValues(list, user, v);
@@ -107,6 +109,7 @@ export function Account() {
         button={t("Change address")}
         done={t("Open the link in the email to the new address.")}
         keep
+          stored
         fields={[{ name: "email", label: t("New address"), kind: "email", value: me.delivery_email, required: true }]}
         run={(v) => changeSetting({ email: v.text("email") })}
       />

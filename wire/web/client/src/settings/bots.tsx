@@ -129,6 +129,7 @@ function BotDialog({ bot, done }: { bot: OwnBot; done: () => void }) {
           form="change-bot"
           button={t("Save")}
           keep
+          stored
           fields={fields}
           run={async (v) => {
             const params = service ? { service_payload_url: JSON.stringify(v.text("url")), service_interface: v.number("interface") } : {};

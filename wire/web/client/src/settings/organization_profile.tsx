@@ -37,6 +37,7 @@ export function OrganizationProfile() {
           form="organization-profile"
           button={t("Save")}
           keep
+          stored
           fields={[
             { name: "name", label: t("Organization name"), value: realm.realm_name, required: true },
             { name: "description", label: t("Description"), kind: "area", value: realm.realm_description },

@@ -1,0 +1,1 @@
+import{Cb as r}from"./chunk-HDWUO6MI.js";r();

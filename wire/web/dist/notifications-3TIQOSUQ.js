@@ -1,1 +1,0 @@
-import{a as o,b as r}from"./chunk-MT53BNKQ.js";import"./chunk-6PTF72VU.js";import"./chunk-IC2LTLK4.js";import"./chunk-KSSYTXTL.js";import"./chunk-SFYOWIYE.js";import"./chunk-VLV6FW3N.js";export{r as NotificationFields,o as Notifications};

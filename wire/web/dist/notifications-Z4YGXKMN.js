@@ -1,0 +1,1 @@
+import{a as o,b as r}from"./chunk-EWUFKZK6.js";import"./chunk-MDQSQWKV.js";import"./chunk-HY3OOEWN.js";import"./chunk-SCRDIRDS.js";import"./chunk-WXGM42YK.js";import"./chunk-HDWUO6MI.js";export{r as NotificationFields,o as Notifications};

@@ -1,1 +1,0 @@
-import{a as o}from"./chunk-HMB6ANGD.js";import"./chunk-6PTF72VU.js";import"./chunk-IC2LTLK4.js";import"./chunk-KSSYTXTL.js";import"./chunk-SFYOWIYE.js";import"./chunk-VLV6FW3N.js";export{o as Preferences};
