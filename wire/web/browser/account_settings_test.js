@@ -10,10 +10,14 @@ scene('profile fields of every kind are made, ordered and filled, and the card s
   const parley = await s.serve();
   const ada = await opened(s, parley, ADA, '#organization/profile-field-settings');
   const { page } = ada;
+  const begin = async (type) => {
+    await page.getByRole('button', { name: 'Add a profile field' }).click();
+    await pick(page.getByRole('dialog', { name: 'Add a profile field' }).getByLabel('Type'), type);
+  };
   const add = async (type, fields) => {
-    await pick(page.getByLabel('Type'), type);
+    await begin(type);
     for (const [name, value] of Object.entries(fields)) await page.getByRole('textbox', { name }).first().fill(value);
-    await page.getByLabel('Show on the user card').setChecked(fields.Name === 'Nickname'); // at most two fields can be
+    await page.getByLabel('Display on user card').setChecked(fields.Name === 'Nickname'); // at most two fields can be
     await page.getByRole('button', { name: 'Add', exact: true }).click();
     await page.getByRole('button', { name: `Remove: ${fields.Name}` }).waitFor();
   };
@@ -24,7 +28,7 @@ scene('profile fields of every kind are made, ordered and filled, and the card s
   await add('Link', { Name: 'Website' });
   await add('Users', { Name: 'Mentor' });
   await add('Pronouns', { Name: 'Pronouns' });
-  await pick(page.getByLabel('Type'), 'External account');
+  await begin('External account');
   await pick(page.getByRole('combobox', { name: 'Account' }), 'GitHub');
   await page.getByRole('button', { name: 'Add', exact: true }).click();
   await page.getByRole('button', { name: /^Remove: GitHub/ }).waitFor();
@@ -63,12 +67,13 @@ scene('the API key is replaced, and further keys are added and revoked', async (
   const works = async (key) => (await fetch(`${parley.site}/api/v1/users/me`,
     { headers: { authorization: `Basic ${Buffer.from(`${ANN}:${key}`).toString('base64')}` } })).status === 200;
   const form = (name) => ann.page.locator(`form[data-form="${name}"]`);
+  await ann.page.getByRole('button', { name: 'Add a key for a program' }).click();
   await ann.page.getByLabel('Name of the program').fill('Backup');
   ann.expect(/status of 400 .*users\/me\/api_keys/);
-  await ann.page.getByRole('button', { name: 'Add key' }).click();
+  await form('add-key').getByRole('button', { name: 'Add key' }).click();
   await form('add-key').getByText('Password is incorrect.').waitFor(); // the session is not enough
   await form('add-key').getByLabel('Your password').fill(PASSWORD);
-  await ann.page.getByRole('button', { name: 'Add key' }).click();
+  await form('add-key').getByRole('button', { name: 'Add key' }).click();
   const further = await ann.page.getByRole('textbox', { name: 'The new key' }).inputValue();
   assert.ok(await works(further));
   await ann.accessible();
@@ -92,11 +97,12 @@ scene('a bot with an outgoing webhook is added, renamed, deactivated and reactiv
   const parley = await s.serve();
   const ann = await opened(s, parley, ANN, '#settings/your-bots');
   const { page } = ann;
+  await page.getByRole('button', { name: 'Add a bot' }).click();
   await pick(page.getByLabel('Bot type'), 'Outgoing webhook: an address is called when the bot is mentioned');
   await page.getByLabel('Name', { exact: true }).fill('Caller');
   await page.getByRole('textbox', { name: 'Address', exact: true }).fill('caller');
   await page.getByLabel('Address that is called').fill('https://example.org/hook');
-  await page.getByRole('button', { name: 'Add bot' }).click();
+  await page.getByRole('button', { name: 'Add bot', exact: true }).click();
   await page.getByRole('button', { name: 'Edit: Caller' }).click();
   const dialog = page.getByRole('dialog', { name: 'Caller' });
   await dialog.getByText('[api]').waitFor();
@@ -115,8 +121,8 @@ scene('a bot with an outgoing webhook is added, renamed, deactivated and reactiv
 scene('a user hides their address and activity, and sets a time zone', async (s) => {
   const parley = await s.serve();
   const ann = await opened(s, parley, ANN, '#settings/privacy');
-  await pick(ann.page.getByLabel('Your email address is shown to'), 'Nobody');
-  await ann.page.getByLabel('Let others see when you write in channels').click();
+  await pick(ann.page.getByLabel('Who can see your email address'), 'Nobody');
+  await ann.page.getByLabel('Let recipients see when you are typing in channels').click();
   await ann.accessible();
   await stored('the settings are stored', parley, ANN, 'user_settings',
     (r) => r.user_settings.email_address_visibility === 4 && !r.user_settings.send_stream_typing_notifications);
@@ -143,6 +149,7 @@ scene('linkifiers are changed and ordered, and code has links to playgrounds', a
   const parley = await s.serve();
   const ada = await opened(s, parley, ADA, '#organization/linkifier-settings');
   const add = async (pattern) => {
+    await ada.page.getByRole('button', { name: 'Add a linkifier' }).click();
     await ada.page.getByLabel(/^Pattern/).fill(pattern);
     await ada.page.getByLabel(/^Address template/).fill('https://example.org/{id}');
     await ada.page.getByRole('button', { name: 'Add', exact: true }).click();

@@ -208,6 +208,26 @@ const STEPS = [
     await page.locator('dialog textarea').waitFor();
   })],
   ['emoji for the compose box', TOPIC, tool('Emoji', (page) => page.locator('.emoji-picker').waitFor())],
+  ['new poll', TOPIC, tool('Poll', (page) => dialog(page, 'New poll'))],
+  ['new todo list', TOPIC, tool('Todo list', (page) => dialog(page, 'New todo list'))],
+  ['time for a message', TOPIC, tool('Time', (page) => dialog(page, 'Insert a time'))],
+  ['calendar', TOPIC, tool('Time', async (page) => {
+    await dialog(page, 'Insert a time');
+    await button(page, 'Open the calendar').click();
+    await page.locator('.calendar').waitFor();
+  })],
+  ['list of a picker', '#settings/preferences', async (page) => {
+    await page.getByRole('combobox', { name: 'Theme' }).click();
+    await page.locator('.picker-option').first().waitFor();
+  }],
+  ['editor of a user', '#organization/users', async (page) => {
+    await page.getByRole('button', { name: 'Edit: Bo Park' }).click();
+    await dialog(page, 'Edit Bo Park');
+  }, 'olive'],
+  ['new linkifier', '#organization/linkifier-settings', async (page) => {
+    await button(page, 'Add a linkifier').click();
+    await dialog(page, 'Add a linkifier');
+  }, 'olive'],
   ['suggestions of a search', TOPIC, search('so')],
   ['suggestions of an operator', TOPIC, search('from:b')],
   ['mark all as read', '#inbox', async (page) => {

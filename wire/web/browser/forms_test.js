@@ -51,11 +51,11 @@ const FORMS = {
   'change-password': { open: section('settings/account'), to: 'PATCH settings',
     texts: { ...text('old', 'purple otter 84 lamp'), ...text('new', 'purple otter 84 lamp') } },
   'show-key': { open: section('settings/account'), to: 'POST fetch_api_key', texts: text('password', 'purple otter 84 lamp') },
-  'add-key': { open: section('settings/account'), to: 'POST users/me/api_keys', texts: { ...text('label', 'textN'), ...text('password', 'purple otter 84 lamp') },
+  'add-key': { ...again(row('settings/account', 'Add a key for a program')), to: 'POST users/me/api_keys', texts: { ...text('label', 'textN'), ...text('password', 'purple otter 84 lamp') },
     got: { expires_in: '0' } },
-  'add-alert-word': { open: section('settings/alert-words'), to: 'POST users/me/alert_words', texts: text('word', 'textN') },
-  'mute-user': { open: section('settings/muted-users'), to: 'POST users/me/muted_users/', picks: '[name=user]' },
-  'add-bot': { open: choose('Bot type', 'Outgoing webhook: an address is called when the bot is mentioned', section('settings/your-bots')), to: 'POST bots',
+  'add-alert-word': { ...again(row('settings/alert-words', 'Add an alert word')), to: 'POST users/me/alert_words', texts: text('word', 'textN') },
+  'mute-user': { ...again(row('settings/muted-users', 'Mute a user')), to: 'POST users/me/muted_users/', picks: '[name=user]' },
+  'add-bot': { ...again(choose('Bot type', 'Outgoing webhook: an address is called when the bot is mentioned', row('settings/your-bots', 'Add a bot'))), to: 'POST bots',
     texts: { ...text('name', 'Bot textN'), ...text('short', 'textN'), ...text('url', 'https://example.org/textN') },
     got: { interface_type: '1' } },
   'change-bot': { ...again(row('settings/your-bots', 'Edit: Caller')), to: 'PATCH bots/', texts: text('url', 'https://example.org/textN'),
@@ -69,26 +69,26 @@ const FORMS = {
   jitsi: { open: section('organization/organization-settings'), to: 'PATCH realm', texts: text('jitsi_server_url', 'https://textN.example.org'), keep: true },
   'code-language': { open: section('organization/organization-settings'), to: 'PATCH realm', texts: text('default_code_block_language', 'textN'), keep: true },
   'welcome-message': { open: section('organization/organization-settings'), to: 'PATCH realm', texts: text('welcome_message_custom_text', 'textN'), keep: true },
-  'add-domain': { open: section('organization/joining'), to: 'POST realm/domains', texts: text('domain', 'textN.example.org'),
+  'add-domain': { ...again(row('organization/joining', 'Add a domain')), to: 'POST realm/domains', texts: text('domain', 'textN.example.org'),
     got: { allow_subdomains: 'false' } },
   'invite-by-email': { open: section('organization/invites'), to: 'POST invites', texts: text('emails', 'textN@example.net'),
     got: { invite_as: '400', invite_expires_in_minutes: '14400', stream_ids: '[1]' } },
   'invite-by-link': { open: section('organization/invites'), to: 'POST invites/multiuse',
     got: { invite_as: '400', invite_expires_in_minutes: '14400', stream_ids: '[1]' } },
-  'add-folder': { open: section('organization/channel-folders'), to: 'POST channel_folders/create', texts: text('name', 'textN') },
+  'add-folder': { ...again(row('organization/channel-folders', 'Add a folder')), to: 'POST channel_folders/create', texts: text('name', 'textN') },
   'change-folder': { ...again(row('organization/channel-folders', /^Edit: /)), to: 'PATCH channel_folders/', texts: text('name', 'Folder textN'), keep: true },
-  'add-emoji': { open: section('organization/emoji-settings'), to: 'POST realm/emoji/', texts: text('name', 'textN') },
-  'add-linkifier': { open: section('organization/linkifier-settings'), to: 'POST realm/filters',
+  'add-emoji': { ...again(row('organization/emoji-settings', 'Add an emoji')), to: 'POST realm/emoji/', texts: text('name', 'textN') },
+  'add-linkifier': { ...again(row('organization/linkifier-settings', 'Add a linkifier')), to: 'POST realm/filters',
     texts: { ...text('pattern', 'textN-(?P<id>[0-9]+)'), ...text('template', 'https://example.org/{id}') } },
   'change-linkifier': { ...again(row('organization/linkifier-settings', /^Edit: /)), to: 'PATCH realm/filters/',
     texts: text('pattern', 'old-textN-(?P<id>[0-9]+)'), keep: true },
-  'add-playground': { open: section('organization/playground-settings'), to: 'POST realm/playgrounds',
+  'add-playground': { ...again(row('organization/playground-settings', 'Add a playground')), to: 'POST realm/playgrounds',
     texts: { ...text('name', 'textN'), ...text('language', 'Go'), ...text('template', 'https://example.org/{code}') } },
-  'add-profile-field': { open: section('organization/profile-field-settings'), to: 'POST realm/profile_fields', texts: text('name', 'textN'),
+  'add-profile-field': { ...again(row('organization/profile-field-settings', 'Add a profile field')), to: 'POST realm/profile_fields', texts: text('name', 'textN'),
     got: { display_in_profile_summary: 'false', required: 'false', editable_by_user: 'true' } },
   'change-profile-field': { ...again(row('organization/profile-field-settings', 'Edit: Floor')), to: 'PATCH realm/profile_fields/',
     texts: text('hint', 'textN'), keep: true },
-  'change-user': { open: row('organization/users', 'Edit: Bo Park'), keep: true, to: 'PATCH users/', texts: text('name', 'Bo Park') },
+  'change-user': { open: row('organization/users', 'Edit: Bo Park'), keep: true, to: 'PATCH users/', texts: text('name', 'Bo textN') },
   'start-export': { open: section('organization/data-exports-admin'), to: 'POST export/realm', got: { export_type: 'public' } },
   'change-channel': { open: section('channels/1/general/general'), to: 'PATCH streams/', texts: text('description', 'textN'), keep: true },
   'add-subscriber': { open: section('channels/1/general/subscribers'), to: 'POST users/me/subscriptions', picks: '[name=user]' },
@@ -152,7 +152,7 @@ function normal(request) {
 // chooseOthers changes the choices, dates and check boxes of a form.
 async function chooseOthers(form, except) {
   let changed = 0;
-  for (const field of await form.locator('.picker-input:enabled:visible').all()) {
+  for (const field of await form.locator('[role=combobox]:enabled:visible').all()) {
     await field.click();
     const others = form.page().locator('.picker-option:not([aria-selected=true])', { hasNotText: /^(None|Particular users and groups…)$/ });
     if (await others.count() === 0) {

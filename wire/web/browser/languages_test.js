@@ -48,7 +48,7 @@ scene('the tools of the compose box follow the language, without loading the pag
 scene('settings and windows are German', async (s) => {
   const [ann] = await enter(s, '/#settings/profile', { default_language: 'de' });
   for (const [address, text] of [['#settings/account', 'Passwort ändern'], ['#settings/your-bots', 'Keine Bots'],
-    ['#organization/users', 'Deaktivierte Personen zeigen'], ['#channels/new', 'Mitglieder können beitreten und alle Nachrichten lesen.'],
+    ['#organization/users', 'Zuletzt aktiv'], ['#channels/new', 'Mitglieder können beitreten und alle Nachrichten lesen.'],
     ['#groups/all', 'Gruppen suchen'], ['#search-operators', 'Nachrichten, die dich erwähnen']]) {
     await ann.page.goto(`/${address}`);
     await ann.page.getByText(text).or(ann.page.getByPlaceholder(text)).first().waitFor();

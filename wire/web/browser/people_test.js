@@ -32,9 +32,9 @@ scene('a user becomes invisible and visible again', async (s) => {
   const ann = await opened(s, parley, ANN);
   const isVisible = (wanted) => stored(`visible is ${wanted}`, parley, ANN, 'user_settings',
     (r) => r.user_settings.presence_enabled === wanted);
-  await mainMenu(ann, 'Become invisible');
+  await mainMenu(ann, 'Go invisible');
   await isVisible(false);
-  await mainMenu(ann, 'Become visible');
+  await mainMenu(ann, 'Turn off invisible mode');
   await isVisible(true);
 });
 

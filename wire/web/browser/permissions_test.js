@@ -60,6 +60,7 @@ scene('channel folders are added, renamed, ordered and archived, and the sidebar
   const ada = await opened(s, parley, ADA, '#organization/channel-folders');
   const ann = await opened(s, parley, ANN);
   for (const name of ['First', 'Second']) {
+    await ada.page.getByRole('button', { name: 'Add a folder' }).click();
     await ada.page.getByLabel('Name', { exact: true }).fill(name);
     await ada.page.getByRole('button', { name: 'Add', exact: true }).click();
     await ada.page.getByRole('button', { name: `Edit: ${name}` }).waitFor();
@@ -105,7 +106,7 @@ scene('the settings of the organization reach open pages: limits of edits, autom
   await say(parley, ANN, 'Mine');
   await text(ann, 'Mine').waitFor();
   await ada.accessible();
-  await ada.page.getByLabel('Messages can be edited').click();
+  await ada.page.getByLabel('Allow message editing').click();
   const row = ann.page.locator('.message', { hasText: 'Mine' });
   await eventually('the menu has no editing', async () => {
     await row.hover();
@@ -114,8 +115,8 @@ scene('the settings of the organization reach open pages: limits of edits, autom
     await ann.page.keyboard.press('Escape');
     return found;
   });
-  await pick(ada.page.getByLabel('Users can delete their messages'), 'For one week');
-  await pick(ada.page.getByLabel('Users can move messages to another topic'), 'At any time');
+  await pick(ada.page.getByLabel('Time limit for deleting messages'), 'For one week');
+  await pick(ada.page.getByLabel('Time limit for moving messages to another topic'), 'At any time');
   await pick(ada.page.getByLabel('Announce new channels in'), '#general');
   await pick(ada.page.getByLabel('Edit history'), 'Only moves are shown');
   await ada.page.getByLabel('Language of code blocks without one').fill('go');
@@ -129,14 +130,14 @@ scene('an owner limits joining to domains, and a member cannot', async (s) => {
   const parley = await s.serve();
   const olive = await opened(s, parley, OLIVE, '#organization/joining');
   const ann = await opened(s, parley, ANN, '#organization/joining');
-  assert.equal(await ann.page.getByLabel('Only invited users can join').isDisabled(), true);
-  await olive.page.getByLabel('Domain', { exact: false }).first().waitFor();
+  assert.equal(await ann.page.getByLabel('Invitations are required for joining this organization').isDisabled(), true);
+  await olive.page.getByRole('button', { name: 'Add a domain' }).click();
   await olive.page.getByRole('textbox', { name: /^Domain/ }).fill('example.org');
   await olive.page.getByLabel('Also the domains below it').check();
-  await olive.page.getByRole('button', { name: 'Add domain' }).click();
+  await olive.page.getByRole('button', { name: 'Add domain', exact: true }).click();
   await olive.page.getByRole('button', { name: 'Remove: example.org' }).waitFor();
   await olive.page.getByLabel('Only addresses of the domains below can join').click();
-  await pick(olive.page.getByLabel('New members become full members'), 'After 7 days');
+  await pick(olive.page.getByLabel('Waiting period before new members turn into full members'), 'After 7 days');
   await olive.accessible();
   await stored('all is stored', parley, ANN, 'realm',
     (r) => r.realm_emails_restricted_to_domains && r.realm_waiting_period_threshold === 7);

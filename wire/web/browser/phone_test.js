@@ -19,6 +19,7 @@ scene('on a phone a user goes from the inbox to a topic, writes, and opens colum
   await ann.page.locator('.inbox-entry', { hasText: 'lunch' }).tap();
   await text(ann, 'Soup today?').waitFor();
   await fits(ann);
+  assert.equal(await ann.page.locator('.view-header').evaluate((el) => el.getBoundingClientRect().top), 0, 'the column takes no room');
   await ann.page.locator('.compose-open').tap();
   await ann.page.getByRole('textbox', { name: 'Message', exact: true }).fill('Yes, at noon');
   await ann.page.getByRole('button', { name: 'Send', exact: true }).tap();

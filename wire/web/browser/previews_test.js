@@ -58,6 +58,7 @@ scene('an administrator uploads icon, logo and an emoji, and others see them at 
   await ada.page.getByRole('button', { name: 'Remove: Logo, light theme' }).click();
   await eventually('the logo is removed', async () => await ada.page.getByRole('button', { name: 'Remove: Logo, light theme' }).count() === 0);
   await ada.page.getByRole('link', { name: 'Custom emoji' }).click();
+  await ada.page.getByRole('button', { name: 'Add an emoji' }).click();
   await ada.page.getByLabel('Name', { exact: true }).fill('dot');
   await ada.page.getByLabel('Picture').setInputFiles(file);
   await ada.page.getByRole('button', { name: 'Add', exact: true }).click();

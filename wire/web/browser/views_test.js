@@ -41,6 +41,8 @@ scene('searches combine operators, and a minus excludes', async (s) => {
   const ann = await opened(s, parley, ANN);
   const field = ann.page.getByRole('combobox', { name: 'Search' });
   const search = async (query, found, missing) => {
+    const clear = ann.page.getByRole('button', { name: 'Clear the search' });
+    if (await clear.count()) await clear.click(); // else the filters of the last search go on
     await field.click();
     await field.fill(query);
     await ann.page.keyboard.press('Enter');

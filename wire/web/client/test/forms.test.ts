@@ -1,7 +1,7 @@
 // The state of forms: what is shown is sent, and after success each field has its stated default again.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { afterSuccess, defaultOf, Entered, optionsOf, valueOf, valuesOf, type Changes, type FormField } from "../src/forms/form_state.ts";
+import { afterSuccess, defaultOf, Entered, isChanged, optionsOf, valueOf, valuesOf, type Changes, type FormField } from "../src/forms/form_state.ts";
 
 const role: FormField = { name: "role", label: "", kind: "choice", value: "400", options: ["100", "200", "400"].map((value) => ({ value, label: value })) };
 const on: FormField = { name: "on", label: "", kind: "check", value: "true" };
@@ -52,4 +52,13 @@ test("entered values are read by their kind", () => {
   const v = new Entered({ a: " x ", n: " 7", box: true, off: false, list: ["p"], none: null });
   assert.deepEqual([v.text("a"), v.secret("a"), v.number("n"), v.has("box"), v.has("off"), v.has("a"), v.all("list")], ["x", " x ", 7, true, false, false, ["p"]]);
   assert.deepEqual([v.text("box"), v.text("none"), v.text("missing"), v.all("a")], ["", "", "", []]);
+});
+
+test("a form is changed only while a value differs from the stored one", () => {
+  const name: FormField = { name: "name", label: "", value: "Ann" };
+  assert.equal(isChanged([name, on, events], {}), false);
+  assert.equal(isChanged([name], { name: { value: "Anna" } }), true);
+  assert.equal(isChanged([name], { name: { value: "Ann" } }), false, "typed and taken back");
+  assert.equal(isChanged([on], { on: { value: false } }), true);
+  assert.equal(isChanged([events], { events: { value: ["b", "a"] } }), false);
 });

@@ -9,13 +9,13 @@ import { closePopover } from "../ui/dialogs.tsx";
 function colours(): [string, string][] {
   return [
     [t("Red"), "#e4523d"],
-    [t("Orange"), "#f5ce6e"],
+    [t("Orange"), "#f0a050"],
     [t("Brown"), "#a47462"],
     [t("Yellow"), "#fae589"],
-    [t("Lime"), "#c2c2a0"],
+    [t("Lime"), "#b5cf4f"],
     [t("Green"), "#76ce90"],
     [t("Dark green"), "#53a063"],
-    [t("Turquoise"), "#95a5fd"],
+    [t("Turquoise"), "#58c4c0"],
     [t("Light blue"), "#a6c7e5"],
     [t("Blue"), "#4f8de4"],
     [t("Dark blue"), "#4b5cc4"],

@@ -103,7 +103,7 @@ export function NewChannelForm() {
         <Place values={more} change={change} />
         <label class="field switch">
           <input type="checkbox" name="announce" checked={announce} onChange={(e) => setAnnounce(e.currentTarget.checked)} />
-          <span class="grow">{t("Announce the channel")}</span>
+          <span class="grow">{t("Announce new channel")}</span>
         </label>
         {me.is_admin && (
           <label class="field switch">

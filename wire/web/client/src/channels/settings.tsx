@@ -82,6 +82,7 @@ function General({ channel: c }: { channel: Channel }) {
           form="change-channel"
           button={t("Save")}
           keep
+          stored
           fields={[
             { name: "name", label: t("Name"), value: c.name, required: true },
             { name: "description", label: t("Description"), kind: "area", value: c.description },
@@ -174,9 +175,9 @@ function askArchive(c: Channel): void {
 
 function notificationNames(): { name: NamesOf<Subscription, boolean>; label: string; normal: SettingOf<boolean> }[] {
   return [
-    { name: "desktop_notifications", label: t("Notifications on the desktop"), normal: "enable_stream_desktop_notifications" },
+    { name: "desktop_notifications", label: t("Desktop notifications"), normal: "enable_stream_desktop_notifications" },
     { name: "audible_notifications", label: t("Sounds"), normal: "enable_stream_audible_notifications" },
-    { name: "push_notifications", label: t("Notifications on phones"), normal: "enable_stream_push_notifications" },
+    { name: "push_notifications", label: t("Mobile notifications"), normal: "enable_stream_push_notifications" },
     { name: "email_notifications", label: t("Emails"), normal: "enable_stream_email_notifications" },
     { name: "wildcard_mentions_notify", label: t("Mentions of all subscribers"), normal: "wildcard_mentions_notify" },
   ];

@@ -235,7 +235,7 @@ function Box() {
             {plural([...content].length - limit, "{count} character too long", "{count} characters too long")}
           </span>
         )}
-        <button type="button" class={`icon-button ${large ? "pressed" : ""}`} aria-pressed={large} aria-label={t("Large box")} title={t("Large box")} onClick={() => setLarge(!large)}>
+        <button type="button" class={`icon-button ${large ? "pressed" : ""}`} aria-pressed={large} aria-label={t("Expand compose box")} title={t("Expand compose box")} onClick={() => setLarge(!large)}>
           <Icon name="expand" size={17} />
         </button>
         <button type="button" class={`icon-button ${preview !== null ? "pressed" : ""}`} aria-pressed={preview !== null} aria-label={t("Preview")} title={t("Preview")} onClick={togglePreview}>

@@ -10,10 +10,16 @@ import { formatTime } from "../ui/time.ts";
 
 const maxLines = 20; // options or tasks
 
-// write replaces the text of a field, or puts a text at its cursor. The field gets no focus while the window is open.
-function write(area: HTMLTextAreaElement, insert: string, whole: boolean): void {
+// write puts a text in place of a part of a field, else of all of it. The field gets no focus while the window is open.
+function write(area: HTMLTextAreaElement, insert: string, part?: Part): void {
   closeDialog();
-  requestAnimationFrame(() => change(area, (s) => (whole ? { from: 0, to: s.value.length, insert } : { from: s.start, to: s.end, insert })));
+  requestAnimationFrame(() => change(area, (s) => ({ from: part?.start ?? 0, to: part?.end ?? s.value.length, insert })));
+}
+
+// Part is what was selected in a field when the window was opened.
+interface Part {
+  start: number;
+  end: number;
 }
 
 function Foot({ button, disabled, run }: { button: string; disabled: boolean; run: () => void }) {
@@ -60,7 +66,7 @@ function PollDialog({ area }: { area: HTMLTextAreaElement }) {
           <input class="input" autofocus value={question} onInput={(e) => setQuestion(e.currentTarget.value)} />
         </label>
         <Lines label={t("Option")} lines={options} set={setOptions} />
-        <Foot button={t("Add poll")} disabled={!question.trim()} run={() => write(area, [`/poll ${question.trim()}`, ...given].join("\n"), true)} />
+        <Foot button={t("Add poll")} disabled={!question.trim()} run={() => write(area, [`/poll ${question.trim()}`, ...given].join("\n"))} />
       </div>
     </Dialog>
   );
@@ -78,13 +84,13 @@ function TodoDialog({ area }: { area: HTMLTextAreaElement }) {
           <input class="input" autofocus value={title} onInput={(e) => setTitle(e.currentTarget.value)} />
         </label>
         <Lines label={t("Task")} lines={tasks} set={setTasks} />
-        <Foot button={t("Add todo list")} disabled={!title.trim()} run={() => write(area, [`/todo ${title.trim()}`, ...given].join("\n"), true)} />
+        <Foot button={t("Add todo list")} disabled={!title.trim()} run={() => write(area, [`/todo ${title.trim()}`, ...given].join("\n"))} />
       </div>
     </Dialog>
   );
 }
 
-function TimeDialog({ area }: { area: HTMLTextAreaElement }) {
+function TimeDialog({ area, part }: { area: HTMLTextAreaElement; part: Part }) {
   const [at, setAt] = useState(localTime(new Date(Math.ceil(serverNow() / 3_600_000) * 3_600_000)));
   const ms = Date.parse(at);
   const valid = !Number.isNaN(ms);
@@ -93,7 +99,7 @@ function TimeDialog({ area }: { area: HTMLTextAreaElement }) {
       <div class="dialog-text">
         <TimeField value={at} set={setAt} />
         <p class="quiet">{valid && t("Everyone sees this in their own time zone: {time}", { time: formatTime(ms / 1000, "full") })}</p>
-        <Foot button={t("Insert")} disabled={!valid} run={() => write(area, `<time:${new Date(ms).toISOString().slice(0, 19)}Z> `, false)} />
+        <Foot button={t("Insert")} disabled={!valid} run={() => write(area, `<time:${new Date(ms).toISOString().slice(0, 19)}Z> `, part)} />
       </div>
     </Dialog>
   );
@@ -108,5 +114,5 @@ export function openTodo(area: HTMLTextAreaElement): void {
 }
 
 export function openTime(area: HTMLTextAreaElement): void {
-  openDialog(<TimeDialog area={area} />);
+  openDialog(<TimeDialog area={area} part={{ start: area.selectionStart, end: area.selectionEnd }} />);
 }

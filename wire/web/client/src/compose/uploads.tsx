@@ -25,6 +25,18 @@ interface Running {
 }
 
 const running = signal<Running[]>([]); // in flight
+
+// Attached is a file whose link is in a text.
+interface Attached {
+  name: string;
+  url: string;
+  link: string; // in the text
+  picture: boolean;
+}
+
+// attached are the files that this page has uploaded. Those whose link is no longer in the text are not shown.
+const attached = signal<Attached[]>([]); // view state
+const maxAttached = 50; // that are remembered
 let last = 0; // in flight: the newest id
 
 function change(id: number, fields: Partial<Running> | null): void {
@@ -69,7 +81,9 @@ function start(file: File, area: HTMLTextAreaElement): void {
   upload({ file, signal: stop.signal, progress: (sent) => change(id, { sent }) }).then(
     (done) => {
       change(id, null);
-      replace(area, placeholder, `[${linkName(done.filename)}](${done.url})`);
+      const link = `[${linkName(done.filename)}](${done.url})`;
+      replace(area, placeholder, link);
+      attached.value = [...attached.value, { name: done.filename, url: done.url, link, picture: file.type.startsWith("image/") }].slice(-maxAttached);
     },
     (err: unknown) => {
       change(id, null);
@@ -86,12 +100,29 @@ export function isUploading(content: string): boolean {
   return open;
 }
 
-export function Uploads() {
-  if (running.value.length === 0) return null;
+// Uploads shows the files of a text as chips: their progress, then a small picture.
+export function Uploads({ content = text.value, area }: { content?: string; area?: { current: HTMLTextAreaElement | null } }) {
+  const files = attached.value.filter((x) => content.includes(x.link));
+  if (running.value.length + files.length === 0) return null;
+  const remove = (x: Attached): void => {
+    const field = area?.current ?? document.querySelector<HTMLTextAreaElement>(".compose-text");
+    if (field) replace(field, x.link, "");
+  };
   return (
-    <ul class="uploads" aria-label={t("Uploads")}>
+    <ul class="uploads" aria-label={t("Files")}>
+      {files.map((x) => (
+        <li key={x.url} class="upload-chip">
+          {x.picture ? <img src={x.url} alt="" /> : <Icon name="file" size={18} />}
+          <a class="upload-name" href={x.url} target="_blank" rel="noopener">
+            {x.name}
+          </a>
+          <button type="button" class="icon-button small" aria-label={t("Remove {name}", { name: x.name })} onClick={() => remove(x)}>
+            <Icon name="close" size={14} />
+          </button>
+        </li>
+      ))}
       {running.value.map((r) => (
-        <li key={r.id}>
+        <li key={r.id} class="upload-chip">
           <Icon name="upload" size={15} />
           <span class="upload-name">{r.name}</span>
           <progress aria-label={r.name} max={Math.max(1, r.size)} value={r.sent} />
@@ -136,8 +167,8 @@ async function composeArea(): Promise<HTMLTextAreaElement | null> {
 }
 
 export function installUploads(): void {
-  composePanels.push(Uploads);
-  textTools.push({ name: "upload", label: () => t("Upload files"), icon: "upload", run: pick });
+  composePanels.push(() => <Uploads />);
+  textTools.unshift({ name: "upload", label: () => t("Upload files"), icon: "upload", run: pick }); // first: on phones the others scroll
   dataTakers.push((data, area) => {
     if (data.files.length === 0) return false;
     uploadFiles(data.files, area);

@@ -36,6 +36,7 @@ function prepare(html: string): DocumentFragment {
   each(".user-group-mention", prepareGroupMention);
   each(".codehilite", addCodeTools);
   each(".spoiler-block", prepareSpoiler);
+  each('a[href^="/user_uploads/"]', fileCard);
   each("a.message_embed_image", (el) => {
     el.setAttribute("aria-hidden", "true"); // the title beside it is the same link
     el.tabIndex = -1;
@@ -89,6 +90,14 @@ function prepareLink(el: HTMLElement): void {
   }
   a.target = "_blank";
   a.rel = "noopener noreferrer";
+}
+
+// fileCard shows a link to an uploaded file that is no picture, video or sound as a card with the kind of the file.
+function fileCard(el: HTMLElement): void {
+  if (el.closest(".message_inline_image, .message_inline_video, audio") || el.querySelector("img, video, audio")) return;
+  const kind = /\.([a-z0-9]{1,5})$/i.exec(parseAddress(el.getAttribute("href")!, location.href)?.pathname ?? "")?.[1];
+  el.classList.add("file-card");
+  el.dataset.kind = (kind ?? "").toUpperCase();
 }
 
 function prepareMention(el: HTMLElement): void {

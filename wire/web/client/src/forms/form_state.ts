@@ -71,6 +71,11 @@ export function afterSuccess(fields: readonly FormField[], changes: Changes, sen
   return left;
 }
 
+// isChanged reports whether the user has entered a value that is not stored.
+export function isChanged(fields: readonly FormField[], changes: Changes): boolean {
+  return fields.some((f) => !same(valueOf(f, changes), defaultOf(f)));
+}
+
 function same(a: Value, b: Value): boolean {
   if (Array.isArray(a) && Array.isArray(b)) return a.length === b.length && a.every((x) => b.includes(x));
   return a === b;

@@ -4,28 +4,31 @@ import { useId, useRef, useState } from "preact/hooks";
 import { errorText } from "../api/client.ts";
 import { t } from "../i18n/text.ts";
 import { attempt } from "../store/actions.ts";
-import { Confirm, openDialog } from "../ui/dialogs.tsx";
+import { closeDialog, Confirm, Dialog, openDialog } from "../ui/dialogs.tsx";
 import { Icon, type IconName } from "../ui/icons.tsx";
 import { Picker } from "../ui/picker.tsx";
 import { DateField } from "../ui/time_field.tsx";
 import { notify } from "../store/notices.ts";
 import type { FormName } from "./form_names.ts";
-import { afterSuccess, Entered, optionsOf, valueOf, valuesOf, type Changes, type FormField, type Value } from "./form_state.ts";
+import { afterSuccess, Entered, isChanged, optionsOf, valueOf, valuesOf, type Changes, type FormField, type Value } from "./form_state.ts";
 
 export { Entered, type FormField };
 
-// SettingsForm sends its fields with run. A refusal is shown, and the values stay; otherwise it shows done, and the fields
-// have their defaults again.
-export function SettingsForm(p: {
+interface FormProps {
   form: FormName;
   title?: string;
   fields: FormField[];
   button: string;
   disabled?: boolean;
   keep?: boolean; // keep the values after success
+  stored?: boolean; // the values are stored ones: the buttons are in a bar, which is shown while some are changed
   done?: string;
   run: (v: Entered) => Promise<unknown>;
-}) {
+}
+
+// SettingsForm sends its fields with run. A refusal is shown, and the values stay; otherwise it shows done, and the fields
+// have their defaults again.
+export function SettingsForm(p: FormProps) {
   const [changes, setChanges] = useState<Changes>({});
   const [sentForms, setSentForms] = useState(0);
   const [state, setState] = useState({ text: "", failed: false, busy: false });
@@ -54,6 +57,10 @@ export function SettingsForm(p: {
       )
       .finally(() => (sending.current = false));
   };
+  const discard = (): void => {
+    setChanges({});
+    setState({ text: "", failed: false, busy: false });
+  };
   return (
     <form class="settings-form" data-form={p.form} onSubmit={submit} aria-label={p.title ?? p.button}>
       {p.title && <h4>{p.title}</h4>}
@@ -66,15 +73,62 @@ export function SettingsForm(p: {
             set={(value) => setChanges((now) => ({ ...now, [f.name]: { value } }))}
           />
         ))}
-        <button class="button" type="submit" disabled={state.busy}>
-          {p.button}
-        </button>
+        {!p.stored && (
+          <button class="button" type="submit" disabled={state.busy}>
+            {p.button}
+          </button>
+        )}
+        {p.stored && isChanged(p.fields, changes) && (
+          <div class="save-bar" role="group" aria-label={t("Unsaved changes")}>
+            <span class="grow">{t("You have unsaved changes.")}</span>
+            <button class="button small quiet" type="button" disabled={state.busy} onClick={discard}>
+              {t("Discard")}
+            </button>
+            <button class="button small" type="submit" disabled={state.busy}>
+              {p.button}
+            </button>
+          </div>
+        )}
       </fieldset>
       <p class={state.failed ? "form-error" : "quiet"} role={state.failed ? "alert" : "status"}>
         {state.text}
       </p>
     </form>
   );
+}
+
+// AddForm is a button above a list. It opens the form for a new entry, in a window that closes when the form was sent.
+export function AddForm(p: FormProps & { title: string }) {
+  return <AddButton title={p.title} open={() => openDialog(<FormDialog {...p} />)} />;
+}
+
+// AddButton opens the window for a new entry of a list.
+export function AddButton({ title, open }: { title: string; open: () => void }) {
+  return (
+    <button type="button" class="button small add-button" onClick={open}>
+      <Icon name="plus" size={15} /> {title}
+    </button>
+  );
+}
+
+function FormDialog(p: FormProps & { title: string }) {
+  return (
+    <Dialog title={p.title}>
+      <div class="dialog-text">
+        <NewForm {...p} />
+      </div>
+    </Dialog>
+  );
+}
+
+// NewForm is the form of a window for a new entry.
+export function NewForm({ title: _, ...p }: FormProps) {
+  const run = async (v: Entered): Promise<void> => {
+    await p.run(v);
+    closeDialog();
+    if (p.done) notify(p.done);
+  };
+  return <SettingsForm {...p} run={run} />;
 }
 
 function FormInput({ field: f, value, set }: { field: FormField; value: Value; set: (value: Value) => void }) {
@@ -155,6 +209,16 @@ export function Allowed(p: { when: boolean; reason: string; children: ComponentC
       {!p.when && <p class="quiet">{p.reason}</p>}
       {p.children}
     </fieldset>
+  );
+}
+
+// Card is a group of settings with a heading.
+export function Card({ title, children }: { title: string; children: ComponentChildren }) {
+  return (
+    <section class="settings-card" aria-label={title}>
+      <h4>{title}</h4>
+      {children}
+    </section>
   );
 }
 

@@ -109,7 +109,7 @@ export function Editor({ message: m }: { message: Message }) {
   };
   return (
     <div class="editor" onKeyDown={previewKey} onDragOver={(e) => e.preventDefault()} onDrop={(e) => take(e, e.dataTransfer)}>
-      <Uploads />
+      <Uploads content={text} area={area} />
       {completion.list}
       {preview !== null && (
         <div class="editor-preview" ref={previewArea} tabIndex={0} role="region" aria-label={t("Preview")}>

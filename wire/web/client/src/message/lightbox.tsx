@@ -120,7 +120,7 @@ function Head({ picture: p, zoomed, zoom, fit }: { picture: Picture; zoomed: num
       {!p.video && (
         <>
           {tool("minus", t("Zoom out"), () => zoom(1 / step), zoomed === 1)}
-          <button type="button" class="lightbox-zoom" aria-label={t("Fit to the window")} title={t("Fit to the window")} onClick={fit}>
+          <button type="button" class="lightbox-zoom" aria-label={t("{zoom} %: fit to the window", { zoom: Math.round(zoomed * 100) })} title={t("Fit to the window")} onClick={fit}>
             {Math.round(zoomed * 100)} %
           </button>
           {tool("plus", t("Zoom in"), () => zoom(step), zoomed === maxZoom)}

@@ -78,11 +78,11 @@ function Move({ message: m, first }: { message: Message; first: Mode }) {
         />
         <label class="field switch">
           <input type="checkbox" checked={tellOld} onChange={(e) => setTellOld(e.currentTarget.checked)} />
-          <span>{t("Leave a notice in the old topic")}</span>
+          <span>{t("Send automated notice to old topic")}</span>
         </label>
         <label class="field switch">
           <input type="checkbox" checked={tellNew} onChange={(e) => setTellNew(e.currentTarget.checked)} />
-          <span>{t("Leave a notice in the new topic")}</span>
+          <span>{t("Send automated notice to new topic")}</span>
         </label>
         {error && (
           <p class="send-error" role="alert">

@@ -149,7 +149,7 @@ function UserCard({ id }: { id: number }) {
           </button>
         )}
         <button type="button" class="button small quiet" onClick={open(() => goTo([{ operator: "sender", operand: id }]))}>
-          {t("Messages sent")}
+          {t("View messages sent")}
         </button>
         <button type="button" class="button small quiet" onClick={open(() => go(`#user/${id}`))}>
           {t("Profile")}

@@ -149,6 +149,7 @@ function General({ group: g }: { group: UserGroup }) {
         form="change-group"
         button={t("Save")}
         keep
+          stored
         disabled={g.deactivated}
         fields={[
           { name: "name", label: t("Name"), value: g.name, required: true },

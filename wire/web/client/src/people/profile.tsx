@@ -78,7 +78,7 @@ export function UserProfile({ route }: { route: Route }) {
             </>
           )}
           <button type="button" class="button small quiet" onClick={() => goTo([{ operator: "sender", operand: id }])}>
-            {t("Messages sent")}
+            {t("View messages sent")}
           </button>
         </div>
         <GroupsOf id={id} />

@@ -35,11 +35,21 @@ function keys(e: KeyboardEvent): void {
   e.stopPropagation();
 }
 
-function Window({ title, empty, children }: { title: string; empty: string; children: ComponentChildren[] }) {
+function Window({ title, empty, reason, children }: { title: string; empty: string; reason: string; children: ComponentChildren[] }) {
   return (
     <Dialog title={title} class="channels" onClose={closeOverlay} keys={keys}>
       <ul class="channel-list saved-list" tabIndex={0} aria-label={title}>
-        {children.length ? children : <li class="quiet">{empty}</li>}
+        {children.length > 0 ? (
+          children
+        ) : (
+          <li class="empty-list">
+            <strong>{empty}</strong>
+            <span class="quiet">{reason}</span>
+            <button type="button" class="button small quiet" onClick={closeOverlay}>
+              {t("Close")}
+            </button>
+          </li>
+        )}
       </ul>
     </Dialog>
   );
@@ -85,7 +95,7 @@ function place(type: string, to: number[], topic: string): string {
 export function Drafts() {
   const list = [...read("drafts").values()].sort((a, b) => b.timestamp - a.timestamp);
   return (
-    <Window title={t("Drafts")} empty={t("You have no drafts.")}>
+    <Window title={t("Drafts")} empty={t("You have no drafts.")} reason={t("A text that you leave in the box is kept here.")}>
       {list.map((d) => {
         const edit = (): void => restore(d);
         return (
@@ -103,7 +113,7 @@ export function Drafts() {
 export function Scheduled() {
   const list = [...read("scheduled").values()].sort((a, b) => a.scheduled_delivery_timestamp - b.scheduled_delivery_timestamp);
   return (
-    <Window title={t("Scheduled messages")} empty={t("You have no scheduled messages.")}>
+    <Window title={t("Scheduled messages")} empty={t("You have no scheduled messages.")} reason={t("To send a text later, open the menu beside Send.")}>
       {list.map((m) => {
         const to = [m.to].flat();
         const edit = async (): Promise<void> => {
@@ -130,7 +140,7 @@ export function Scheduled() {
 export function Reminders() {
   const list = [...read("reminders").values()].sort((a, b) => a.scheduled_delivery_timestamp - b.scheduled_delivery_timestamp);
   return (
-    <Window title={t("Reminders")} empty={t("You have no reminders.")}>
+    <Window title={t("Reminders")} empty={t("You have no reminders.")} reason={t("The menu of a message can remind you of it.")}>
       {list.map((r) => (
         <Entry key={r.reminder_id} place={t("Reminder")} at={r.scheduled_delivery_timestamp} failed={r.failed} remove={() => attempt(cancelReminder(r.reminder_id))}>
           <Content html={r.rendered_content} />

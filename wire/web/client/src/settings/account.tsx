@@ -12,7 +12,7 @@ import { Avatar } from "../ui/avatar.tsx";
 import { Confirm, openDialog } from "../ui/dialogs.tsx";
 import { ApiKeys } from "./api_keys.tsx";
 import { UserChoice } from "../forms/fields.tsx";
-import { Allowed, RowTable, SettingsForm } from "../forms/forms.tsx";
+import { AddForm, Allowed, RowTable, SettingsForm } from "../forms/forms.tsx";
 import { isInput, profileInputs, profileValues } from "./profile_inputs.ts";
 
 export function Profile() {
@@ -26,6 +26,7 @@ export function Profile() {
           form="own-name"
           button={t("Save name")}
           keep
+          stored
           fields={[{ name: "name", label: t("Full name"), value: me.full_name, required: true }]}
           run={(v) => changeSetting({ full_name: v.text("name") })}
         />
@@ -68,6 +69,7 @@ function OwnFields() {
           title={t("Profile fields")}
           button={t("Save profile")}
           keep
+          stored
           fields={profileInputs(list, user)}
           run={async (v) => {
             const { set, emptied } = profileValues(list, user, v);
@@ -107,6 +109,7 @@ export function Account() {
         button={t("Change address")}
         done={t("Open the link in the email to the new address.")}
         keep
+          stored
         fields={[{ name: "email", label: t("New address"), kind: "email", value: me.delivery_email, required: true }]}
         run={(v) => changeSetting({ email: v.text("email") })}
       />
@@ -141,7 +144,7 @@ function askDeactivate(): void {
 export function AlertWords() {
   return (
     <>
-      <SettingsForm
+      <AddForm
         form="add-alert-word"
         title={t("Add an alert word")}
         button={t("Add")}
@@ -167,7 +170,7 @@ export function MutedUsers() {
   others.sort((a, b) => a.full_name.localeCompare(b.full_name));
   return (
     <>
-      <SettingsForm
+      <AddForm
         form="mute-user"
         title={t("Mute a user")}
         button={t("Mute")}

@@ -5,7 +5,7 @@ import { t } from "../i18n/text.ts";
 import { attempt } from "../store/actions.ts";
 import { Confirm, openDialog } from "../ui/dialogs.tsx";
 import { formatDate } from "../ui/time.ts";
-import { CopyBox, RowTable, SettingsForm } from "../forms/forms.tsx";
+import { AddForm, CopyBox, RowTable, SettingsForm } from "../forms/forms.tsx";
 
 const day = 24 * 3600; // seconds
 
@@ -50,7 +50,7 @@ function MoreKeys() {
   useEffect(() => void load(), []);
   return (
     <>
-      <SettingsForm
+      <AddForm
         form="add-key"
         title={t("Add a key for a program")}
         button={t("Add key")}

@@ -7,7 +7,7 @@ import { may } from "../store/queries.ts";
 import { peek, read } from "../store/store.ts";
 import { closeDialog, Dialog, openDialog } from "../ui/dialogs.tsx";
 import { PlainChoice } from "../forms/fields.tsx";
-import { Allowed, CopyBox, RowTable, SettingsForm, type FormField } from "../forms/forms.tsx";
+import { AddButton, Allowed, CopyBox, NewForm, RowTable, SettingsForm, type FormField } from "../forms/forms.tsx";
 import type { OwnBot } from "../api/types.ts";
 
 function kinds(): { value: number; label: string }[] {
@@ -21,7 +21,6 @@ function kinds(): { value: number; label: string }[] {
 export function Bots() {
   const [list, setList] = useState<OwnBot[]>([]);
   const [again, setAgain] = useState(0);
-  const [type, setType] = useState<number>(api.BotType.generic);
   const bots = read("bots");
   const users = read("users");
   const names = [...bots.keys()].map((id) => `${id} ${users.get(id)?.full_name} ${users.get(id)?.is_active}`).join();
@@ -29,32 +28,13 @@ export function Bots() {
     if (!peek().me.is_guest) void attempt(api.getBots()).then((a) => a && setList(a.bots));
   }, [names, again]);
   const then = (done: Promise<unknown>): Promise<void> => done.then(() => setAgain((n) => n + 1));
-  const fields: FormField[] = [
-    { name: "name", label: t("Name"), required: true },
-    { name: "short", label: t("Address"), required: true, help: t("The part before -bot.") },
-  ];
-  if (type === api.BotType.outgoing) {
-    fields.push({ name: "url", label: t("Address that is called"), kind: "url", required: true }, interfaceField());
-  }
   const me = read("me");
   const allowed = !me.is_guest && (may("can_create_bots_group") || may("can_create_write_only_bots_group"));
   const former = [...users.values()].filter((u) => u.is_bot && !u.is_active && u.bot_owner_id === me.user_id);
   return (
     <>
       <Allowed when={allowed} reason={t("You cannot create bots in this organization.")}>
-        <PlainChoice label={t("Bot type")} value={type} options={kinds()} choose={setType} />
-        <SettingsForm
-          form="add-bot"
-          key={type}
-          title={t("Add a bot")}
-          button={t("Add bot")}
-          fields={fields}
-          run={(v) => {
-            const outgoing = type === api.BotType.outgoing;
-            const payload = outgoing ? { payload_url: v.text("url"), interface_type: v.number("interface") } : {};
-            return then(api.createBot({ full_name: v.text("name"), short_name: v.text("short"), bot_type: type, ...payload }));
-          }}
-        />
+        <AddButton title={t("Add a bot")} open={() => openDialog(<NewBot added={() => setAgain((n) => n + 1)} />)} />
       </Allowed>
       <RowTable
         label={t("Your bots")}
@@ -81,6 +61,35 @@ export function Bots() {
         />
       )}
     </>
+  );
+}
+
+// NewBot asks for the type of a bot first: outgoing webhooks have more fields.
+function NewBot({ added }: { added: () => void }) {
+  const [type, setType] = useState<number>(api.BotType.generic);
+  const outgoing = type === api.BotType.outgoing;
+  const fields: FormField[] = [
+    { name: "name", label: t("Name"), required: true },
+    { name: "short", label: t("Address"), required: true, help: t("The part before -bot.") },
+  ];
+  if (outgoing) fields.push({ name: "url", label: t("Address that is called"), kind: "url", required: true }, interfaceField());
+  return (
+    <Dialog title={t("Add a bot")}>
+      <div class="dialog-text">
+        <PlainChoice label={t("Bot type")} value={type} options={kinds()} choose={setType} />
+        <NewForm
+          form="add-bot"
+          key={type}
+          button={t("Add bot")}
+          fields={fields}
+          run={async (v) => {
+            const payload = outgoing ? { payload_url: v.text("url"), interface_type: v.number("interface") } : {};
+            await api.createBot({ full_name: v.text("name"), short_name: v.text("short"), bot_type: type, ...payload });
+            added();
+          }}
+        />
+      </div>
+    </Dialog>
   );
 }
 
@@ -120,6 +129,7 @@ function BotDialog({ bot, done }: { bot: OwnBot; done: () => void }) {
           form="change-bot"
           button={t("Save")}
           keep
+          stored
           fields={fields}
           run={async (v) => {
             const params = service ? { service_payload_url: JSON.stringify(v.text("url")), service_interface: v.number("interface") } : {};

@@ -5,7 +5,7 @@ import type { ChannelFolder } from "../api/types.ts";
 import { plural, t } from "../i18n/text.ts";
 import { read } from "../store/store.ts";
 import { closeDialog, Dialog, openDialog } from "../ui/dialogs.tsx";
-import { Allowed, RowTable, SettingsForm } from "../forms/forms.tsx";
+import { AddForm, Allowed, RowTable, SettingsForm } from "../forms/forms.tsx";
 
 export function Folders() {
   const [archived, setArchived] = useState(false);
@@ -22,7 +22,7 @@ export function Folders() {
   };
   return (
     <Allowed when={read("me").is_admin} reason={t("Only administrators can change this.")}>
-      <SettingsForm
+      <AddForm
         form="add-folder"
         title={t("Add a folder")}
         button={t("Add")}

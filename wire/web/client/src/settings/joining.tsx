@@ -3,7 +3,7 @@ import * as api from "../api/administration.ts";
 import { plural, t } from "../i18n/text.ts";
 import { read } from "../store/store.ts";
 import { Switch } from "../forms/fields.tsx";
-import { Allowed, RowTable, SettingsForm } from "../forms/forms.tsx";
+import { AddForm, Allowed, RowTable } from "../forms/forms.tsx";
 import { RealmChoice, RealmSwitch } from "./realm_fields.tsx";
 
 export function Joining() {
@@ -13,23 +13,23 @@ export function Joining() {
   return (
     <>
       <Allowed when={read("me").is_owner} reason={t("Only owners can change this.")}>
-        <RealmSwitch name="invite_required" label={t("Only invited users can join")} />
-        <RealmSwitch name="disallow_disposable_email_addresses" label={t("Refuse disposable email addresses")} />
+        <RealmSwitch name="invite_required" label={t("Invitations are required for joining this organization")} />
+        <RealmSwitch name="disallow_disposable_email_addresses" label={t("Disallow disposable email addresses")} />
         <RealmSwitch name="emails_restricted_to_domains" label={t("Only addresses of the domains below can join")} />
         <Domains />
         <RealmChoice
           name="waiting_period_threshold"
-          label={t("New members become full members")}
+          label={t("Waiting period before new members turn into full members")}
           options={periods.map((n) => ({ value: n, label: n === 0 ? t("At once") : plural(n, "After {count} day", "After {count} days") }))}
         />
         <LoginMethods />
       </Allowed>
       <Allowed when={read("me").is_admin} reason={t("Only administrators can change this.")}>
         <h4>{t("Names and pictures")}</h4>
-        <RealmSwitch name="require_unique_names" label={t("Names must differ")} />
-        <RealmSwitch name="name_changes_disabled" label={t("Users cannot change their names")} />
-        <RealmSwitch name="email_changes_disabled" label={t("Users cannot change their addresses")} />
-        <RealmSwitch name="avatar_changes_disabled" label={t("Users cannot change their pictures")} />
+        <RealmSwitch name="require_unique_names" label={t("Require unique names")} />
+        <RealmSwitch name="name_changes_disabled" label={t("Prevent users from changing their name")} />
+        <RealmSwitch name="email_changes_disabled" label={t("Prevent users from changing their email address")} />
+        <RealmSwitch name="avatar_changes_disabled" label={t("Prevent users from changing their picture")} />
         <RealmChoice
           name="default_avatar_source"
           label={t("Pictures of users without one")}
@@ -47,7 +47,7 @@ function Domains() {
   const list = [...read("domains").values()];
   return (
     <>
-      <SettingsForm
+      <AddForm
         form="add-domain"
         title={t("Add a domain")}
         button={t("Add domain")}
@@ -78,7 +78,7 @@ function LoginMethods() {
   const now = Object.fromEntries(Object.entries(all).map(([name, m]) => [name, m.enabled]));
   return (
     <>
-      <h4>{t("Ways to log in")}</h4>
+      <h4>{t("Authentication methods")}</h4>
       {Object.entries(all).map(([name, m]) => (
         <Switch
           key={name}

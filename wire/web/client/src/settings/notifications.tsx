@@ -6,6 +6,7 @@ import { askPermission, permission } from "../notify/desktop.ts";
 import { pushState, startPush, stopPush } from "../notify/push.ts";
 import { playSound } from "../notify/sounds.ts";
 import { UserChoice, UserSwitch } from "../forms/fields.tsx";
+import { Card } from "../forms/forms.tsx";
 
 export function Notifications() {
   return (
@@ -21,68 +22,73 @@ export function NotificationFields() {
   const sounds = read("settings").available_notification_sounds ?? [];
   return (
     <>
-      <h4>{t("Direct messages and mentions")}</h4>
-      <UserSwitch name="enable_desktop_notifications" label={t("Notifications on the desktop")} />
-      <UserSwitch name="enable_sounds" label={t("Sounds")} />
-      <UserSwitch name="enable_offline_push_notifications" label={t("Notifications on phones")} />
-      <UserSwitch name="enable_offline_email_notifications" label={t("Emails")} />
-      <UserSwitch name="wildcard_mentions_notify" label={t("Also when everyone is mentioned")} />
-      <h4>{t("Messages in channels")}</h4>
-      <UserSwitch name="enable_stream_desktop_notifications" label={t("Notifications of channels on the desktop")} />
-      <UserSwitch name="enable_stream_audible_notifications" label={t("Sounds of channels")} />
-      <UserSwitch name="enable_stream_push_notifications" label={t("Notifications of channels on phones")} />
-      <UserSwitch name="enable_stream_email_notifications" label={t("Emails of channels")} />
-      <h4>{t("Followed topics")}</h4>
-      <UserSwitch name="enable_followed_topic_desktop_notifications" label={t("Notifications of followed topics on the desktop")} />
-      <UserSwitch name="enable_followed_topic_audible_notifications" label={t("Sounds of followed topics")} />
-      <UserSwitch name="enable_followed_topic_push_notifications" label={t("Notifications of followed topics on phones")} />
-      <UserSwitch name="enable_followed_topic_email_notifications" label={t("Emails of followed topics")} />
-      <h4>{t("More")}</h4>
-      <UserChoice name="notification_sound" label={t("Sound")} options={["none", ...sounds].map((s) => ({ value: s, label: s }))} />
-      <button type="button" class="button quiet" onClick={() => playSound(String(read("settings").notification_sound ?? "zulip"))}>
-        {t("Play the sound")}
-      </button>
-      <UserChoice
-        name="desktop_icon_count_display"
-        label={t("Number on the icon of the page")}
-        options={[
-          { value: 1, label: t("All unread messages") },
-          { value: 2, label: t("Direct messages, mentions and followed topics") },
-          { value: 3, label: t("Direct messages and mentions") },
-          { value: 4, label: t("None") },
-        ]}
-      />
-      <UserSwitch name="enable_online_push_notifications" label={t("Notifications on phones also while you are active here")} />
-      <UserSwitch name="pm_content_in_desktop_notifications" label={t("Show the text of direct messages")} />
-      <UserSwitch name="enable_login_emails" label={t("Emails about new logins")} />
-      <UserSwitch name="enable_digest_emails" label={t("Digest emails")} />
-      <UserSwitch name="message_content_in_email_notifications" label={t("Emails contain the text of messages")} />
-      <UserChoice
-        name="email_notifications_batching_period_seconds"
-        label={t("Emails about messages are sent")}
-        options={[
-          { value: 30, label: t("After half a minute") },
-          { value: 60, label: t("After one minute") },
-          { value: 120, label: t("After two minutes") },
-          { value: 300, label: t("After five minutes") },
-          { value: 900, label: t("After fifteen minutes") },
-          { value: 3600, label: t("After one hour") },
-        ]}
-      />
-      <h4>{t("Topics")}</h4>
-      <UserChoice name="automatically_follow_topics_policy" label={t("Follow topics automatically")} options={participation()} />
-      <UserChoice name="automatically_unmute_topics_in_muted_streams_policy" label={t("Unmute topics in muted channels automatically")} options={participation()} />
-      <UserSwitch name="automatically_follow_topics_where_mentioned" label={t("Follow topics in which you are mentioned")} />
-      <UserSwitch name="enable_followed_topic_wildcard_mentions_notify" label={t("Notify when everyone is mentioned in a followed topic")} />
-      <UserChoice
-        name="resolved_topic_notice_auto_read_policy"
-        label={t("Notices of resolved topics are read at once")}
-        options={[
-          { value: "always", label: t("Always") },
-          { value: "except_followed", label: t("Except in followed topics") },
-          { value: "never", label: t("Never") },
-        ]}
-      />
+      <Card title={t("Direct messages and mentions")}>
+        <UserSwitch name="enable_desktop_notifications" label={t("Desktop notifications")} />
+        <UserSwitch name="enable_sounds" label={t("Sounds")} />
+        <UserSwitch name="enable_offline_push_notifications" label={t("Mobile notifications")} />
+        <UserSwitch name="enable_offline_email_notifications" label={t("Emails")} />
+        <UserSwitch name="wildcard_mentions_notify" label={t("Also when everyone is mentioned")} />
+      </Card>
+      <Card title={t("Messages in channels")}>
+        <UserSwitch name="enable_stream_desktop_notifications" label={t("Desktop notifications of channels")} />
+        <UserSwitch name="enable_stream_audible_notifications" label={t("Sounds of channels")} />
+        <UserSwitch name="enable_stream_push_notifications" label={t("Mobile notifications of channels")} />
+        <UserSwitch name="enable_stream_email_notifications" label={t("Emails of channels")} />
+      </Card>
+      <Card title={t("Followed topics")}>
+        <UserSwitch name="enable_followed_topic_desktop_notifications" label={t("Desktop notifications of followed topics")} />
+        <UserSwitch name="enable_followed_topic_audible_notifications" label={t("Sounds of followed topics")} />
+        <UserSwitch name="enable_followed_topic_push_notifications" label={t("Mobile notifications of followed topics")} />
+        <UserSwitch name="enable_followed_topic_email_notifications" label={t("Emails of followed topics")} />
+      </Card>
+      <Card title={t("More")}>
+        <UserChoice name="notification_sound" label={t("Sound")} options={["none", ...sounds].map((s) => ({ value: s, label: s }))} />
+        <button type="button" class="button quiet" onClick={() => playSound(String(read("settings").notification_sound ?? "zulip"))}>
+          {t("Play the sound")}
+        </button>
+        <UserChoice
+          name="desktop_icon_count_display"
+          label={t("Unread count badge")}
+          options={[
+            { value: 1, label: t("All unread messages") },
+            { value: 2, label: t("Direct messages, mentions and followed topics") },
+            { value: 3, label: t("Direct messages and mentions") },
+            { value: 4, label: t("None") },
+          ]}
+        />
+        <UserSwitch name="enable_online_push_notifications" label={t("Send mobile notifications even if you are online")} />
+        <UserSwitch name="pm_content_in_desktop_notifications" label={t("Show the text of direct messages")} />
+        <UserSwitch name="enable_login_emails" label={t("Emails about new logins")} />
+        <UserSwitch name="enable_digest_emails" label={t("Digest emails")} />
+        <UserSwitch name="message_content_in_email_notifications" label={t("Emails contain the text of messages")} />
+        <UserChoice
+          name="email_notifications_batching_period_seconds"
+          label={t("Emails about messages are sent")}
+          options={[
+            { value: 30, label: t("After half a minute") },
+            { value: 60, label: t("After one minute") },
+            { value: 120, label: t("After two minutes") },
+            { value: 300, label: t("After five minutes") },
+            { value: 900, label: t("After fifteen minutes") },
+            { value: 3600, label: t("After one hour") },
+          ]}
+        />
+      </Card>
+      <Card title={t("Topics")}>
+        <UserChoice name="automatically_follow_topics_policy" label={t("Follow topics automatically")} options={participation()} />
+        <UserChoice name="automatically_unmute_topics_in_muted_streams_policy" label={t("Unmute topics in muted channels automatically")} options={participation()} />
+        <UserSwitch name="automatically_follow_topics_where_mentioned" label={t("Follow topics in which you are mentioned")} />
+        <UserSwitch name="enable_followed_topic_wildcard_mentions_notify" label={t("Notify when everyone is mentioned in a followed topic")} />
+        <UserChoice
+          name="resolved_topic_notice_auto_read_policy"
+          label={t("Notices of resolved topics are read at once")}
+          options={[
+            { value: "always", label: t("Always") },
+            { value: "except_followed", label: t("Except in followed topics") },
+            { value: "never", label: t("Never") },
+          ]}
+        />
+      </Card>
     </>
   );
 }

@@ -7,7 +7,7 @@ import { may, userName } from "../store/queries.ts";
 import { read } from "../store/store.ts";
 import { formatDate } from "../ui/time.ts";
 import { closeDialog, Dialog, openDialog } from "../ui/dialogs.tsx";
-import { Allowed, RowTable, SettingsForm, type FormField } from "../forms/forms.tsx";
+import { AddForm, Allowed, type FormField, RowTable, SettingsForm } from "../forms/forms.tsx";
 import type { Export, Linkifier } from "../api/types.ts";
 
 const adminsOnly = (): string => t("Only administrators can change this.");
@@ -54,7 +54,7 @@ export function CustomEmoji() {
   return (
     <>
       <Allowed when={may("can_add_custom_emoji_group")} reason={t("You cannot add emoji.")}>
-        <SettingsForm
+        <AddForm
           form="add-emoji"
           title={t("Add an emoji")}
           button={t("Add")}
@@ -105,7 +105,7 @@ export function Linkifiers() {
   };
   return (
     <Allowed when={read("me").is_admin} reason={adminsOnly()}>
-      <SettingsForm form="add-linkifier" title={t("Add a linkifier")} button={t("Add")} fields={linkifierFields()} run={(v) => api.addLinkifier(v.text("pattern"), v.text("template"))} />
+      <AddForm form="add-linkifier" title={t("Add a linkifier")} button={t("Add")} fields={linkifierFields()} run={(v) => api.addLinkifier(v.text("pattern"), v.text("template"))} />
       <RowTable
         label={t("Linkifiers")}
         rows={list}
@@ -147,7 +147,7 @@ function LinkifierDialog({ linkifier: l }: { linkifier: Linkifier }) {
 export function Playgrounds() {
   return (
     <Allowed when={read("me").is_admin} reason={adminsOnly()}>
-      <SettingsForm
+      <AddForm
         form="add-playground"
         title={t("Add a playground")}
         button={t("Add")}

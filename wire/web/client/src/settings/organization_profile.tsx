@@ -12,7 +12,7 @@ import { RealmChoice, RealmSwitch } from "./realm_fields.tsx";
 
 function kinds(): { value: number; label: string }[] {
   return [
-    { value: 0, label: t("Not said") },
+    { value: 0, label: t("Unspecified") },
     { value: 10, label: t("Business") },
     { value: 20, label: t("Open-source project") },
     { value: 30, label: t("Education, not for profit") },
@@ -37,13 +37,14 @@ export function OrganizationProfile() {
           form="organization-profile"
           button={t("Save")}
           keep
+          stored
           fields={[
-            { name: "name", label: t("Name of the organization"), value: realm.realm_name, required: true },
+            { name: "name", label: t("Organization name"), value: realm.realm_name, required: true },
             { name: "description", label: t("Description"), kind: "area", value: realm.realm_description },
           ]}
           run={(v) => api.changeRealm({ name: v.text("name"), description: v.text("description") })}
         />
-        <RealmChoice name="org_type" label={t("Kind of organization")} options={kinds()} />
+        <RealmChoice name="org_type" label={t("Organization type")} options={kinds()} />
         <RealmSwitch name="enable_spectator_access" label={t("Visitors without an account can read web-public channels")} />
         <RealmSwitch name="want_advertise_in_communities_directory" label={t("List the organization in the directory of Zulip communities")} />
         <div class="picture-forms">

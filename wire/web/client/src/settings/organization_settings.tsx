@@ -2,7 +2,7 @@
 import { languageNames } from "../i18n/languages.ts";
 import { t } from "../i18n/text.ts";
 import { read } from "../store/store.ts";
-import { Allowed } from "../forms/forms.tsx";
+import { Allowed, Card } from "../forms/forms.tsx";
 import { RealmChannel, RealmChoice, RealmLimit, RealmSwitch, RealmText, type Option } from "./realm_fields.tsx";
 
 function choices(of: Record<string, { id: number; name: string }> = {}): Option<number>[] {
@@ -21,68 +21,73 @@ export function OrganizationSettings() {
   const providers = choices(realm.realm_available_video_chat_providers).map((x) => (x.value === 0 ? { ...x, label: t("None") } : x));
   return (
     <Allowed when={read("me").is_admin} reason={t("Only administrators can change this.")}>
-      <h4>{t("Messages")}</h4>
-      <RealmChoice
-        name="topics_policy"
-        label={t("Messages without a topic")}
-        options={[
-          { value: "allow_empty_topic", label: t("Allowed") },
-          { value: "disable_empty_topic", label: t("Not allowed") },
-        ]}
-      />
-      <RealmSwitch name="allow_message_editing" label={t("Messages can be edited")} />
-      <RealmLimit name="message_content_edit_limit_seconds" label={t("Users can edit the text of their messages")} />
-      <RealmLimit name="message_content_delete_limit_seconds" label={t("Users can delete their messages")} />
-      <RealmLimit name="move_messages_within_stream_limit_seconds" label={t("Users can move messages to another topic")} />
-      <RealmLimit name="move_messages_between_streams_limit_seconds" label={t("Users can move messages to another channel")} />
-      <RealmChoice
-        name="message_edit_history_visibility_policy"
-        label={t("Edit history")}
-        options={[
-          { value: "all", label: t("Edits and moves are shown") },
-          { value: "moves", label: t("Only moves are shown") },
-          { value: "none", label: t("Not shown") },
-        ]}
-      />
-      <RealmSwitch name="enable_read_receipts" label={t("Read receipts")} />
-      <RealmSwitch name="presence_disabled" label={t("Do not show when users are active")} />
-      <h4>{t("Previews and calls")}</h4>
-      <RealmSwitch name="inline_image_preview" label={t("Previews of images")} />
-      <RealmSwitch name="inline_url_embed_preview" label={t("Previews of links")} />
-      <RealmChoice name="media_preview_size" label={t("Size of previews")} options={[100, 150, 200].map((n) => ({ value: n, label: `${n} %` }))} />
-      {ratings.length > 0 && <RealmChoice name="gif_rating_policy" label={t("Animated pictures")} options={ratings} />}
-      <RealmChoice name="video_chat_provider" label={t("Video calls")} options={providers} />
-      <RealmText
-        form="jitsi"
-        name="jitsi_server_url"
-        label={t("Address of the Jitsi server")}
-        help={realm.server_jitsi_server_url ? t("Empty: the one of this server.") : t("Without an address there are no video calls.")}
-        kind="url"
-        button={t("Save address")}
-        convert={(text) => JSON.stringify(text || "default")}
-      />
-      <RealmText form="code-language" name="default_code_block_language" label={t("Language of code blocks without one")} button={t("Save language")} />
-      <h4>{t("Automatic messages")}</h4>
-      <RealmChannel name="new_stream_announcements_stream_id" label={t("Announce new channels in")} />
-      <RealmChannel name="signup_announcements_stream_id" label={t("Announce new users in")} />
-      <RealmChannel name="zulip_update_announcements_stream_id" label={t("Announce news of the server in")} />
-      <RealmChannel name="moderation_request_channel_id" label={t("Send reports of messages to")} privateOnly />
-      <RealmSwitch name="send_channel_events_messages" label={t("Tell channels about changes of their name, description and access")} />
-      <RealmText form="welcome-message" name="welcome_message_custom_text" label={t("Welcome message")} help={t("The Welcome Bot adds it to its first message to new users.")} kind="area" button={t("Save message")} />
-      <h4>{t("Language and emails")}</h4>
-      <RealmChoice
-        name="default_language"
-        label={t("Language of new users and of automatic messages")}
-        options={Object.entries({ ...named(String(realm.realm_default_language)), ...languageNames }).map(([value, label]) => ({ value, label }))}
-      />
-      <RealmSwitch name="digest_emails_enabled" label={t("Send digests to users that were away")} />
-      <RealmChoice name="digest_weekday" label={t("Day of the digests")} options={[0, 1, 2, 3, 4, 5, 6].map((n) => ({ value: n, label: weekday(n) }))} />
-      <RealmSwitch name="send_welcome_emails" label={t("Send emails to new users")} />
-      <RealmSwitch name="message_content_allowed_in_email_notifications" label={t("Emails contain the text of messages")} />
-      <RealmSwitch name="require_e2ee_push_notifications" label={t("Notifications on phones only if they are encrypted from end to end")} />
-      <h4>{t("Guests")}</h4>
-      <RealmSwitch name="enable_guest_user_indicator" label={t("Mark the names of guests")} />
-      <RealmSwitch name="enable_guest_user_dm_warning" label={t("Warn users that write to a guest")} />
+      <Card title={t("Messages")}>
+        <RealmChoice
+          name="topics_policy"
+          label={t("Messages without a topic")}
+          options={[
+            { value: "allow_empty_topic", label: t("Allowed") },
+            { value: "disable_empty_topic", label: t("Not allowed") },
+          ]}
+        />
+        <RealmSwitch name="allow_message_editing" label={t("Allow message editing")} />
+        <RealmLimit name="message_content_edit_limit_seconds" label={t("Time limit for editing messages")} />
+        <RealmLimit name="message_content_delete_limit_seconds" label={t("Time limit for deleting messages")} />
+        <RealmLimit name="move_messages_within_stream_limit_seconds" label={t("Time limit for moving messages to another topic")} />
+        <RealmLimit name="move_messages_between_streams_limit_seconds" label={t("Time limit for moving messages to another channel")} />
+        <RealmChoice
+          name="message_edit_history_visibility_policy"
+          label={t("Edit history")}
+          options={[
+            { value: "all", label: t("Edits and moves are shown") },
+            { value: "moves", label: t("Only moves are shown") },
+            { value: "none", label: t("Not shown") },
+          ]}
+        />
+        <RealmSwitch name="enable_read_receipts" label={t("Read receipts")} />
+        <RealmSwitch name="presence_disabled" label={t("Do not show when users are active")} />
+      </Card>
+      <Card title={t("Previews and calls")}>
+        <RealmSwitch name="inline_image_preview" label={t("Show previews of images and videos")} />
+        <RealmSwitch name="inline_url_embed_preview" label={t("Show previews of linked websites")} />
+        <RealmChoice name="media_preview_size" label={t("Size of previews")} options={[100, 150, 200].map((n) => ({ value: n, label: `${n} %` }))} />
+        {ratings.length > 0 && <RealmChoice name="gif_rating_policy" label={t("Animated pictures")} options={ratings} />}
+        <RealmChoice name="video_chat_provider" label={t("Video calls")} options={providers} />
+        <RealmText
+          form="jitsi"
+          name="jitsi_server_url"
+          label={t("Address of the Jitsi server")}
+          help={realm.server_jitsi_server_url ? t("Empty: the one of this server.") : t("Without an address there are no video calls.")}
+          kind="url"
+          button={t("Save address")}
+          convert={(text) => JSON.stringify(text || "default")}
+        />
+        <RealmText form="code-language" name="default_code_block_language" label={t("Language of code blocks without one")} button={t("Save language")} />
+      </Card>
+      <Card title={t("Automatic messages")}>
+        <RealmChannel name="new_stream_announcements_stream_id" label={t("Announce new channels in")} />
+        <RealmChannel name="signup_announcements_stream_id" label={t("Announce new users in")} />
+        <RealmChannel name="zulip_update_announcements_stream_id" label={t("Announce news of the server in")} />
+        <RealmChannel name="moderation_request_channel_id" label={t("Send reports of messages to")} privateOnly />
+        <RealmSwitch name="send_channel_events_messages" label={t("Send channel events messages")} />
+        <RealmText form="welcome-message" name="welcome_message_custom_text" label={t("Welcome message")} help={t("The Welcome Bot adds it to its first message to new users.")} kind="area" button={t("Save message")} />
+      </Card>
+      <Card title={t("Language and emails")}>
+        <RealmChoice
+          name="default_language"
+          label={t("Language of new users and of automatic messages")}
+          options={Object.entries({ ...named(String(realm.realm_default_language)), ...languageNames }).map(([value, label]) => ({ value, label }))}
+        />
+        <RealmSwitch name="digest_emails_enabled" label={t("Send weekly digest emails to inactive users")} />
+        <RealmChoice name="digest_weekday" label={t("Day of the digests")} options={[0, 1, 2, 3, 4, 5, 6].map((n) => ({ value: n, label: weekday(n) }))} />
+        <RealmSwitch name="send_welcome_emails" label={t("Send emails to new users")} />
+        <RealmSwitch name="message_content_allowed_in_email_notifications" label={t("Emails contain the text of messages")} />
+        <RealmSwitch name="require_e2ee_push_notifications" label={t("Require end-to-end encryption for mobile notifications")} />
+      </Card>
+      <Card title={t("Guests")}>
+        <RealmSwitch name="enable_guest_user_indicator" label={t("Mark the names of guests")} />
+        <RealmSwitch name="enable_guest_user_dm_warning" label={t("Warn users when they direct message a guest")} />
+      </Card>
     </Allowed>
   );
 }

@@ -3,7 +3,7 @@ import { changePermission } from "../api/administration.ts";
 import type { Limits } from "../api/types.ts";
 import { t } from "../i18n/text.ts";
 import { read } from "../store/store.ts";
-import { Allowed } from "../forms/forms.tsx";
+import { Allowed, Card } from "../forms/forms.tsx";
 import { GroupChoice } from "../people/group_choice.tsx";
 import { permissionOf } from "../store/queries.ts";
 
@@ -87,10 +87,9 @@ export function Permissions() {
   return (
     <Allowed when={read("me").is_admin} reason={t("Only administrators can change permissions.")}>
       {list.map((area) => (
-        <section key={area.title} aria-label={area.title}>
-          <h4>{area.title}</h4>
+        <Card key={area.title} title={area.title}>
           {area.names.map((name) => all[name] && <Permission key={name} name={name} limits={all[name]} />)}
-        </section>
+        </Card>
       ))}
     </Allowed>
   );

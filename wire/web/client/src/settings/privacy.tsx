@@ -7,7 +7,7 @@ export function Privacy() {
     <>
       <UserChoice
         name="email_address_visibility"
-        label={t("Your email address is shown to")}
+        label={t("Who can see your email address")}
         options={[
           { value: 1, label: t("Everyone, with guests") },
           { value: 2, label: t("All members") },
@@ -16,11 +16,11 @@ export function Privacy() {
           { value: 4, label: t("Nobody") },
         ]}
       />
-      <UserSwitch name="presence_enabled" label={t("Let others see when you are active")} />
-      <UserSwitch name="send_read_receipts" label={t("Let others see which messages you have read")} />
-      <UserSwitch name="send_private_typing_notifications" label={t("Let others see when you write direct messages")} />
-      <UserSwitch name="send_stream_typing_notifications" label={t("Let others see when you write in channels")} />
-      <UserSwitch name="receives_typing_notifications" label={t("Show when others are writing")} />
+      <UserSwitch name="presence_enabled" label={t("Display your availability to other users")} />
+      <UserSwitch name="send_read_receipts" label={t("Let other users see when you have read messages")} />
+      <UserSwitch name="send_private_typing_notifications" label={t("Let recipients see when you are typing direct messages")} />
+      <UserSwitch name="send_stream_typing_notifications" label={t("Let recipients see when you are typing in channels")} />
+      <UserSwitch name="receives_typing_notifications" label={t("Show when other users are typing")} />
       <UserSwitch name="allow_private_data_export" label={t("Administrators can export your private messages")} />
     </>
   );

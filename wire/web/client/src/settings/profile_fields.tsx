@@ -7,12 +7,11 @@ import { parsed } from "../people/field_value.tsx";
 import { read } from "../store/store.ts";
 import { closeDialog, Dialog, openDialog } from "../ui/dialogs.tsx";
 import { PlainChoice } from "../forms/fields.tsx";
-import { Allowed, RowTable, SettingsForm, type Entered, type FormField } from "../forms/forms.tsx";
+import { AddButton, Allowed, NewForm, RowTable, SettingsForm, type Entered, type FormField } from "../forms/forms.tsx";
 
 const otherAccount = "custom"; // the subtype of external accounts with an address of their own
 
 export function ProfileFields() {
-  const [type, setType] = useState(1);
   const kinds = Object.values(read("realm").custom_profile_field_types ?? {}).sort((a, b) => a.id - b.id);
   const list = [...read("profileFields")].sort((a, b) => a.order - b.order);
   const move = (f: ProfileField, by: number): Promise<unknown> => {
@@ -22,15 +21,7 @@ export function ProfileFields() {
   };
   return (
     <Allowed when={read("me").is_admin} reason={t("Only administrators can change this.")}>
-      <PlainChoice label={t("Type")} value={type} options={kinds.map((k) => ({ value: k.id, label: k.name }))} choose={setType} />
-      <SettingsForm
-        form="add-profile-field"
-        key={type}
-        title={t("Add a profile field")}
-        button={t("Add")}
-        fields={fieldsOf(type)}
-        run={(v) => api.addProfileField({ ...valuesOf(type, v), field_type: type })}
-      />
+      <AddButton title={t("Add a profile field")} open={() => openDialog(<NewField />)} />
       <RowTable
         label={t("Profile fields")}
         rows={list}
@@ -40,7 +31,7 @@ export function ProfileFields() {
           { title: t("Name"), cell: (f) => f.name },
           { title: t("Type"), cell: (f) => kinds.find((k) => k.id === f.type)?.name ?? "" },
           { title: t("Hint"), cell: (f) => f.hint },
-          { title: t("On the user card"), cell: (f) => (f.display_in_profile_summary ? t("Yes") : t("No")) },
+          { title: t("On user card"), cell: (f) => (f.display_in_profile_summary ? t("Yes") : t("No")) },
         ]}
         actions={[
           { label: t("Edit"), icon: "edit", run: async (f) => openDialog(<FieldDialog field={f} />) },
@@ -50,6 +41,20 @@ export function ProfileFields() {
         ]}
       />
     </Allowed>
+  );
+}
+
+// NewField asks for the type of a field first, which decides what else it has.
+function NewField() {
+  const [type, setType] = useState(1);
+  const kinds = Object.values(read("realm").custom_profile_field_types ?? {}).sort((a, b) => a.id - b.id);
+  return (
+    <Dialog title={t("Add a profile field")}>
+      <div class="dialog-text">
+        <PlainChoice label={t("Type")} value={type} options={kinds.map((k) => ({ value: k.id, label: k.name }))} choose={setType} />
+        <NewForm form="add-profile-field" key={type} button={t("Add")} fields={fieldsOf(type)} run={(v) => api.addProfileField({ ...valuesOf(type, v), field_type: type })} />
+      </div>
+    </Dialog>
   );
 }
 
@@ -98,9 +103,9 @@ function fieldsOf(type: number, f?: ProfileField): FormField[] {
     );
   }
   out.push(
-    flag("summary", t("Show on the user card"), f?.display_in_profile_summary ?? false),
-    flag("required", t("Ask users for it until they enter it"), f?.required ?? false),
-    flag("editable", t("Users can change it"), f?.editable_by_user ?? true),
+    flag("summary", t("Display on user card"), f?.display_in_profile_summary ?? false),
+    flag("required", t("Required field"), f?.required ?? false),
+    flag("editable", t("Users can edit this field for their own account"), f?.editable_by_user ?? true),
   );
   return out;
 }

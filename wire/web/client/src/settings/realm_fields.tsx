@@ -65,6 +65,7 @@ export function RealmText(p: { form: FormName; name: ChoiceName; label: string; 
       form={p.form}
       button={p.button}
       keep
+      stored
       fields={[{ name: p.name, label: p.label, help: p.help, kind: p.kind, value: String(value ?? "") }]}
       run={(v) => changeRealm({ [p.name]: p.convert ? p.convert(v.text(p.name)) : v.text(p.name) })}
     />

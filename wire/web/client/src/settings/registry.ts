@@ -83,7 +83,7 @@ export const sections: Section[] = [
   {
     area: "organization",
     name: "organization-level-user-defaults",
-    title: () => t("Defaults of new users"),
+    title: () => t("Default user settings"),
     icon: "person",
     load: () => import("./new_users.tsx").then((m) => m.NewUsers),
   },

@@ -153,6 +153,7 @@ function UserDialog({ id }: { id: number }) {
           form="change-user"
           button={t("Save")}
           keep
+          stored
           fields={[{ name: "name", label: t("Full name"), value: u.full_name, required: true }, ...profileInputs(fields, u)]}
           run={async (v) => {
             const { set, emptied } = profileValues(fields, u, v);

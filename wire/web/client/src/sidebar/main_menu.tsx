@@ -28,7 +28,7 @@ function openThemes(at: Element | DOMRect): void {
     icon: scheme === value ? "check" : icon,
     run: () => attempt(changeSetting({ color_scheme: value })),
   });
-  const items = [theme(ColorScheme.light, t("Light"), "sun"), theme(ColorScheme.dark, t("Dark"), "moon"), theme(ColorScheme.system, t("Like the system"), "globe")];
+  const items = [theme(ColorScheme.light, t("Light"), "sun"), theme(ColorScheme.dark, t("Dark"), "moon"), theme(ColorScheme.system, t("Automatic"), "globe")];
   openPopover(at, <Menu label={t("Theme")} items={items} />);
 }
 
@@ -40,8 +40,8 @@ export function mainItems(at: Element | DOMRect = new DOMRect(innerWidth / 2, 12
   return [
     { label: t("Set a status"), icon: "smile", run: () => openPart(import("../people/status.tsx"), (m) => m.openStatus()) },
     visible
-      ? { label: t("Become invisible"), icon: "eye", run: () => attempt(changeSetting({ presence_enabled: false })) }
-      : { label: t("Become visible"), icon: "eye", run: () => attempt(changeSetting({ presence_enabled: true })) },
+      ? { label: t("Go invisible"), icon: "eye", run: () => attempt(changeSetting({ presence_enabled: false })) }
+      : { label: t("Turn off invisible mode"), icon: "eye", run: () => attempt(changeSetting({ presence_enabled: true })) },
     { label: t("Your profile"), icon: "person", run: () => go(`#user/${me.user_id}`) },
     { label: t("Settings"), icon: "gear", run: () => go("#settings/profile") },
     { label: t("Theme"), icon: "moon", run: () => openThemes(at) },

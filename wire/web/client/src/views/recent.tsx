@@ -21,7 +21,7 @@ let fetching: Promise<void> | null = null; // in flight
 
 function load(): Promise<void> {
   if (peek().recent.some((id) => !peek().messages.has(id))) fetching = null; // some were dropped to bound the memory
-  fetching ??= getMessages({ anchor: "newest", before: fetched, after: 0, narrow: [{ operator: "in", operand: "home" }] })
+  fetching ??= getMessages({ anchor: "newest", before: fetched, after: 0, narrow: [] })
     .then((a) => {
       change((c) => {
         c.state.recent = a.messages.map((m) => m.id);

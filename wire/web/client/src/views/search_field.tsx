@@ -132,7 +132,23 @@ export function SearchField() {
         onInput={(e) => type(e.currentTarget.value)}
         onKeyDown={keys}
       />
-      {!pills.length && !text && <kbd aria-hidden="true">Ctrl K</kbd>}
+      {pills.length || text ? (
+        <button
+          type="button"
+          class="icon-button small search-clear"
+          aria-label={t("Clear the search")}
+          title={t("Clear the search")}
+          onMouseDown={(e) => e.preventDefault()}
+          onClick={() => {
+            input.current?.focus();
+            type("", []);
+          }}
+        >
+          <Icon name="close" size={13} />
+        </button>
+      ) : (
+        <kbd aria-hidden="true">Ctrl K</kbd>
+      )}
       {expanded && (
         <div class="completions search-offers" role="listbox" id="search-offers" aria-label={t("Suggestions")}>
           {offers.map((o, i) => (

@@ -1,0 +1,1 @@
+import{Cb as r}from"./chunk-NRXRA7CT.js";r();

@@ -1,1 +1,0 @@
-import{Cb as r}from"./chunk-IPXS7XWN.js";r();
