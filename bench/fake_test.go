@@ -496,10 +496,18 @@ func (f *fakeServer) flags(me *fakeUser, v url.Values) object {
 
 func (f *fakeServer) fetch(me *fakeUser, v url.Values) []object {
 	var ids []int64
-	json.Unmarshal([]byte(v.Get("message_ids")), &ids)
 	out := []object{}
-	for _, m := range f.messages {
-		if m.gone || !slices.Contains(ids, m.ID) {
+	json.Unmarshal([]byte(v.Get("message_ids")), &ids)
+	anchor, _ := strconv.ParseInt(v.Get("anchor"), 10, 64)
+	after, _ := strconv.Atoi(v.Get("num_after"))
+	var narrow []struct{ Operand int64 }
+	json.Unmarshal([]byte(v.Get("narrow")), &narrow)
+	inNarrow := func(m *fakeMessage) bool {
+		return len(narrow) == 1 && m.Channel != nil && m.Channel.ID == narrow[0].Operand && m.ID >= anchor &&
+			len(out) <= after
+	}
+	for no, m := range f.messages {
+		if m.gone || !slices.Contains(ids, m.ID) && !inNarrow(m) || f.fault == "unstored" && no == 5 {
 			continue
 		}
 		o := f.render(m)

@@ -78,6 +78,7 @@ func (r *run) completeResult(took time.Duration) {
 	res := r.result
 	res.Seconds = took.Seconds()
 	res.Violations, res.Broken = r.ledger.violations, r.ledger.violationCount
+	res.BrokenByKind = r.ledger.violationsByKind
 	res.Complaints = r.complaints
 	if r.scenario.Fresh && r.server.pid != 0 && len(r.pollers) >= 100 {
 		r.memoryFigures("steady", len(r.pollers))

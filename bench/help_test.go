@@ -17,7 +17,7 @@ func TestHelp(t *testing.T) {
 			if code := Main([]string{c, flag}, &out, &errors); code != 0 || out.Len() == 0 || errors.Len() > 0 {
 				t.Errorf("%s %s: code %d, %d bytes of help, errors %q", c, flag, code, out.Len(), errors.String())
 			}
-			flags := !slices.Contains([]string{"list", "show", "compare"}, c)
+			flags := !slices.Contains([]string{"list", "show"}, c)
 			if flags == strings.Contains(out.String(), usage) {
 				t.Errorf("%s %s lists its flags: %v, want %v; it printed\n%s", c, flag, !flags, flags, out.String())
 			}

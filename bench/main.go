@@ -2,13 +2,16 @@ package bench
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"net/netip"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"parley/bench/floor"
 )
@@ -20,7 +23,7 @@ const usage = `parley bench: generate load on a Zulip-compatible server, verify 
   parley bench show SCENARIO                              print a scenario as JSON, to edit and pass with --scenario
   parley bench hunt SCENARIO (--self | --target URL)      search for the most users within the limits of the gate
   parley bench targets --self [--short] [--only NAME,…]   check Parley's performance targets: reached or MISSED
-  parley bench compare A.json B.json                      compare two results, with their noise
+  parley bench compare A.json B.json [--fail-if worse=5%]  compare two results, with their noise
   parley bench record --target URL --listen ADDR --out F  run a reverse proxy that writes an anonymised trace
   parley bench replay TRACE (--self | --target URL)       send the requests of a trace with their original timing
 
@@ -28,7 +31,7 @@ parley bench SCENARIO -h lists the flags.
 `
 
 // Main runs `parley bench` with the given arguments and returns the exit code: 0 for success, 1 if the server violated
-// a guarantee or missed a gate or target, 2 for wrong usage or if there is no result.
+// a guarantee or missed a threshold or target, 2 for wrong usage or if there is no result.
 func Main(args []string, stdout, stderr io.Writer) int {
 	if len(args) == 0 || args[0] == "-h" || args[0] == "--help" || args[0] == "help" {
 		fmt.Fprint(stdout, usage)
@@ -36,7 +39,7 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	}
 	cmd, rest := args[0], args[1:]
 	if slices.ContainsFunc(rest, asksForHelp) {
-		if slices.Contains([]string{"list", "show", "compare"}, cmd) {
+		if slices.Contains([]string{"list", "show"}, cmd) {
 			fmt.Fprint(stdout, usage)
 		} else {
 			runCommand(cmd, []string{"-h"}, stdout, stdout) // prints the flags
@@ -119,16 +122,54 @@ type runFlags struct {
 	hosts    string
 	serve    string
 	rate     float64
-	seconds  float64
+	seconds  secondsFlag
 	flags    *flag.FlagSet
+
+	junitFile, csvFile, promFile string
+	thresholds                   thresholdList
 }
+
+// secondsFlag is a positive number of seconds on the command line: 90, 90s or 1m30s.
+type secondsFlag float64
+
+func (s *secondsFlag) String() string { return strconv.FormatFloat(float64(*s), 'g', -1, 64) }
+
+func (s *secondsFlag) Set(text string) error {
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		var d time.Duration
+		if d, err = time.ParseDuration(text); err != nil {
+			return errors.New("must be seconds such as 90, or a duration such as 90s or 5m")
+		}
+		v = d.Seconds()
+	}
+	if !(v > 0 && v <= maxPhase.Seconds()) {
+		return fmt.Errorf("must be more than 0 and at most %v", maxPhase)
+	}
+	*s = secondsFlag(v)
+	return nil
+}
+
+// maxPhase is the longest phase: long enough for a soak test over a week.
+const maxPhase = 7 * 24 * time.Hour
 
 func newRunFlags(name string, stdout, stderr io.Writer) *runFlags {
 	s := &runFlags{options: options{out: stdout}}
 	f := flag.NewFlagSet("parley bench "+name, flag.ContinueOnError)
 	f.SetOutput(stderr)
 	s.flags = f
-	f.StringVar(&s.options.target, "target", "", "`URL` of the server, plain http")
+	f.StringVar(&s.options.target, "target", "", "`URL` of the server: http://HOST[:PORT] or https://HOST[:PORT]")
+	f.StringVar(&s.options.caFile, "ca", "",
+		"PEM `file` with the roots to trust for https (default: those of the system)")
+	f.BoolVar(&s.options.mayLoad, strings.TrimLeft(loadThisServer, "-"), false,
+		"confirm that you may load a target that is not on this machine")
+	f.Var(&s.thresholds, "threshold",
+		"`expression` that the run must keep, for example 'p99(send) < 200ms'; may be repeated")
+	f.DurationVar(&s.options.late, "late", lateLimit,
+		"a message that a poller sees this much later than the others violates a guarantee; negative: never")
+	f.StringVar(&s.junitFile, "junit", "", "write guarantees and thresholds to `file`, as JUnit XML")
+	f.StringVar(&s.csvFile, "csv", "", "write a row for each phase and kind of request to `file`")
+	f.StringVar(&s.promFile, "prometheus", "", "write the figures to `file`, in the text form of Prometheus")
 	f.BoolVar(&s.options.self, "self", false, "start a fresh Parley in its own process and measure it")
 	f.BoolVar(&s.options.tls, "tls", false, "with --self: the server uses TLS, with a certificate of this run")
 	f.StringVar(&s.options.executable, "exe", "", "with --self: the `executable` to start (default: this one)")
@@ -162,7 +203,7 @@ func newRunFlags(name string, stdout, stderr io.Writer) *runFlags {
 	f.IntVar(&s.scenario.Sources, "sources", 0, "loopback source addresses")
 	f.Uint64Var(&s.scenario.Seed, "seed", 0, "seed of all random values")
 	f.Float64Var(&s.rate, "rate", 0, "requests per second in open-loop phases")
-	f.Float64Var(&s.seconds, "duration", 0, "length of the phases in seconds")
+	f.Var(&s.seconds, "duration", "`length` of the phases: seconds, or a duration such as 5m")
 	return s
 }
 
@@ -185,7 +226,7 @@ func (s *runFlags) parse(name string, args []string) error {
 	} else if !ok {
 		return fmt.Errorf("no scenario %q", name)
 	}
-	s.scenario = applyFlags(sc, s.scenario, s.rate, s.seconds)
+	s.scenario = applyFlags(sc, s.scenario, s.rate, float64(s.seconds))
 	if s.serve != "" {
 		s.scenario.Serve = strings.Fields(s.serve)
 	}
@@ -198,6 +239,13 @@ func (s *runFlags) parse(name string, args []string) error {
 	}
 	if s.options.tls && (!s.options.self || s.options.floor || s.scenario.ownLoad()) {
 		return fmt.Errorf("--tls requires --self, excludes --floor, and is not for %s", strings.Join(ownLoads, ", "))
+	}
+	if s.options.caFile != "" && s.options.self {
+		return errors.New("--ca is for --target with https, not for --self")
+	}
+	if s.scenario.ownLoad() && (len(s.thresholds) > 0 || s.junitFile != "" || s.csvFile != "" || s.promFile != "") {
+		return fmt.Errorf("%s has limits of its own: --threshold, --junit, --csv and --prometheus are not for it",
+			s.scenario.Name)
 	}
 	if s.options.executable == "" {
 		exe, err := os.Executable()
@@ -262,38 +310,14 @@ func applyFlags(sc, f Scenario, rate, duration float64) Scenario {
 func scenarioMain(name string, args []string, stdout, stderr io.Writer) int {
 	s := newRunFlags(name, stdout, stderr)
 	if err := s.parse(name, args); err != nil {
-		if err != flag.ErrHelp {
-			fmt.Fprintf(stderr, "parley bench %s: %v\n", name, err)
-		}
-		return 2
+		return s.fail(err, stderr)
 	}
 	fmt.Fprintf(stdout, "parley bench %s: %s (seed %d)\n", s.scenario.Name, s.scenario.About, s.scenario.Seed)
 	res, err := runScenario(s.scenario, s.options)
 	if err != nil {
-		fmt.Fprintf(stderr, "parley bench %s: %v\n", name, err)
-		return 2
+		return s.fail(err, stderr)
 	}
-	writeTable(stdout, res)
-	if err := writeFiles(s, res); err != nil {
-		fmt.Fprintf(stderr, "parley bench %s: %v\n", name, err)
-		return 2
-	}
-	if res.Broken > 0 {
-		return 1
-	}
-	return 0
-}
-
-// writeJSON writes a result to the file of --json, if there is one.
-func (s *runFlags) writeJSON(result any) error {
-	if s.jsonFile == "" {
-		return nil
-	}
-	b, err := json.MarshalIndent(result, "", " ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(s.jsonFile, append(b, '\n'), 0o644)
+	return s.finish(res, stdout, stderr)
 }
 
 // writeResult writes the result of a scenario that makes its load itself. It returns the exit code: that of the
@@ -315,24 +339,6 @@ func printFaults(out io.Writer, broken, missed []string) bool {
 		fmt.Fprintf(out, "MISSED: %s\n", x)
 	}
 	return len(broken)+len(missed) > 0
-}
-
-func writeFiles(s *runFlags, res *Result) error {
-	if err := s.writeJSON(res); err != nil {
-		return err
-	}
-	if s.htmlFile != "" {
-		f, err := os.Create(s.htmlFile)
-		if err != nil {
-			return err
-		}
-		if err := WriteHTML(f, res); err != nil {
-			f.Close()
-			return err
-		}
-		return f.Close()
-	}
-	return nil
 }
 
 // floorServerMain runs the floor server in this process: it prints its address and serves until the process ends.

@@ -112,7 +112,7 @@ func (p *poller) handleRegister(body []byte) error {
 	if v.Queue == "" || v.Last == nil {
 		return fmt.Errorf("register answered without queue_id or last_event_id")
 	}
-	p.queue, p.lastEvent = v.Queue, *v.Last
+	p.queue, p.lastEvent, p.listener.queue = v.Queue, *v.Last, v.Queue
 	user := &p.r.population.people[p.person]
 	p.requestHead = []byte("GET /api/v1/events?queue_id=" + v.Queue + "&last_event_id=")
 	p.requestTail = []byte(" HTTP/1.1\r\nHost: " + user.Host + "\r\nUser-Agent: " + agent + "\r\nAuthorization: " +
@@ -167,11 +167,12 @@ func (p *poller) Answer(_ *swarm.Conn, a *swarm.Answer) {
 	}
 	messages := 0
 	n := 0
+	r.ledger.now = a.At
 	err := swarm.ScanEvents(a.Body, &r.event, func(e *swarm.Event) bool {
 		n++
 		if e.ID <= p.lastEvent {
-			r.ledger.addViolation("event id", "poller %d got event %d after it had acknowledged %d", p.listener.number,
-				e.ID, p.lastEvent)
+			r.ledger.report(p.listener, e.Message, "event id", "%s got event %d (message %d) after it had acknowledged %d",
+				p.listener, e.ID, e.Message, p.lastEvent)
 		}
 		p.lastEvent = e.ID
 		switch {
@@ -186,14 +187,15 @@ func (p *poller) Answer(_ *swarm.Conn, a *swarm.Answer) {
 		return true
 	})
 	if err != nil {
-		r.ledger.addViolation("bad answer", "poller %d: %v: %.200s", p.listener.number, err, a.Body)
+		r.ledger.report(p.listener, 0, "bad answer", "%s, after event %d: %v: %.500q", p.listener, p.lastEvent, err,
+			a.Body[max(0, len(a.Body)-500):])
 	}
 	if messages > 0 {
 		r.meter.eventBytes += int64(a.Wire)
 	}
 	if p.mirror != nil {
 		if p.mirrorEvent, err = p.mirror.Events(a.Body, p.mirrorEvent); err != nil {
-			r.ledger.addViolation("mirror", "poller %d: %v", p.listener.number, err)
+			r.ledger.report(p.listener, 0, "mirror", "%s: %v", p.listener, err)
 		}
 	}
 	if n == 0 {
@@ -210,7 +212,7 @@ func (p *poller) Answer(_ *swarm.Conn, a *swarm.Answer) {
 func (p *poller) handleLoss(a *swarm.Answer) {
 	r := p.r
 	if a.Err == swarm.ErrTimeout {
-		r.ledger.addViolation("silent poll", "poller %d had no answer for %v, not even a heartbeat", p.listener.number,
+		r.ledger.report(p.listener, 0, "silent poll", "%s had no answer for %v, not even a heartbeat", p.listener,
 			pollLimit)
 	}
 	if !p.away {
@@ -247,16 +249,18 @@ func (p *poller) handleRefusal(a *swarm.Answer) {
 	}
 	if v.Code == "BAD_EVENT_QUEUE_ID" {
 		p.queueGone = true
-		p.r.ledger.addViolation("queue lost", "poller %d (person %d): %s; its last event was %d", p.listener.number,
-			p.person, v.Msg,
-			p.lastEvent)
+		p.r.ledger.report(p.listener, p.listener.last, "queue lost", "%s: %.200s; its last event was %d, its last "+
+			"message %d", p.listener, v.Msg, p.lastEvent, p.listener.last)
 		return
 	}
 	if a.Status >= 400 && a.Status < 500 && a.Status != 429 {
 		p.queueGone = true
-		p.r.ledger.addViolation("poll refused", "poller %d: status %d %s %s (last_event_id %d)", p.listener.number,
-			a.Status, v.Code,
-			v.Msg, p.lastEvent)
+		p.r.ledger.report(p.listener, 0, "poll refused", "%s: status %d %.100s %.200s (last_event_id %d)", p.listener,
+			a.Status, v.Code, v.Msg, p.lastEvent)
+		return
+	}
+	if a.Status == 429 {
+		p.r.loop.At(p.r.loop.Now()+retryAfter(a), p.poll)
 		return
 	}
 	p.retryLater()

@@ -29,6 +29,8 @@ const (
 // options are the flags that say how to run; Scenario says which load to run.
 type options struct {
 	target, adminEmail, adminKey, credentialsFile string
+	caFile                                        string // roots for a target with https
+	mayLoad                                       bool   // the target may be beyond this machine
 	self                                          bool
 	tls                                           bool // with self: over TLS
 	executable                                    string
@@ -38,6 +40,7 @@ type options struct {
 	quiet                                         bool
 	repeat                                        int
 	drainLimit                                    time.Duration // instead of drainLimit
+	late                                          time.Duration // instead of lateLimit; negative: none
 	floor                                         bool          // run the floor in alternation
 	floorCommand                                  string        // a program instead of our own floor
 	traceSteps                                    []Step        // of the trace to replay
@@ -136,6 +139,9 @@ func runScenario(sc Scenario, opt options) (res *Result, err error) {
 		}
 	}
 	r.compareMirrors()
+	if err := r.checkStored(); err != nil {
+		return nil, err
+	}
 	r.finished = true
 	r.ledger.checkLost()
 	r.completeResult(time.Since(begin))
@@ -203,7 +209,10 @@ func (r *run) connect() error {
 		return nil
 	}
 	s := &server{}
-	if err := s.resolve(r.options.target); err != nil {
+	if err := s.resolve(r.options.target, r.options.caFile); err != nil {
+		return err
+	}
+	if err := s.checkPermission(r.options.mayLoad); err != nil {
 		return err
 	}
 	if err := s.fetchSettings(); err != nil {
@@ -223,6 +232,9 @@ func (r *run) metricsURL() string {
 	}
 	if r.server.metrics != "" {
 		return r.server.metrics
+	}
+	if r.server.tls != nil {
+		return ""
 	}
 	u := "http://" + r.server.addr.String() + "/metrics"
 	if g, _ := readMetrics(u); g > 0 {
@@ -257,6 +269,7 @@ func (r *run) buildCrowd() error {
 	}
 	r.population = pop
 	r.ledger = newLedger(r.scenario.Seed ^ uint64(time.Now().UnixNano()))
+	r.ledger.checkText = !r.options.floorTarget
 	for i := range pop.channels {
 		c := &pop.channels[i]
 		c.audience = r.ledger.addAudience("channel "+c.Name, c.Members...)
@@ -317,6 +330,11 @@ func (r *run) runPhase(p *Phase) error {
 	if p.Backup > 0 {
 		r.scheduleBackup(p)
 	}
+	if p.replaces() || r.options.floorTarget || r.options.late < 0 {
+		r.ledger.lateLimit = 0 // clients of a server that is away are late
+	} else if r.ledger.lateLimit = lateLimit; r.options.late > 0 {
+		r.ledger.lateLimit = r.options.late
+	}
 	switch {
 	case r.options.traceSteps != nil:
 		err = r.runReplay()
@@ -341,6 +359,9 @@ func (r *run) runPhase(p *Phase) error {
 	r.recordCost(m, before)
 	if p.replaces() {
 		m.serverCPU = 0 // two processes served, and the counter of the first one is gone
+	}
+	if !p.Warm {
+		r.result.addTotals(p.Name, m)
 	}
 	r.deliveryRates[p.Name] = float64(m.delivered) / (m.end - m.begin).Seconds()
 	if !p.Warm {
