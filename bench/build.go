@@ -25,6 +25,7 @@ type person struct {
 	Admin bool   `json:"admin,omitempty"`
 
 	auth     string
+	password string // of an account that has no key yet
 	realm    int
 	presence int64 // newest presence update seen
 	// quietUntil is the time before which the server does not accept requests of this user: it answered 429.
@@ -488,7 +489,7 @@ func (r *run) findHistory() error {
 		ch := &r.population.channels[0]
 		if err := r.callAndWait(r.newCall("GET", "messages", &r.population.people[ch.Members[0]],
 			params{"anchor": anchor, "num_before": 1, "num_after": 1,
-				"narrow": []any{map[string]any{"operator": "channel", "operand": ch.ID}}}), &v); err != nil {
+				"narrow": []any{map[string]any{"operator": r.channelWord(), "operand": ch.ID}}}), &v); err != nil {
 			return err
 		}
 		for _, m := range v.Messages {

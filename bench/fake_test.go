@@ -152,6 +152,12 @@ func (f *fakeServer) handle(method, path string, me *fakeUser, v url.Values, raw
 		}
 		return 200, object{"api_key": "k", "email": u.Email, "user_id": u.ID}
 	}
+	if method+" "+path == "POST fetch_api_key" {
+		if f.users[v.Get("username")] == nil || v.Get("password") != "open sesame" {
+			return 400, object{"code": "AUTHENTICATION_FAILED"}
+		}
+		return 200, object{"api_key": "k"}
+	}
 	if me == nil {
 		return 401, object{"code": "UNAUTHORIZED"}
 	}
@@ -163,6 +169,8 @@ func (f *fakeServer) handle(method, path string, me *fakeUser, v url.Values, raw
 		return 200, f.subscribe(me, v)
 	case "DELETE users/me/subscriptions":
 		return 200, f.unsubscribe(me, v)
+	case "GET users/me":
+		return 200, object{"user_id": me.ID}
 	case "GET streams":
 		list := []object{}
 		for _, c := range f.channels {

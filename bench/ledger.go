@@ -84,7 +84,8 @@ type listener struct {
 	queue    string // id of its event queue
 	last     int64  // newest message id
 	lastSend int
-	seen     []uint64 // bit set by send
+	seen     []uint64      // bit set by send
+	lateAt   time.Duration // time of the last answer with a late message
 }
 
 func (x *listener) String() string {
@@ -230,7 +231,8 @@ func (l *ledger) recordSeen(x *listener, message int64, content []byte) (time.Du
 	}
 	if s.seen == 0 && (s.due > 1 || s.base == 0) {
 		s.base = l.now
-	} else if late := l.now - s.base; l.lateLimit > 0 && late > l.lateLimit {
+	} else if late := l.now - s.base; l.lateLimit > 0 && late > l.lateLimit && x.lateAt != l.now {
+		x.lateAt = l.now // the other messages of the same answer are late for the same reason
 		l.report(x, message, "late", "%s saw send %d, message %d in %s, %v after it was acknowledged or another poller "+
 			"saw it", x, no, message, a.name, late.Round(time.Millisecond))
 	}

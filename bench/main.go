@@ -24,6 +24,7 @@ const usage = `parley bench: generate load on a Zulip-compatible server, verify 
   parley bench hunt SCENARIO (--self | --target URL)      search for the most users within the limits of the gate
   parley bench targets --self [--short] [--only NAME,…]   check Parley's performance targets: reached or MISSED
   parley bench compare A.json B.json [--fail-if worse=5%]  compare two results, with their noise
+  parley bench faults (--self | --target URL) [flags]     prove that a run finds each kind of fault, or be a faulty proxy
   parley bench record --target URL --listen ADDR --out F  run a reverse proxy that writes an anonymised trace
   parley bench replay TRACE (--self | --target URL)       send the requests of a trace with their original timing
 
@@ -86,6 +87,8 @@ func runCommand(cmd string, rest []string, stdout, stderr io.Writer) int {
 		return clusterMain(rest, stdout, stderr)
 	case "cluster-kill":
 		return clusterKillMain(rest, stdout, stderr)
+	case "faults":
+		return faultsMain(rest, stdout, stderr)
 	case "record":
 		return recordMain(rest, stdout, stderr)
 	case "replay":
@@ -126,6 +129,7 @@ type runFlags struct {
 	flags    *flag.FlagSet
 
 	junitFile, csvFile, promFile string
+	accountsFile, channelNames   string
 	thresholds                   thresholdList
 }
 
@@ -180,6 +184,10 @@ func newRunFlags(name string, stdout, stderr io.Writer) *runFlags {
 	f.StringVar(&s.options.adminKey, "key", "", "API `key` of the administrator --user")
 	f.StringVar(&s.options.credentialsFile, "credentials", "",
 		"`file` of JSON lines {email,key,user_id,host}: use these users instead of creating any")
+	f.StringVar(&s.accountsFile, "accounts", "",
+		"CSV `file` with existing accounts, email,key or email,password: use these and their channels, create nothing")
+	f.StringVar(&s.channelNames, "only-channels", "",
+		"with --accounts: `names` of the channels to send to, separated by commas (default: all of the accounts)")
 	f.BoolVar(&s.options.adopt, "adopt", false, "use the users of the development login instead of creating any")
 	f.StringVar(&s.hosts, "hosts", "", "for mixed-realms: host `names` of the organizations, separated by commas")
 	f.StringVar(&s.options.metrics, "metrics", "",
@@ -218,6 +226,9 @@ func (s *runFlags) parse(name string, args []string) error {
 		return err
 	}
 	sc, ok := Scenarios()[name]
+	if name == "faults" {
+		sc, ok = faultsScenario(), true
+	}
 	if s.file != "" {
 		var err error
 		if sc, err = LoadScenario(s.file); err != nil {
@@ -225,6 +236,9 @@ func (s *runFlags) parse(name string, args []string) error {
 		}
 	} else if !ok {
 		return fmt.Errorf("no scenario %q", name)
+	}
+	if err := s.readAccounts(sc); err != nil {
+		return err
 	}
 	s.scenario = applyFlags(sc, s.scenario, s.rate, float64(s.seconds))
 	if s.serve != "" {
@@ -258,6 +272,34 @@ func (s *runFlags) parse(name string, args []string) error {
 		s.options.repeat = 3
 	}
 	return s.scenario.check()
+}
+
+// readAccounts reads the file of --accounts and limits the users of the scenario to its accounts.
+func (s *runFlags) readAccounts(sc Scenario) (err error) {
+	if s.accountsFile == "" {
+		if s.channelNames != "" {
+			return errors.New("--only-channels is for --accounts")
+		}
+		return nil
+	}
+	if s.options.self || s.options.adopt || s.options.credentialsFile != "" || sc.Crowd || sc.ownLoad() {
+		return errors.New("--accounts needs --target, excludes --adopt and --credentials, and is not for scenarios that " +
+			"need users of their own")
+	}
+	if s.channelNames != "" {
+		s.options.channels = strings.Split(s.channelNames, ",")
+	}
+	if s.options.accounts, err = readAccounts(s.accountsFile); err != nil {
+		return fmt.Errorf("--accounts: %w", err)
+	}
+	have := len(s.options.accounts)
+	if s.scenario.Users > have {
+		return fmt.Errorf("--accounts: %s has %d accounts, fewer than --users %d", s.accountsFile, have, s.scenario.Users)
+	}
+	if s.scenario.Users == 0 {
+		s.scenario.Users = min(have, sc.Users)
+	}
+	return nil
 }
 
 // applyFlags returns sc with the values that flags set in f. A zero value in f, or -1 where zero has a meaning, leaves

@@ -35,6 +35,8 @@ type options struct {
 	tls                                           bool // with self: over TLS
 	executable                                    string
 	adopt                                         bool
+	accounts                                      []person // existing accounts; nil: create users
+	channels                                      []string // with accounts: names of the channels to use
 	hosts                                         []string
 	metrics                                       string
 	quiet                                         bool
@@ -248,6 +250,8 @@ func (r *run) buildCrowd() error {
 	var b Builder = httpBuilder{}
 	if r.options.floorTarget {
 		b = floorBuilder{}
+	} else if r.options.accounts != nil {
+		b = accountBuilder{r.options.accounts[:min(len(r.options.accounts), r.scenario.Users)], r.options.channels}
 	} else if r.options.adopt || r.options.credentialsFile != "" || r.crowdByServer {
 		a := adoptBuilder{}
 		if r.options.credentialsFile != "" {

@@ -54,7 +54,7 @@ func (r *run) checkStoredIn(ch *channel, sends []int) error {
 	reader := &r.population.people[ch.Members[0]]
 	for len(sends) > 0 {
 		anchor := r.ledger.sends[sends[0]].message
-		page, end, err := r.messagesFrom(ch, reader, anchor)
+		page, texts, end, err := r.messagesFrom(ch, reader, anchor)
 		if err != nil {
 			return err
 		}
@@ -67,7 +67,13 @@ func (r *run) checkStoredIn(ch *channel, sends []int) error {
 			if !end && s.message > last {
 				break
 			}
-			if _, found := slices.BinarySearch(page, s.message); !found {
+			_, found := slices.BinarySearch(page, s.message)
+			if found {
+				// The text names the send, unless it was edited.
+				no, ours := r.ledger.sendNumber([]byte(texts[s.message]))
+				found = !ours || no == sends[0]
+			}
+			if !found {
 				r.ledger.report(nil, s.message, "not stored", "send %d of person %d was acknowledged as message %d in "+
 					"channel %s, at %s, but GET /messages does not return it to %s", sends[0], s.sender, s.message, ch.Name,
 					r.loop.Wall(s.intended).UTC().Format("15:04:05.000"), reader.Email)
@@ -79,8 +85,10 @@ func (r *run) checkStoredIn(ch *channel, sends []int) error {
 }
 
 // messagesFrom returns the ids of the messages of a channel from anchor on, at most storedPage of them, in ascending
-// order, and whether these are the newest.
-func (r *run) messagesFrom(ch *channel, reader *person, anchor int64) (ids []int64, end bool, err error) {
+// order, their texts, and whether these are the newest.
+func (r *run) messagesFrom(ch *channel, reader *person, anchor int64) (ids []int64, texts map[int64]string, end bool,
+	err error) {
+	texts = map[int64]string{}
 	err = r.callEach(1, func(int) *swarm.Call {
 		return r.newCall("GET", "messages", reader, params{"anchor": anchor, "num_before": 0, "num_after": storedPage,
 			"apply_markdown": false,
@@ -88,7 +96,8 @@ func (r *run) messagesFrom(ch *channel, reader *person, anchor int64) (ids []int
 	}, func(_ int, body []byte) error {
 		var v struct {
 			Messages []struct {
-				ID int64 `json:"id"`
+				ID      int64  `json:"id"`
+				Content string `json:"content"`
 			} `json:"messages"`
 			Newest bool `json:"found_newest"`
 		}
@@ -97,10 +106,11 @@ func (r *run) messagesFrom(ch *channel, reader *person, anchor int64) (ids []int
 		}
 		for _, m := range v.Messages {
 			ids = append(ids, m.ID)
+			texts[m.ID] = m.Content
 		}
 		slices.Sort(ids)
 		end = v.Newest || len(ids) == 0 || ids[len(ids)-1] <= anchor && len(ids) < 2
 		return nil
 	})
-	return ids, end, err
+	return ids, texts, end, err
 }
