@@ -75,6 +75,10 @@ func WriteJUnit(w io.Writer, res *Result) error {
 		}
 		s.Cases = append(s.Cases, c)
 	}
+	if res.Stopped != "" {
+		s.Cases = append(s.Cases, junitCase{Class: "run", Name: "stop", Time: seconds,
+			Failure: &junitReason{"a stop condition ended the run", res.Stopped}})
+	}
 	return s.write(w)
 }
 
@@ -199,15 +203,17 @@ func (s *runFlags) writeJSON(result any) error {
 }
 
 // finish prints the result of a run, writes its files, and returns the exit code: 0 if all guarantees and thresholds
-// were kept, else 1; 2 if a file cannot be written.
+// were kept and no stop condition
+// ended the run, else 1; 2 if a file cannot be written.
 func (s *runFlags) finish(res *Result, stdout, stderr io.Writer) int {
-	res.checkThresholds(s.thresholds)
+	fromFile, _ := parseThresholds(s.scenario.Thresholds) // parse has checked them
+	res.checkThresholds(append(fromFile, s.thresholds...))
 	writeTable(stdout, res)
 	if err := writeFiles(s, res); err != nil {
 		fmt.Fprintf(stderr, "%s: %v\n", s.flags.Name(), err)
 		return 2
 	}
-	if res.Broken > 0 || res.Missed > 0 {
+	if res.Broken > 0 || res.Missed > 0 || res.Stopped != "" {
 		return 1
 	}
 	return 0

@@ -20,7 +20,8 @@ const usage = `parley bench: generate load on a Zulip-compatible server, verify 
 
   parley bench SCENARIO (--self | --target URL) [flags]   run a scenario
   parley bench list                                       list the scenarios
-  parley bench show SCENARIO                              print a scenario as JSON, to edit and pass with --scenario
+  parley bench show SCENARIO|FILE [--json]                print a scenario as TOML, to edit and pass with --scenario
+  parley bench schema                                     print the JSON schema of scenario files
   parley bench hunt SCENARIO (--self | --target URL)      search for the most users within the limits of the gate
   parley bench targets --self [--short] [--only NAME,…]   check Parley's performance targets: reached or MISSED
   parley bench compare A.json B.json [--fail-if worse=5%]  compare two results, with their noise
@@ -40,7 +41,7 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	}
 	cmd, rest := args[0], args[1:]
 	if slices.ContainsFunc(rest, asksForHelp) {
-		if slices.Contains([]string{"list", "show"}, cmd) {
+		if slices.Contains([]string{"list", "show", "schema"}, cmd) {
 			fmt.Fprint(stdout, usage)
 		} else {
 			runCommand(cmd, []string{"-h"}, stdout, stdout) // prints the flags
@@ -63,16 +64,15 @@ func runCommand(cmd string, rest []string, stdout, stderr io.Writer) int {
 		}
 		return 0
 	case "show":
-		if len(rest) != 1 {
-			fmt.Fprint(stderr, usage)
+		return showMain(rest, stdout, stderr)
+	case "schema":
+		b, err := ScenarioSchema()
+		if err != nil {
+			fmt.Fprintln(stderr, err)
 			return 2
 		}
-		s, ok := Scenarios()[rest[0]]
-		if !ok {
-			fmt.Fprintf(stderr, "no scenario %q; there are: %s\n", rest[0], strings.Join(ScenarioNames(), " "))
-			return 2
-		}
-		return printJSON(stdout, stderr, s)
+		stdout.Write(b)
+		return 0
 	case "hunt":
 		return huntMain(rest, stdout, stderr)
 	case "targets":
@@ -105,13 +105,35 @@ func runCommand(cmd string, rest []string, stdout, stderr io.Writer) int {
 	return scenarioMain(cmd, rest, stdout, stderr)
 }
 
-func printJSON(stdout, stderr io.Writer, v any) int {
-	b, err := json.MarshalIndent(v, "", "  ")
+// showMain prints a built-in scenario, or that of a file, as TOML, or as JSON with --json.
+func showMain(args []string, stdout, stderr io.Writer) int {
+	asJSON := slices.Contains(args, "--json")
+	args = slices.DeleteFunc(slices.Clone(args), func(a string) bool { return a == "--json" })
+	if len(args) != 1 {
+		fmt.Fprint(stderr, usage)
+		return 2
+	}
+	s, ok := Scenarios()[args[0]]
+	if !ok {
+		var err error
+		if s, err = LoadScenario(args[0]); err != nil {
+			fmt.Fprintf(stderr, "no scenario %q (there are: %s), and no file: %v\n", args[0],
+				strings.Join(ScenarioNames(), " "), err)
+			return 2
+		}
+	}
+	err := error(nil)
+	if asJSON {
+		var b []byte
+		b, err = json.MarshalIndent(s, "", "  ")
+		fmt.Fprintf(stdout, "%s\n", b)
+	} else {
+		err = WriteTOML(stdout, s)
+	}
 	if err != nil {
 		fmt.Fprintln(stderr, err)
 		return 2
 	}
-	fmt.Fprintf(stdout, "%s\n", b)
 	return 0
 }
 
@@ -200,7 +222,7 @@ func newRunFlags(name string, stdout, stderr io.Writer) *runFlags {
 		"`program` to run as the floor, with --listen ADDR and --bytes N")
 	f.StringVar(&s.jsonFile, "json", "", "write the result to `file`")
 	f.StringVar(&s.htmlFile, "html", "", "write a report to `file`")
-	f.StringVar(&s.file, "scenario", "", "`file` with a scenario as JSON; other flags override its values")
+	f.StringVar(&s.file, "scenario", "", "`file` with a scenario as TOML or JSON; other flags override its values")
 	f.IntVar(&s.scenario.Users, "users", 0, "users to create")
 	f.IntVar(&s.scenario.Pollers, "pollers", -1,
 		"event queues with a parked poll (default: from the scenario; with --users at least one for each user)")
@@ -338,6 +360,14 @@ func applyFlags(sc, f Scenario, rate, duration float64) Scenario {
 		p := &sc.Phases[i]
 		if rate > 0 && p.Rate > 0 && !p.Warm {
 			p.Rate = rate
+		}
+		if duration > 0 && len(p.Curve) > 0 && !p.Warm {
+			// Stretch the curve.
+			p.Curve = slices.Clone(p.Curve)
+			length := p.Curve[len(p.Curve)-1][0]
+			for j := range p.Curve {
+				p.Curve[j][0] *= duration / length
+			}
 		}
 		if duration > 0 && p.Seconds > 0 && p.Burst == 0 && !p.Warm {
 			p.Seconds = duration

@@ -28,6 +28,7 @@ type Result struct {
 	Thresholds []Checked   `json:"thresholds,omitempty"`
 	Missed     int         `json:"missed"` // number of thresholds that were not kept
 
+	Stopped      string             `json:"stopped,omitempty"` // the stop condition that ended the run early
 	BrokenByKind map[string]int     `json:"broken_by_kind,omitempty"`
 	totals       map[string]*totals // by phase; "" holds all phases
 }
@@ -327,7 +328,7 @@ func (r *run) noVerdictReason(p *Phase, m *meter, d *PhaseData) string {
 		return fmt.Sprintf("other processes, or the host, used %.1f of %d cores", d.Others, runtime.NumCPU())
 	case d.Busy > g.Generator:
 		return fmt.Sprintf("the generator's thread was busy %.0f %% of the time", 100*d.Busy)
-	case (p.Rate > 0 || p.Share > 0) && d.Late.N > 0 && d.Late.P99 > g.Late:
+	case (p.Rate > 0 || p.Share > 0 || len(p.Curve) > 0) && d.Late.N > 0 && d.Late.P99 > g.Late:
 		return fmt.Sprintf("the generator was %.0f ms behind its own schedule (p99)", d.Late.P99)
 	}
 	return ""

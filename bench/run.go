@@ -75,6 +75,8 @@ type run struct {
 	oldest       int64 // message ids of the history
 	newest       int64
 
+	stop        thresholdList // conditions of the scenario that end the run early
+	stopped     string        // the condition that ended the run, or empty
 	finished    bool          // no more requests are sent
 	crowdPaused bool          // the crowd waits because the server is about to be killed
 	serverDown  bool          // the server was killed and has not answered since
@@ -128,7 +130,7 @@ func runScenario(sc Scenario, opt options) (res *Result, err error) {
 	}
 	r.parkedFigures()
 	r.startCrowd()
-	for rep := 0; rep < max(1, opt.repeat); rep++ {
+	for rep := 0; rep < max(1, opt.repeat) && r.stopped == ""; rep++ {
 		if opt.floor {
 			if err := r.runFloor(); err != nil {
 				return nil, fmt.Errorf("floor: %w", err)
@@ -138,8 +140,12 @@ func runScenario(sc Scenario, opt options) (res *Result, err error) {
 			if err := r.runPhase(&sc.Phases[i]); err != nil {
 				return nil, err
 			}
+			if r.stopped != "" {
+				break
+			}
 		}
 	}
+	r.result.Stopped = r.stopped
 	r.compareMirrors()
 	if err := r.checkStored(); err != nil {
 		return nil, err
@@ -155,6 +161,7 @@ func runScenario(sc Scenario, opt options) (res *Result, err error) {
 func newRun(sc Scenario, opt options) *run {
 	r := &run{scenario: sc, options: opt, deliveryRates: map[string]float64{}, byAudience: map[int32]*channel{},
 		rng: rand.New(rand.NewPCG(sc.Seed, 0x72756e))}
+	r.stop, _ = parseThresholds(sc.Stop) // check has seen them
 	r.result = newResult(sc)
 	return r
 }
@@ -321,6 +328,9 @@ func (r *run) runPhase(p *Phase) error {
 		if rolling {
 			m.roll(loop.Now())
 			progress()
+			if why := r.checkStop(m); why != "" && r.stopped == "" && !p.Warm {
+				r.stopped = why
+			}
 		}
 		return rolling
 	})
@@ -348,10 +358,10 @@ func (r *run) runPhase(p *Phase) error {
 		err = r.runClosedLoop(p)
 	case p.Burst > 0:
 		err = r.runBurst(p)
-	case p.Rate > 0 || p.Share > 0:
+	case p.Rate > 0 || p.Share > 0 || len(p.Curve) > 0:
 		err = r.runOpenLoop(p)
 	default:
-		err = loop.RunFor(seconds(p.Seconds), nil)
+		err = loop.RunFor(seconds(p.Seconds), func() bool { return r.stopped != "" })
 	}
 	if err != nil {
 		return fmt.Errorf("phase %s: %w", p.Name, err)
@@ -487,20 +497,19 @@ func (r *run) runOpenLoop(p *Phase) error {
 	m := r.meter
 	begin := r.loop.Now()
 	end := begin + seconds(p.Seconds)
-	gap := float64(time.Second) / rate
-	at := float64(begin)
+	times := newSchedule(p, rate)
 	n := 0
 	over := false
 	var arrive func()
 	arrive = func() {
 		for {
-			if p.Even {
-				at += gap
-			} else {
-				at += r.rng.ExpFloat64() * gap
+			amount := 1.0
+			if !p.Even {
+				amount = r.rng.ExpFloat64()
 			}
-			due := time.Duration(at)
-			if p.Seconds > 0 && due >= end || p.Count > 0 && n >= p.Count {
+			at, more := times.next(amount)
+			due := begin + seconds(at)
+			if !more || p.Seconds > 0 && due >= end || p.Count > 0 && n >= p.Count || r.stopped != "" {
 				over = true
 				return
 			}
@@ -524,7 +533,7 @@ func (r *run) runOpenLoop(p *Phase) error {
 		}
 	}
 	arrive()
-	return r.loop.Run(func() bool { return over && (p.Seconds == 0 || r.loop.Now() >= end) })
+	return r.loop.Run(func() bool { return r.stopped != "" || over && (p.Seconds == 0 || r.loop.Now() >= end) })
 }
 
 // runClosedLoop keeps p.Closed requests under way: each answer starts the next request.
@@ -533,14 +542,18 @@ func (r *run) runClosedLoop(p *Phase) error {
 	to := r.channelNamed(p.To)
 	end := r.loop.Now() + seconds(p.Seconds)
 	n, senders := 0, 0
-	var again func()
+	var again, after func()
 	again = func() {
-		if p.Seconds > 0 && r.loop.Now() >= end || p.Count > 0 && n >= p.Count {
+		if p.Seconds > 0 && r.loop.Now() >= end || p.Count > 0 && n >= p.Count || r.stopped != "" {
 			senders--
 			return
 		}
 		n++
-		r.startRequest(choose(), to, r.loop.Now(), again)
+		r.startRequest(choose(), to, r.loop.Now(), after)
+	}
+	after = again
+	if p.Think > 0 {
+		after = func() { r.loop.At(r.loop.Now()+seconds(r.rng.ExpFloat64()*p.Think), again) }
 	}
 	for i := 0; i < p.Closed; i++ {
 		senders++

@@ -143,7 +143,7 @@ func TestCommandLine(t *testing.T) {
 			t.Errorf("%v: exit code %d: %s", bad, code, text)
 		}
 	}
-	code, text := run("show", "fanout")
+	code, text := run("show", "fanout", "--json")
 	var sc Scenario
 	if err := json.Unmarshal([]byte(text), &sc); code != 0 || err != nil || sc.check() != nil {
 		t.Errorf("show does not print a scenario: %d %v", code, err)

@@ -63,6 +63,9 @@ func writeTable(w io.Writer, res *Result) {
 	for _, c := range res.Complaints {
 		fmt.Fprintf(w, "error answer: %s\n", c)
 	}
+	if res.Stopped != "" {
+		fmt.Fprintf(w, "STOPPED: %s\n", res.Stopped)
+	}
 	writeThresholds(w, res)
 	writeVerdict(w, res)
 }
