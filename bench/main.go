@@ -26,6 +26,8 @@ const usage = `parley bench: generate load on a Zulip-compatible server, verify 
   parley bench targets --self [--short] [--only NAME,…]   check Parley's performance targets: reached or MISSED
   parley bench compare A.json B.json [--fail-if worse=5%]  compare two results, with their noise
   parley bench faults (--self | --target URL) [flags]     prove that a run finds each kind of fault, or be a faulty proxy
+  parley bench conform (--self | --target URL) [flags]    compare a server with statements of the API documentation
+  parley bench client --listen ADDR [flags]               be a scripted server that checks the behaviour of a client
   parley bench record --target URL --listen ADDR --out F  run a reverse proxy that writes an anonymised trace
   parley bench replay TRACE (--self | --target URL)       send the requests of a trace with their original timing
 
@@ -87,6 +89,10 @@ func runCommand(cmd string, rest []string, stdout, stderr io.Writer) int {
 		return clusterMain(rest, stdout, stderr)
 	case "cluster-kill":
 		return clusterKillMain(rest, stdout, stderr)
+	case "conform":
+		return conformMain(rest, stdout, stderr)
+	case "client":
+		return clientMain(rest, stdout, stderr)
 	case "faults":
 		return faultsMain(rest, stdout, stderr)
 	case "record":
@@ -179,10 +185,16 @@ func (s *secondsFlag) Set(text string) error {
 // maxPhase is the longest phase: long enough for a soak test over a week.
 const maxPhase = 7 * 24 * time.Hour
 
-func newRunFlags(name string, stdout, stderr io.Writer) *runFlags {
-	s := &runFlags{options: options{out: stdout}}
+// newFlagSet returns the flags of one command.
+func newFlagSet(name string, stderr io.Writer) *flag.FlagSet {
 	f := flag.NewFlagSet("parley bench "+name, flag.ContinueOnError)
 	f.SetOutput(stderr)
+	return f
+}
+
+func newRunFlags(name string, stdout, stderr io.Writer) *runFlags {
+	s := &runFlags{options: options{out: stdout}}
+	f := newFlagSet(name, stderr)
 	s.flags = f
 	f.StringVar(&s.options.target, "target", "", "`URL` of the server: http://HOST[:PORT] or https://HOST[:PORT]")
 	f.StringVar(&s.options.caFile, "ca", "",
@@ -248,8 +260,11 @@ func (s *runFlags) parse(name string, args []string) error {
 		return err
 	}
 	sc, ok := Scenarios()[name]
-	if name == "faults" {
+	switch name { // commands with a crowd that are no scenarios
+	case "faults":
 		sc, ok = faultsScenario(), true
+	case "conform":
+		sc, ok = conformScenario(), true
 	}
 	if s.file != "" {
 		var err error
