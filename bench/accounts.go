@@ -21,7 +21,8 @@ const maxAccounts = 1_000_000
 // keyForm is the form of an API key: servers of the protocol create keys of 32 letters and digits.
 var keyForm = regexp.MustCompile(`^[A-Za-z0-9]{32}$`)
 
-// readAccounts reads existing accounts from a CSV file with the columns email, and key or password, and optionally host,
+// readAccounts reads existing accounts from a CSV file with the columns email, and key or password, and optionally
+// host,
 // the Host header of the user's organization. The first row may name the columns; without names, the second column is a
 // key if all its values have the form of one, else a password.
 func readAccounts(file string) ([]person, error) {
@@ -113,7 +114,10 @@ func (a accountBuilder) Build(r *run, _ crowd.Plan) (*population, error) {
 		return nil, err
 	}
 	if len(a.channels) > 0 {
-		pop.channels = slices.DeleteFunc(pop.channels, func(c channel) bool { return !slices.Contains(a.channels, c.Name) })
+		pop.channels = slices.DeleteFunc(pop.channels, func(c channel) bool {
+			return !slices.Contains(a.channels,
+				c.Name)
+		})
 	}
 	if len(pop.channels) == 0 {
 		return nil, errors.New("the accounts are not subscribed to any channel that may be used")
@@ -130,7 +134,8 @@ func (r *run) fetchKeys(people []person) error {
 		}
 	}
 	return r.callEach(len(without), func(i int) *swarm.Call {
-		c := r.newCall("POST", "fetch_api_key", nil, params{"username": without[i].Email, "password": without[i].password})
+		c := r.newCall("POST", "fetch_api_key", nil, params{"username": without[i].Email,
+			"password": without[i].password})
 		c.Host = without[i].Host
 		return c
 	}, func(i int, body []byte) error {

@@ -86,7 +86,8 @@ func parseWorse(text string) (float64, error) {
 	return percent / 100, nil
 }
 
-// Compare prints the differences between the figures of a and b and returns the number of figures that are worse in b by
+// Compare prints the differences between the figures of a and b and returns the number of figures that are worse in b
+// by
 // more than noise, a share, and by more than the ranges of both.
 func Compare(w io.Writer, a, b *Result, noise float64) (worse int) {
 	fmt.Fprintf(w, "A: %s, %s, server %s\nB: %s, %s, server %s\n", a.Scenario.Name,

@@ -40,7 +40,8 @@ func conformMain(args []string, stdout, stderr io.Writer) int {
 		case o.Deviation != "":
 			deviations++
 			c.Failure = &junitReason{o.Statement + " (" + o.Page + ")", o.Deviation}
-			fmt.Fprintf(stdout, "DEVIATES  %s: %s\n          documented: %s (%s)\n", o.Name, o.Deviation, o.Statement, o.Page)
+			fmt.Fprintf(stdout, "DEVIATES  %s: %s\n          documented: %s (%s)\n", o.Name, o.Deviation, o.Statement,
+				o.Page)
 		case o.Skipped != "":
 			skipped++
 			fmt.Fprintf(stdout, "skipped   %s: %s\n", o.Name, o.Skipped)
@@ -134,7 +135,7 @@ func clientMain(args []string, stdout, stderr io.Writer) int {
 	return s.reportClient(script.Steps(), stdout, stderr)
 }
 
-// reportClient prints what a client did in each step and returns the exit code: 2 if there was no client.
+// reportClient prints the steps of a client and returns the exit code: 2 if there was no client.
 func (s *runFlags) reportClient(steps []conform.Step, stdout, stderr io.Writer) int {
 	wrong, unseen := 0, 0
 	suite := junitSuite{Name: "parley bench client"}

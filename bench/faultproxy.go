@@ -80,7 +80,8 @@ const (
 	seenPerQueue = 256
 	// maxFaultQueues bounds the queues that the proxy remembers.
 	maxFaultQueues = 50_000
-	// leakAfter is the time in which the audience of an event receives it. After that, a queue that has not received the
+	// leakAfter is the time in which the audience of an event receives it. After that, a queue that has not received
+	// the
 	// event is not in the audience.
 	leakAfter = 1500 * time.Millisecond
 	// leakAnyway is the time after which an event leaks to any queue of another user.
@@ -90,7 +91,8 @@ const (
 )
 
 // newFaultProxy returns a proxy for a server.
-func newFaultProxy(s *server, kinds []string, oneIn int, delay time.Duration, seed uint64, logTo io.Writer) *faultProxy {
+func newFaultProxy(s *server, kinds []string, oneIn int, delay time.Duration, seed uint64,
+	logTo io.Writer) *faultProxy {
 	t := &http.Transport{TLSClientConfig: s.tls, DisableCompression: true, MaxIdleConnsPerHost: 20_000,
 		MaxResponseHeaderBytes: 64 << 10}
 	scheme, _, _ := strings.Cut(s.scheme(), ":")
@@ -101,16 +103,18 @@ func newFaultProxy(s *server, kinds []string, oneIn int, delay time.Duration, se
 		f.host = s.host
 	}
 	f.target = f.rng.IntN(oneIn)
-	// A client that ends its poll is not worth a line in a log: other failures of the server are answers with status 502.
+	// A client that ends its poll is not worth a line in a log: other failures of the server are answers with status
+	// 502.
 	quiet := log.New(io.Discard, "", 0)
-	f.proxy = &httputil.ReverseProxy{Transport: t, ErrorLog: quiet, ModifyResponse: f.damageAnswer, Rewrite: func(p *httputil.ProxyRequest) {
-		p.SetURL(f.to)
-		p.Out.Host = p.In.Host
-		if f.host != "" {
-			p.Out.Host = f.host
-		}
-		p.Out.Header.Del("Accept-Encoding")
-	}}
+	f.proxy = &httputil.ReverseProxy{Transport: t, ErrorLog: quiet, ModifyResponse: f.damageAnswer,
+		Rewrite: func(p *httputil.ProxyRequest) {
+			p.SetURL(f.to)
+			p.Out.Host = p.In.Host
+			if f.host != "" {
+				p.Out.Host = f.host
+			}
+			p.Out.Header.Del("Accept-Encoding")
+		}}
 	return f
 }
 

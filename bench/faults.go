@@ -109,7 +109,8 @@ func serveFaults(listen string, s *server, kinds []string, oneIn int, delay time
 		return fmt.Errorf("--listen: %w", err)
 	}
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return errors.New("--listen must be an address of this machine, such as 127.0.0.1:9992: the proxy speaks plain HTTP")
+		return errors.New("--listen must be an address of this machine, such as 127.0.0.1:9992: the proxy speaks " +
+			"plain HTTP")
 	}
 	l, err := net.Listen("tcp", listen)
 	if err != nil {

@@ -17,7 +17,8 @@ func TestFaultsOfProxyAreFound(t *testing.T) {
 	for kind := range faultKinds {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			args := []string{"--target", srv.URL, "--kinds", kind, "--one-in", "400", "--users", "12", "--channels", "6",
+			args := []string{"--target", srv.URL, "--kinds", kind, "--one-in", "400", "--users", "12", "--channels",
+				"6",
 				"--rate", "100", "--duration", "4", "--late", "1s", "--delay", "2s"}
 			var out, errs bytes.Buffer
 			if code := faultsMain(args, &out, &errs); code != 0 {
@@ -66,7 +67,8 @@ func TestExistingAccounts(t *testing.T) {
 			"--quiet"}, more...)
 	}
 	for _, text := range []string{"email,key\na@fake.invalid,k\nb@fake.invalid,k\n",
-		"a@fake.invalid,open sesame\nc@fake.invalid,open sesame\n", "host,password,email\n,open sesame,c@fake.invalid\n"} {
+		"a@fake.invalid,open sesame\nc@fake.invalid,open sesame\n", "host,password,email\n,open " +
+			"sesame,c@fake.invalid\n"} {
 		write(text)
 		code, out, errs := runMain(args("--only-channels", "general")...)
 		if code != 0 || !strings.Contains(out, "from a file of accounts") {
@@ -81,11 +83,13 @@ func TestExistingAccounts(t *testing.T) {
 			t.Error("a message was sent to a channel that --only-channels does not name")
 		}
 	}
-	for text, want := range map[string]string{"": "no account", "email,key\n": "no account", "email\na@b\n": "needs the columns",
+	for text, want := range map[string]string{"": "no account", "email,key\n": "no account",
+		"email\na@b\n":                 "needs the columns",
 		"email,key\na@fake.invalid,\n": "key or password", "email,key\na@fake.invalid,k,7\n": "wrong number of fields",
 		"email,key\nnobody@fake.invalid,k\n": "status 401", "a@fake.invalid,wrong\n": "status 400"} {
 		write(text)
-		if code, _, errs := runMain(args()...); code != 2 || !strings.Contains(errs, want) || strings.Count(errs, "\n") != 1 {
+		if code, _, errs := runMain(args()...); code != 2 || !strings.Contains(errs, want) || strings.Count(errs,
+			"\n") != 1 {
 			t.Errorf("accounts %q: exit code %d, want 2 and one line with %q: %s", text, code, want, errs)
 		}
 	}

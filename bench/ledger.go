@@ -209,7 +209,8 @@ func (l *ledger) recordSeen(x *listener, message int64, content []byte) (time.Du
 	a := &l.audiences[s.audience]
 	switch {
 	case x.seen[w]&bit != 0:
-		l.report(x, message, "duplicate", "%s saw send %d, message %d in %s, a second time; the newest it had seen was "+
+		l.report(x, message, "duplicate", "%s saw send %d, message %d in %s, a second time; the newest it had "+
+			"seen was "+
 			"message %d", x, no, message, a.name, x.last)
 		return 0, false
 	case !a.contains(x.person):
@@ -226,14 +227,16 @@ func (l *ledger) recordSeen(x *listener, message int64, content []byte) (time.Du
 		l.report(x, message, "refused but seen", "send %d was refused, but %s saw it as message %d", no, x, message)
 	}
 	if s.plain && l.checkText && !bytes.Contains(content, fillerBytes) {
-		l.report(x, message, "truncated", "%s saw send %d, message %d in %s, with a text that is not the one sent: %.150q",
+		l.report(x, message, "truncated", "%s saw send %d, message %d in %s, with a text that is not the one "+
+			"sent: %.150q",
 			x, no, message, a.name, content)
 	}
 	if s.seen == 0 && (s.due > 1 || s.base == 0) {
 		s.base = l.now
 	} else if late := l.now - s.base; l.lateLimit > 0 && late > l.lateLimit && x.lateAt != l.now {
 		x.lateAt = l.now // the other messages of the same answer are late for the same reason
-		l.report(x, message, "late", "%s saw send %d, message %d in %s, %v after it was acknowledged or another poller "+
+		l.report(x, message, "late", "%s saw send %d, message %d in %s, %v after it was acknowledged or another "+
+			"poller "+
 			"saw it", x, no, message, a.name, late.Round(time.Millisecond))
 	}
 	x.seen[w] |= bit
@@ -291,8 +294,10 @@ func (l *ledger) checkLost() {
 				if s.state == sendUnknown {
 					how = "unacknowledged but seen by other pollers"
 				}
-				l.report(x, s.message, "loss", "send %d, message %d in %s, %s, was not seen by %s; %d of %d pollers saw "+
-					"it; the newest message of this poller was %d", no, s.message, a.name, how, x, s.seen, s.due, x.last)
+				l.report(x, s.message, "loss", "send %d, message %d in %s, %s, was not seen by %s; %d of %d "+
+					"pollers saw "+
+					"it; the newest message of this poller was %d", no, s.message, a.name, how, x, s.seen, s.due,
+					x.last)
 				break
 			}
 		}

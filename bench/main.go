@@ -25,7 +25,8 @@ const usage = `parley bench: generate load on a Zulip-compatible server, verify 
   parley bench hunt SCENARIO (--self | --target URL)      search for the most users within the limits of the gate
   parley bench targets --self [--short] [--only NAME,…]   check Parley's performance targets: reached or MISSED
   parley bench compare A.json B.json [--fail-if worse=5%]  compare two results, with their noise
-  parley bench faults (--self | --target URL) [flags]     prove that a run finds each kind of fault, or be a faulty proxy
+  parley bench faults (--self | --target URL) [flags]     prove that a run finds each kind of fault,
+	or be a faulty proxy
   parley bench conform (--self | --target URL) [flags]    compare a server with statements of the API documentation
   parley bench client --listen ADDR [flags]               be a scripted server that checks the behaviour of a client
   parley bench record --target URL --listen ADDR --out F  run a reverse proxy that writes an anonymised trace
@@ -320,7 +321,8 @@ func (s *runFlags) readAccounts(sc Scenario) (err error) {
 		return nil
 	}
 	if s.options.self || s.options.adopt || s.options.credentialsFile != "" || sc.Crowd || sc.ownLoad() {
-		return errors.New("--accounts needs --target, excludes --adopt and --credentials, and is not for scenarios that " +
+		return errors.New("--accounts needs --target, excludes --adopt and --credentials, and is not for " +
+			"scenarios that " +
 			"need users of their own")
 	}
 	if s.channelNames != "" {
@@ -331,7 +333,8 @@ func (s *runFlags) readAccounts(sc Scenario) (err error) {
 	}
 	have := len(s.options.accounts)
 	if s.scenario.Users > have {
-		return fmt.Errorf("--accounts: %s has %d accounts, fewer than --users %d", s.accountsFile, have, s.scenario.Users)
+		return fmt.Errorf("--accounts: %s has %d accounts, fewer than --users %d", s.accountsFile, have,
+			s.scenario.Users)
 	}
 	if s.scenario.Users == 0 {
 		s.scenario.Users = min(have, sc.Users)

@@ -171,7 +171,8 @@ func (p *poller) Answer(_ *swarm.Conn, a *swarm.Answer) {
 	err := swarm.ScanEvents(a.Body, &r.event, func(e *swarm.Event) bool {
 		n++
 		if e.ID <= p.lastEvent {
-			r.ledger.report(p.listener, e.Message, "event id", "%s got event %d (message %d) after it had acknowledged %d",
+			r.ledger.report(p.listener, e.Message, "event id", "%s got event %d (message %d) after it had "+
+				"acknowledged %d",
 				p.listener, e.ID, e.Message, p.lastEvent)
 		}
 		p.lastEvent = e.ID

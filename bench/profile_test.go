@@ -120,7 +120,8 @@ func TestCurves(t *testing.T) {
 func TestStopConditions(t *testing.T) {
 	exe, _ := os.Executable()
 	file := filepath.Join(t.TempDir(), "s.toml")
-	text := "name = \"stops\"\nusers = 10\npollers = 10\nchannels = 2\nhistory = 0\nsample = 0\nstop = [\"count(send) < 20\"]\n" +
+	text := "name = \"stops\"\nusers = 10\npollers = 10\nchannels = 2\nhistory = 0\nsample = 0\nstop = " +
+		"[\"count(send) < 20\"]\n" +
 		"thresholds = [\"lost == 0\"]\n[[phases]]\nname = \"long\"\nseconds = 300\nclosed = 3\nthink = 0.01\n" +
 		"[[phases]]\nname = \"never\"\ncurve = [[0, 1], [300, 1]]\n"
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {

@@ -392,7 +392,8 @@ func (r *run) phaseFigures(p *Phase, m *meter, d *PhaseData) {
 	r.result.add(Figure{Name: p.Name + ".errors", Unit: "%", Value: d.Errors})
 	if m.held > 0 || m.limited() > 0 {
 		r.result.add(Figure{Name: p.Name + ".rate_limited", Value: float64(m.limited()),
-			Note: fmt.Sprintf("answers with status 429; %d requests were held back until the server accepts them", m.held)})
+			Note: fmt.Sprintf("answers with status 429; %d requests were held back until the server accepts them",
+				m.held)})
 	}
 	if p.Upgrade > 0 {
 		r.upgradeFigures(p, m)

@@ -27,7 +27,8 @@ func (r *run) checkStored() error {
 		s := &r.ledger.sends[no]
 		if s.state == sendAcked && r.byAudience[s.audience] != nil {
 			if count++; count > maxStoredChecks {
-				r.result.Notes = append(r.result.Notes, fmt.Sprintf("only the first %d acknowledged sends were read again",
+				r.result.Notes = append(r.result.Notes, fmt.Sprintf("only the first %d acknowledged sends were "+
+					"read again",
 					maxStoredChecks))
 				break
 			}
@@ -75,7 +76,8 @@ func (r *run) checkStoredIn(ch *channel, sends []int) error {
 			}
 			if !found {
 				r.ledger.report(nil, s.message, "not stored", "send %d of person %d was acknowledged as message %d in "+
-					"channel %s, at %s, but GET /messages does not return it to %s", sends[0], s.sender, s.message, ch.Name,
+					"channel %s, at %s, but GET /messages does not return it to %s", sends[0], s.sender, s.message,
+					ch.Name,
 					r.loop.Wall(s.intended).UTC().Format("15:04:05.000"), reader.Email)
 			}
 			sends = sends[1:]

@@ -141,8 +141,8 @@ func (s *server) scheme() string {
 	return "http://"
 }
 
-// fetchSettings reads the version and feature level from /server_settings. The error says what a target that is no
-// server of the protocol did instead.
+// fetchSettings reads the version and feature level from /server_settings. If the target is no server of the protocol,
+// the error describes its answer.
 func (s *server) fetchSettings() error {
 	req, err := http.NewRequest("GET", s.scheme()+s.addr.String()+"/api/v1/server_settings", nil)
 	if err != nil {

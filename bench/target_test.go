@@ -23,7 +23,8 @@ import (
 
 // benchArgs are the arguments of a short run of chat.
 func benchArgs(target string, more ...string) []string {
-	return append([]string{"chat", "--target", target, "--users", "10", "--channels", "2", "--history", "0", "--rate", "50",
+	return append([]string{"chat", "--target", target, "--users", "10", "--channels", "2", "--history", "0", "--rate",
+		"50",
 		"--duration", "1s", "--quiet"}, more...)
 }
 
@@ -126,14 +127,16 @@ func TestThresholdTexts(t *testing.T) {
 func TestTargetsThatAreNoServers(t *testing.T) {
 	const ok = "HTTP/1.1 200 OK\r\n"
 	for name, c := range map[string]struct{ raw, want string }{
-		"closed":         {"", "EOF"},
-		"no HTTP":        {"SSH-2.0-OpenSSH_9.2\r\n", "malformed HTTP"},
-		"not found":      {"HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\nno", "status 404"},
-		"page":           {ok + "Content-Length: 6\r\n\r\n<html>", "not the expected JSON"},
-		"other JSON":     {ok + "Content-Length: 2\r\n\r\n{}", "no zulip_feature_level"},
-		"huge level":     {ok + "Content-Length: 50\r\n\r\n" + `{"zulip_feature_level":99999999999999999999999999}`, "JSON"},
-		"short body":     {ok + "Content-Length: 50\r\n\r\n{", "EOF"},
-		"redirect":       {"HTTP/1.1 302 Found\r\nLocation: https://chat.invalid/\r\nContent-Length: 0\r\n\r\n", "redirects to"},
+		"closed":     {"", "EOF"},
+		"no HTTP":    {"SSH-2.0-OpenSSH_9.2\r\n", "malformed HTTP"},
+		"not found":  {"HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\nno", "status 404"},
+		"page":       {ok + "Content-Length: 6\r\n\r\n<html>", "not the expected JSON"},
+		"other JSON": {ok + "Content-Length: 2\r\n\r\n{}", "no zulip_feature_level"},
+		"huge level": {ok + "Content-Length: 50\r\n\r\n" + `{"zulip_feature_level":99999999999999999999999999}`,
+			"JSON"},
+		"short body": {ok + "Content-Length: 50\r\n\r\n{", "EOF"},
+		"redirect": {"HTTP/1.1 302 Found\r\nLocation: https://chat.invalid/\r\nContent-Length: 0\r\n\r\n",
+			"redirects to"},
 		"wrong encoding": {ok + "Transfer-Encoding: chunked\r\n\r\nzz\r\n", "chunk"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -320,10 +323,12 @@ func TestBehindProxies(t *testing.T) {
 		"haproxy": "defaults\n mode http\n timeout connect 5s\n timeout client 120s\n timeout server 120s\n" +
 			"frontend f\n bind 127.0.0.1:PORT ssl crt " + both + "\n default_backend b\n" +
 			"backend b\n option http-buffer-request\n server s " + backend + "\n",
-		"nginx": "daemon off; pid " + dir + "/pid; error_log " + dir + "/error.log; events {}\nhttp { access_log off; " +
+		"nginx": "daemon off; pid " + dir + "/pid; error_log " + dir + "/error.log; events {}\nhttp { access_log " +
+			"off; " +
 			"client_body_temp_path " + dir + "/body; proxy_temp_path " + dir + "/proxy; fastcgi_temp_path " + dir +
 			"/f; uwsgi_temp_path " + dir + "/u; scgi_temp_path " + dir + "/s;\nserver { listen 127.0.0.1:PORT ssl; " +
-			"ssl_certificate " + cert.certFile + "; ssl_certificate_key " + cert.keyFile + ";\nlocation / { proxy_pass " +
+			"ssl_certificate " + cert.certFile + "; ssl_certificate_key " + cert.keyFile + ";\nlocation / { " +
+			"proxy_pass " +
 			"http://" + backend + "; proxy_read_timeout 120s; } } }\n",
 	} {
 		t.Run(name, func(t *testing.T) {

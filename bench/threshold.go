@@ -357,7 +357,8 @@ func writeThresholds(w io.Writer, res *Result) {
 		if !c.Kept {
 			word = "MISSED"
 		}
-		fmt.Fprintf(w, "threshold %s: %s, measured %s", c.Threshold, word, valueText(Figure{Value: c.Value, Unit: c.Unit}))
+		fmt.Fprintf(w, "threshold %s: %s, measured %s", c.Threshold, word, valueText(Figure{Value: c.Value,
+			Unit: c.Unit}))
 		if c.Note != "" {
 			fmt.Fprintf(w, " (%s)", c.Note)
 		}

@@ -85,8 +85,9 @@ var readChecks = []check{
 		if a.number("user_id") != s.target.Users[0].ID {
 			return fmt.Errorf("user_id must be %d: %s", s.target.Users[0].ID, a)
 		}
-		return shape{"email": "string", "full_name": "string", "is_admin": "bool", "is_bot": "bool", "timezone": "string",
-			"role": "int", "date_joined": "string"}.fits("the answer", a.fields)
+		return shape{"email": "string", "full_name": "string", "is_admin": "bool", "is_bot": "bool",
+			"timezone": "string",
+			"role":     "int", "date_joined": "string"}.fits("the answer", a.fields)
 	}},
 	{"users", "GET /users lists the users with their ids, names and roles", "get-users", 0, func(s *session) error {
 		return eachObject(s, "users", "members", shape{"user_id": "int", "full_name": "string", "email": "string",
@@ -138,7 +139,8 @@ func (s *session) sendDirect(content string, more form) (int64, error) {
 
 // fetch returns the messages of a narrow around an anchor, as one user.
 func (s *session) fetch(user int, anchor int64, narrow any) ([]map[string]json.RawMessage, error) {
-	a, err := s.succeed(user, "GET", "messages", form{"anchor": anchor, "num_before": 0, "num_after": 0, "narrow": narrow,
+	a, err := s.succeed(user, "GET", "messages", form{"anchor": anchor, "num_before": 0, "num_after": 0,
+		"narrow":         narrow,
 		"apply_markdown": false})
 	if err != nil {
 		return nil, err
@@ -166,7 +168,8 @@ var messageChecks = []check{
 				"reactions": "list", "display_recipient": "list", "subject": "string", "client": "string",
 				"is_me_message": "bool", "submessages": "list", "topic_links": "list"}.fits("the message", list[0])
 		}},
-	{"unknown channel", "a message to a channel that does not exist is answered with STREAM_DOES_NOT_EXIST and its name",
+	{"unknown channel", "a message to a channel that does not exist is answered with STREAM_DOES_NOT_EXIST and " +
+		"its name",
 		"send-message", 0, func(s *session) error {
 			name := unique()
 			a, err := s.refuse(0, "POST", "messages", form{"type": "stream", "to": name, "topic": "t", "content": "c"},
@@ -219,7 +222,8 @@ var messageChecks = []check{
 			if err != nil {
 				return err
 			}
-			a, err := s.succeed(1, "POST", "messages/flags", form{"messages": []int64{id}, "op": "add", "flag": "starred"})
+			a, err := s.succeed(1, "POST", "messages/flags", form{"messages": []int64{id}, "op": "add",
+				"flag": "starred"})
 			if err != nil {
 				return err
 			}

@@ -8,7 +8,8 @@ import (
 )
 
 var queueChecks = []check{
-	{"registration", "POST /register answers with a queue, the last event id and the feature level", "register-queue", 0,
+	{"registration", "POST /register answers with a queue, the last event id and the feature level", "register-queue",
+		0,
 		func(s *session) error {
 			a, err := s.succeed(0, "POST", "register", form{"event_types": []string{"message"}})
 			if err != nil {
@@ -18,7 +19,8 @@ var queueChecks = []check{
 			if n := a.number("zulip_feature_level"); n != int64(s.target.Level) {
 				return fmt.Errorf("zulip_feature_level must be that of /server_settings, %d, not %d", s.target.Level, n)
 			}
-			return shape{"queue_id": "string", "last_event_id": "int", "zulip_version": "string"}.fits("the answer", a.fields)
+			return shape{"queue_id": "string", "last_event_id": "int", "zulip_version": "string"}.fits("the answer",
+				a.fields)
 		}},
 	{"message event", "a message arrives as an event of type message with the message and the flags of the user",
 		"get-events", 0, func(s *session) error {
@@ -62,7 +64,8 @@ var queueChecks = []check{
 				return err
 			}
 			if len(first) == 0 || !reflect.DeepEqual(first, second) {
-				return fmt.Errorf("two polls with the same last_event_id must return the same events, but returned %d and %d",
+				return fmt.Errorf("two polls with the same last_event_id must return the same events, but "+
+					"returned %d and %d",
 					len(first), len(second))
 			}
 			q.last = number(first[len(first)-1]["id"])
@@ -87,7 +90,8 @@ var queueChecks = []check{
 		}
 		return nil
 	}},
-	{"unknown queue", "a poll of an unknown queue is answered with BAD_EVENT_QUEUE_ID and the queue_id", "get-events", 0,
+	{"unknown queue", "a poll of an unknown queue is answered with BAD_EVENT_QUEUE_ID and the queue_id", "get-events",
+		0,
 		func(s *session) error {
 			const id = "fb67bf8a-c031-47cc-84cf-ed80accacda8"
 			a, err := s.refuse(0, "GET", "events", form{"queue_id": id, "last_event_id": -1}, 400, "BAD_EVENT_QUEUE_ID")
@@ -96,22 +100,24 @@ var queueChecks = []check{
 			}
 			return err
 		}},
-	{"queue of others", "a user cannot poll or delete the queue of another user", "get-events", 0, func(s *session) error {
-		q, err := s.register(0, "message")
-		if err != nil {
+	{"queue of others", "a user cannot poll or delete the queue of another user", "get-events", 0,
+		func(s *session) error {
+			q, err := s.register(0, "message")
+			if err != nil {
+				return err
+			}
+			defer q.close()
+			if _, err := s.refuse(1, "GET", "events", form{"queue_id": q.id, "last_event_id": q.last, "dont_block": true},
+				400,
+				"BAD_EVENT_QUEUE_ID"); err != nil {
+				return err
+			}
+			if _, err := s.refuse(1, "DELETE", "events", form{"queue_id": q.id}, 400, "BAD_EVENT_QUEUE_ID"); err != nil {
+				return err
+			}
+			_, err = q.poll(false)
 			return err
-		}
-		defer q.close()
-		if _, err := s.refuse(1, "GET", "events", form{"queue_id": q.id, "last_event_id": q.last, "dont_block": true}, 400,
-			"BAD_EVENT_QUEUE_ID"); err != nil {
-			return err
-		}
-		if _, err := s.refuse(1, "DELETE", "events", form{"queue_id": q.id}, 400, "BAD_EVENT_QUEUE_ID"); err != nil {
-			return err
-		}
-		_, err = q.poll(false)
-		return err
-	}},
+		}},
 	{"deleted queue", "after DELETE /events the queue does not exist", "delete-queue", 0, func(s *session) error {
 		q, err := s.register(0, "message")
 		if err != nil {
@@ -120,7 +126,8 @@ var queueChecks = []check{
 		if _, err := s.succeed(0, "DELETE", "events", form{"queue_id": q.id}); err != nil {
 			return err
 		}
-		_, err = s.refuse(0, "GET", "events", form{"queue_id": q.id, "last_event_id": q.last}, 400, "BAD_EVENT_QUEUE_ID")
+		_, err = s.refuse(0, "GET", "events", form{"queue_id": q.id, "last_event_id": q.last}, 400,
+			"BAD_EVENT_QUEUE_ID")
 		return err
 	}},
 	{"local echo", "the sender's own queue gets the local_id of the send as local_message_id", "send-message", 0,
@@ -151,7 +158,8 @@ var queueChecks = []check{
 				return err
 			}
 			defer q.close()
-			if _, err := s.succeed(1, "POST", fmt.Sprintf("messages/%d/reactions", id), form{"emoji_name": "tada"}); err != nil {
+			if _, err := s.succeed(1, "POST", fmt.Sprintf("messages/%d/reactions", id),
+				form{"emoji_name": "tada"}); err != nil {
 				return err
 			}
 			e, err := q.await("reaction event", func(e event) bool { return text(e["type"]) == "reaction" })
@@ -187,38 +195,42 @@ var queueChecks = []check{
 				return err
 			}
 			if text(e["orig_content"]) != before || text(e["content"]) != after {
-				return fmt.Errorf("orig_content and content must be %q and %q: %s and %s", before, after, e["orig_content"],
+				return fmt.Errorf("orig_content and content must be %q and %q: %s and %s", before, after,
+					e["orig_content"],
 					e["content"])
 			}
-			return shape{"user_id": "int?", "edit_timestamp": "int", "message_ids": "list", "rendered_content": "string",
-				"flags": "list"}.fits("the event", e)
+			return shape{"user_id": "int?", "edit_timestamp": "int", "message_ids": "list",
+				"rendered_content": "string",
+				"flags":            "list"}.fits("the event", e)
 		}},
-	{"audience", "the event of a direct message reaches only its participants", "get-events", 0, func(s *session) error {
-		q, err := s.register(2, "message")
-		if err != nil {
+	{"audience", "the event of a direct message reaches only its participants", "get-events", 0,
+		func(s *session) error {
+			q, err := s.register(2, "message")
+			if err != nil {
+				return err
+			}
+			defer q.close()
+			secret, err := s.sendDirect(unique(), nil)
+			if err != nil {
+				return err
+			}
+			// A message to this user afterwards shows that all earlier events have arrived.
+			a, err := s.succeed(1, "POST", "messages", form{"type": "private", "to": []int64{s.target.Users[2].ID},
+				"content": unique()})
+			if err != nil {
+				return err
+			}
+			leaked := false
+			_, err = q.await("message event", func(e event) bool {
+				leaked = leaked || isMessage(secret)(e)
+				return isMessage(a.number("id"))(e)
+			})
+			if err == nil && leaked {
+				err = fmt.Errorf("user %d got the event of message %d, which was sent to another user",
+					s.target.Users[2].ID, secret)
+			}
 			return err
-		}
-		defer q.close()
-		secret, err := s.sendDirect(unique(), nil)
-		if err != nil {
-			return err
-		}
-		// A message to this user afterwards shows that all earlier events have arrived.
-		a, err := s.succeed(1, "POST", "messages", form{"type": "private", "to": []int64{s.target.Users[2].ID},
-			"content": unique()})
-		if err != nil {
-			return err
-		}
-		leaked := false
-		_, err = q.await("message event", func(e event) bool {
-			leaked = leaked || isMessage(secret)(e)
-			return isMessage(a.number("id"))(e)
-		})
-		if err == nil && leaked {
-			err = fmt.Errorf("user %d got the event of message %d, which was sent to another user", s.target.Users[2].ID, secret)
-		}
-		return err
-	}},
+		}},
 }
 
 func isMessage(id int64) func(event) bool {

@@ -30,7 +30,7 @@ const (
 	scriptUser  = 7
 )
 
-// A Step is one behaviour of a client, with what the client did.
+// A Step is one behaviour of a client and its outcome.
 type Step struct {
 	Name      string `json:"name"`
 	Statement string `json:"statement"`
@@ -83,7 +83,7 @@ func NewScript(log io.Writer) *Script {
 // Done is closed when the script is over.
 func (s *Script) Done() <-chan struct{} { return s.done }
 
-// Steps returns what the client did so far, in the order of the script.
+// Steps returns the steps so far, in the order of the script.
 func (s *Script) Steps() (list []Step) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,7 +93,7 @@ func (s *Script) Steps() (list []Step) {
 	return list
 }
 
-// see records that a step was reached, and what was wrong, if anything. The caller holds the lock.
+// see records that the client reached a step, and its fault, if any. The caller holds the lock.
 func (s *Script) see(name, wrong string, args ...any) {
 	x := s.steps[name]
 	x.Seen = true
@@ -130,7 +130,8 @@ func (s *Script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			v[k] = x
 		}
 	}
-	fmt.Fprintf(s.log, "%s %s /%.80s queue_id=%.60s last_event_id=%.20s\n", time.Now().UTC().Format("15:04:05.000"), r.Method,
+	fmt.Fprintf(s.log, "%s %s /%.80s queue_id=%.60s last_event_id=%.20s\n", time.Now().UTC().Format("15:04:05.000"),
+		r.Method,
 		path, v.Get("queue_id"), v.Get("last_event_id"))
 	s.mu.Lock()
 	if early := time.Until(s.quiet); !s.quiet.IsZero() && early > time.Duration(float64(askedWait)*(1-earlyShare)) {
@@ -153,10 +154,12 @@ func (s *Script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		reply(w, 200, map[string]any{"api_key": "aaaabbbbccccddddeeeeffffgggghhhh", "email": scriptEmail,
 			"user_id": scriptUser})
 	case "GET users/me":
-		reply(w, 200, map[string]any{"user_id": scriptUser, "email": scriptEmail, "full_name": "Conform", "is_admin": false,
-			"is_bot": false, "role": 400})
+		reply(w, 200, map[string]any{"user_id": scriptUser, "email": scriptEmail, "full_name": "Conform",
+			"is_admin": false,
+			"is_bot":   false, "role": 400})
 	case "GET messages":
-		reply(w, 200, map[string]any{"messages": []any{}, "found_newest": true, "found_oldest": true, "found_anchor": false,
+		reply(w, 200, map[string]any{"messages": []any{}, "found_newest": true, "found_oldest": true,
+			"found_anchor":    false,
 			"history_limited": false, "anchor": 1})
 	case "GET users":
 		reply(w, 200, map[string]any{"members": []any{}})
@@ -185,9 +188,11 @@ func (s *Script) register(w http.ResponseWriter) {
 	reply(w, 200, map[string]any{"queue_id": s.queue, "last_event_id": s.sent, "zulip_version": "9.4",
 		"zulip_feature_level": 300, "max_message_id": 10, "event_queue_longpoll_timeout_seconds": 90,
 		"realm_users": []any{}, "realm_bots": []any{}, "subscriptions": []any{}, "unsubscribed": []any{},
-		"never_subscribed": []any{}, "streams": []any{}, "realm_user_groups": []any{}, "user_settings": map[string]any{},
-		"unread_msgs": map[string]any{"count": 0, "pms": []any{}, "streams": []any{}, "huddles": []any{}, "mentions": []any{}},
-		"user_id":     scriptUser, "email": scriptEmail, "full_name": "Conform", "presences": map[string]any{}})
+		"never_subscribed": []any{}, "streams": []any{}, "realm_user_groups": []any{},
+		"user_settings": map[string]any{},
+		"unread_msgs": map[string]any{"count": 0, "pms": []any{}, "streams": []any{}, "huddles": []any{},
+			"mentions": []any{}},
+		"user_id": scriptUser, "email": scriptEmail, "full_name": "Conform", "presences": map[string]any{}})
 }
 
 // poll plays the next part of the script.
@@ -278,7 +283,8 @@ func (s *Script) play(w http.ResponseWriter, now time.Time) {
 		s.want = "lost queue"
 		queue := s.queue
 		s.mu.Unlock()
-		reply(w, 400, map[string]any{"code": "BAD_EVENT_QUEUE_ID", "msg": "Bad event queue ID: " + queue, "queue_id": queue})
+		reply(w, 400, map[string]any{"code": "BAD_EVENT_QUEUE_ID", "msg": "Bad event queue ID: " + queue,
+			"queue_id": queue})
 	default:
 		s.state = max(s.state, 19)
 		s.mu.Unlock()
@@ -315,7 +321,8 @@ func (s *Script) backOff(step string, now time.Time, first bool) {
 func messageEvent(id, message int64) map[string]any {
 	person := map[string]any{"id": scriptUser, "email": scriptEmail, "full_name": "Conform", "is_mirror_dummy": false}
 	return map[string]any{"id": id, "type": "message", "flags": []string{}, "message": map[string]any{"id": message,
-		"type": "private", "content": fmt.Sprintf("message %d", message), "sender_id": scriptUser, "sender_email": scriptEmail,
+		"type": "private", "content": fmt.Sprintf("message %d", message), "sender_id": scriptUser,
+		"sender_email":     scriptEmail,
 		"sender_full_name": "Conform", "sender_realm_str": "", "display_recipient": []any{person}, "recipient_id": 1,
 		"timestamp": 1_700_000_000 + message, "subject": "", "topic_links": []any{}, "reactions": []any{},
 		"submessages": []any{}, "is_me_message": false, "client": "conform", "content_type": "text/html",

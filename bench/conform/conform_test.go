@@ -128,7 +128,8 @@ func TestServersThatDeviate(t *testing.T) {
 		"empty": func(w http.ResponseWriter, r *http.Request) {},
 		"page":  func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "<html>") },
 		"huge ids": func(w http.ResponseWriter, r *http.Request) {
-			io.WriteString(w, `{"result":"success","msg":"","id":1e400,"queue_id":7,"events":{},"members":[7],"streams":7}`)
+			io.WriteString(w,
+				`{"result":"success","msg":"","id":1e400,"queue_id":7,"events":{},"members":[7],"streams":7}`)
 		},
 		"endless": func(w http.ResponseWriter, r *http.Request) {
 			for block := bytes.Repeat([]byte(" "), 1<<20); ; {

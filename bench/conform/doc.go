@@ -4,6 +4,6 @@
 // the public API documentation. It needs nothing but the public API, creates only messages and one private channel, and
 // skips statements that are newer than the feature level of the server.
 //
-// A Script is the other side: a small server that follows a script and records what a client does with each answer:
+// A Script is the other side: a small server that follows a script and records the reaction of a client to each answer:
 // whether it acknowledges events, keeps to a requested wait, backs off, registers again, and ignores old event ids.
 package conform

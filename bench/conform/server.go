@@ -77,7 +77,8 @@ func Run(t Target, done func(Outcome)) []Outcome {
 	for _, c := range checks() {
 		o := Outcome{Name: c.name, Statement: c.statement, Page: "https://zulip.com/api/" + c.page}
 		if t.Level < c.since {
-			o.Skipped = fmt.Sprintf("the server announces feature level %d, and this holds from %d on", t.Level, c.since)
+			o.Skipped = fmt.Sprintf("the server announces feature level %d, and this holds from %d on", t.Level,
+				c.since)
 		} else if err := c.run(s); errors.Is(err, errSkip) {
 			o.Skipped = err.Error()
 		} else if err != nil {
@@ -89,7 +90,7 @@ func Run(t Target, done func(Outcome)) []Outcome {
 	return all
 }
 
-// A session holds what the checks share.
+// A session holds the connection that the checks share.
 type session struct {
 	target Target
 	client *http.Client
@@ -229,7 +230,8 @@ func (s *session) refuse(user int, method, path string, f form, status int, code
 		if len(codes) > 0 {
 			want = "code " + strings.Join(codes, " or ")
 		}
-		return nil, fmt.Errorf(`%s /%s: want status %d with "result":"error", a msg and %s, got %s`, method, path, status,
+		return nil, fmt.Errorf(`%s /%s: want status %d with "result":"error", a msg and %s, got %s`, method, path,
+			status,
 			want, a)
 	}
 	return a, nil
@@ -279,7 +281,8 @@ func (q *queue) poll(block bool) ([]event, error) {
 	for _, e := range events {
 		id := number(e["id"])
 		if e["id"] == nil || id <= before || text(e["type"]) == "" {
-			return nil, fmt.Errorf("GET /events after %d: an event without type, or whose id does not ascend: %s", q.last, a)
+			return nil, fmt.Errorf("GET /events after %d: an event without type, or whose id does not ascend: %s",
+				q.last, a)
 		}
 		before = id
 	}

@@ -285,7 +285,8 @@ func BenchmarkScanEvents(b *testing.B) {
 	}
 }
 
-// TestBoundedAnswers requires that answers without an end, or with an absurd length, fail instead of filling the memory,
+// TestBoundedAnswers requires that answers without an end, or with an absurd length, fail instead of filling the
+// memory,
 // and that an answer may end with its connection.
 func TestBoundedAnswers(t *testing.T) {
 	flood := func(w io.Writer) {
@@ -319,7 +320,8 @@ func TestBoundedAnswers(t *testing.T) {
 		"no status":  {func(w io.Writer) { io.WriteString(w, "HTTP/1.1 abc OK\r\n\r\n") }, ErrAnswer, ""},
 		"to the end": {func(w io.Writer) { io.WriteString(w, "HTTP/1.0 200 OK\r\n\r\nhello") }, nil, "hello"},
 		"in chunks": {func(w io.Writer) {
-			io.WriteString(w, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3;x=y\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n")
+			io.WriteString(w,
+				"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3;x=y\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n")
 		}, nil, "hello"},
 	} {
 		t.Run(name, func(t *testing.T) {
