@@ -39,6 +39,9 @@ func (r *run) startRequest(kind int, to int, intended time.Duration, then func()
 		// In turn: each user once before any user twice.
 		r.nextPinger++
 		p := &r.population.people[r.nextPinger%len(r.population.people)]
+		if r.agent != nil {
+			p = &r.population.people[r.agent.From+r.nextPinger%(r.agent.To-r.agent.From)]
+		}
 		r.issueCall(kind, r.newCall("POST", "users/me/presence", p,
 			params{"status": "active", "new_user_input": true, "ping_only": true}), intended, then, nil)
 	case kindRead, kindFlag:
@@ -104,21 +107,32 @@ const (
 
 // randomUser returns the index of a random user, if possible one that is not rate limited.
 func (r *run) randomUser() int {
-	i := r.rng.IntN(len(r.population.people))
+	i := r.anyUser()
 	for try := 1; try < freeTries && r.population.people[i].quietUntil > r.loop.Now(); try++ {
-		i = r.rng.IntN(len(r.population.people))
+		i = r.anyUser()
 	}
 	return i
 }
 
+// anyUser returns the index of a random user of this generator.
+func (r *run) anyUser() int {
+	if r.agent != nil {
+		return r.agent.From + r.rng.IntN(r.agent.To-r.agent.From)
+	}
+	return r.rng.IntN(len(r.population.people))
+}
+
 // randomMember returns the index of a random member of a channel, if possible one that is not rate limited.
 func (r *run) randomMember(ch *channel) int32 {
-	i := ch.Members[r.rng.IntN(len(ch.Members))]
+	i := ch.senders[r.rng.IntN(len(ch.senders))]
 	for try := 1; try < freeTries && r.population.people[i].quietUntil > r.loop.Now(); try++ {
-		i = ch.Members[r.rng.IntN(len(ch.Members))]
+		i = ch.senders[r.rng.IntN(len(ch.senders))]
 	}
 	return i
 }
+
+// randomChannel returns the index of a random channel with a member that sends.
+func (r *run) randomChannel() int { return r.sendable[r.rng.IntN(len(r.sendable))] }
 
 // holds reports whether the server does not accept requests of a user at present. It then counts the request as held
 // back and calls then later.
@@ -153,8 +167,8 @@ func (r *run) recentSend() (*send, int32) {
 		if s.state != sendAcked {
 			continue
 		}
-		if c := r.byAudience[s.audience]; c != nil && len(c.Members) > 0 {
-			return s, c.Members[r.rng.IntN(len(c.Members))]
+		if c := r.byAudience[s.audience]; c != nil && len(c.senders) > 0 {
+			return s, c.senders[r.rng.IntN(len(c.senders))]
 		}
 	}
 	return nil, 0
@@ -164,7 +178,7 @@ func (r *run) recentSend() (*send, int32) {
 // seen it.
 func (r *run) startSend(to int, intended time.Duration, then, seen func()) {
 	if to < 0 {
-		to = r.rng.IntN(len(r.population.channels))
+		to = r.randomChannel()
 	}
 	ch := &r.population.channels[to]
 	user := r.randomMember(ch)
@@ -203,7 +217,7 @@ func (r *run) startSend(to int, intended time.Duration, then, seen func()) {
 }
 
 func (r *run) startHistoryPage(intended time.Duration, then func()) {
-	ch := &r.population.channels[r.rng.IntN(len(r.population.channels))]
+	ch := &r.population.channels[r.randomChannel()]
 	user := &r.population.people[r.randomMember(ch)]
 	p := params{"num_before": 50, "num_after": 0, "anchor": "newest",
 		"narrow": []any{map[string]any{"operator": r.channelWord(), "operand": ch.ID}}}

@@ -46,6 +46,7 @@ type channel struct {
 	Members  []int32
 	audience int32
 	realm    int
+	senders  []int32 // the members that send: those of this agent
 }
 
 // A population is a crowd with its ids on a server.

@@ -94,6 +94,9 @@ func (r *run) completeResult(took time.Duration) {
 		}
 		res.Memory = append(res.Memory, pt)
 	}
+	if len(r.options.agents) > 0 {
+		return // the notes below are those of the agents
+	}
 	var refused, lost, unknown int
 	for i := range r.ledger.sends {
 		switch r.ledger.sends[i].state {

@@ -10,7 +10,8 @@ import (
 // TestHelp requires that every command and scenario prints its help to standard output and ends with 0, and that
 // commands with flags list these and not all commands.
 func TestHelp(t *testing.T) {
-	commands := append(ScenarioNames(), "list", "show", "schema", "faults", "conform", "client", "hunt", "targets",
+	commands := append(ScenarioNames(), "list", "show", "schema", "faults", "agent", "conform", "client", "hunt",
+		"targets",
 		"compare", "record", "replay")
 	for _, c := range commands {
 		for _, flag := range []string{"-h", "--help"} {

@@ -24,7 +24,14 @@ type ledger struct {
 	foreignMessages  int64         // messages of other senders, not checked
 	now              time.Duration // time of the answer that is being recorded
 	lateLimit        time.Duration // 0: late messages are not violations
-	checkText        bool          // the text of each message is compared with the one that was sent
+	// Of a run with several agents: the number of agents, the index of this one, and conversions between times of the
+	// loop and microseconds on the clock of the coordinator.
+	agents, index int
+	stamp         func(time.Duration) int64
+	unstamp       func(int64) time.Duration
+	checked       int // sends of other agents that all pollers saw
+
+	checkText bool // the text of each message is compared with the one that was sent
 }
 
 const (
@@ -145,6 +152,9 @@ func (l *ledger) send(sender, audience int32, intended time.Duration, text strin
 		due: due, onSeen: after})
 	l.outstanding += int64(due)
 	l.due += int64(due)
+	if l.agents > 0 {
+		return no, fmt.Sprintf("%s%dx%dx %s", l.marker, l.global(no), l.stamp(intended), text)
+	}
 	return no, string(l.marker) + strconv.Itoa(no) + "x " + text
 }
 
@@ -197,12 +207,19 @@ func (l *ledger) cancelDue(s *send) {
 // this run.
 func (l *ledger) recordSeen(x *listener, message int64, content []byte) (time.Duration, bool) {
 	no, ok := l.sendNumber(content)
+	if ok && l.agents > 0 {
+		if no%l.agents != l.index {
+			return l.recordRemote(x, message, no, content)
+		}
+		no /= l.agents
+	}
 	if !ok || no >= len(l.sends) {
 		l.foreignMessages++
 		return 0, false
 	}
 	s := &l.sends[no]
-	w, bit := no>>6, uint64(1)<<(no&63)
+	global := l.global(no)
+	w, bit := global>>6, uint64(1)<<(global&63)
 	for len(x.seen) <= w {
 		x.seen = append(x.seen, 0)
 	}
@@ -255,8 +272,40 @@ func (l *ledger) recordSeen(x *listener, message int64, content []byte) (time.Du
 	return s.intended, true
 }
 
+// recordRemote records a message event of a send of another agent. The audience of the send is checked at the end.
+func (l *ledger) recordRemote(x *listener, message int64, no int, content []byte) (time.Duration, bool) {
+	i := bytes.Index(content, l.marker) + len(l.marker)
+	_, rest, _ := bytes.Cut(content[i:], []byte("x"))
+	digits, _, _ := bytes.Cut(rest, []byte("x"))
+	us, err := strconv.ParseInt(string(digits), 10, 64)
+	if err != nil {
+		l.foreignMessages++
+		return 0, false
+	}
+	switch {
+	case x.has(no):
+		l.report(x, message, "duplicate", "%s saw send %d of another agent, message %d, a second time", x, no, message)
+		return 0, false
+	case message <= x.last:
+		l.report(x, message, "reorder", "%s saw message %d (send %d of another agent) after message %d", x, message, no,
+			x.last)
+	}
+	if l.checkText && !bytes.Contains(content, fillerBytes) {
+		l.report(x, message, "truncated", "%s saw send %d of another agent, message %d, with a text that is not "+
+			"the one "+
+			"sent: %.150q", x, no, message, content)
+	}
+	for len(x.seen) <= no>>6 {
+		x.seen = append(x.seen, 0)
+	}
+	x.seen[no>>6] |= 1 << (no & 63)
+	x.last, x.lastSend = message, no
+	l.seen++
+	return l.unstamp(us), true
+}
+
 // maxSends is larger than the number of sends of any run: a text with a larger number is not of this run.
-const maxSends = 1 << 40
+const maxSends = 1 << 32
 
 // sendNumber finds the number of a send in the text of a message, plain or rendered.
 func (l *ledger) sendNumber(content []byte) (int, bool) {
@@ -289,7 +338,7 @@ func (l *ledger) checkLost() {
 		}
 		a := &l.audiences[s.audience]
 		for _, x := range l.listeners {
-			if a.contains(x.person) && (no>>6 >= len(x.seen) || x.seen[no>>6]>>(no&63)&1 == 0) {
+			if a.contains(x.person) && !x.has(l.global(no)) {
 				how := "acknowledged"
 				if s.state == sendUnknown {
 					how = "unacknowledged but seen by other pollers"

@@ -27,6 +27,7 @@ const usage = `parley bench: generate load on a Zulip-compatible server, verify 
   parley bench compare A.json B.json [--fail-if worse=5%]  compare two results, with their noise
   parley bench faults (--self | --target URL) [flags]     prove that a run finds each kind of fault,
 	or be a faulty proxy
+  parley bench agent --listen ADDR --token-file F         generate load for a run with --agents on another machine
   parley bench conform (--self | --target URL) [flags]    compare a server with statements of the API documentation
   parley bench client --listen ADDR [flags]               be a scripted server that checks the behaviour of a client
   parley bench record --target URL --listen ADDR --out F  run a reverse proxy that writes an anonymised trace
@@ -90,6 +91,8 @@ func runCommand(cmd string, rest []string, stdout, stderr io.Writer) int {
 		return clusterMain(rest, stdout, stderr)
 	case "cluster-kill":
 		return clusterKillMain(rest, stdout, stderr)
+	case "agent":
+		return agentMain(rest, stdout, stderr)
 	case "conform":
 		return conformMain(rest, stdout, stderr)
 	case "client":
@@ -159,6 +162,7 @@ type runFlags struct {
 
 	junitFile, csvFile, promFile string
 	accountsFile, channelNames   string
+	agentAddrs, tokenFile        string
 	thresholds                   thresholdList
 }
 
@@ -221,6 +225,9 @@ func newRunFlags(name string, stdout, stderr io.Writer) *runFlags {
 		"`file` of JSON lines {email,key,user_id,host}: use these users instead of creating any")
 	f.StringVar(&s.accountsFile, "accounts", "",
 		"CSV `file` with existing accounts, email,key or email,password: use these and their channels, create nothing")
+	f.StringVar(&s.agentAddrs, "agents", "",
+		"`addresses` of agents (parley bench agent) that make the load instead of this process, separated by commas")
+	f.StringVar(&s.tokenFile, "token-file", "", "with --agents: `file` with the secret that the agents share")
 	f.StringVar(&s.channelNames, "only-channels", "",
 		"with --accounts: `names` of the channels to send to, separated by commas (default: all of the accounts)")
 	f.BoolVar(&s.options.adopt, "adopt", false, "use the users of the development login instead of creating any")
@@ -294,6 +301,15 @@ func (s *runFlags) parse(name string, args []string) error {
 	}
 	if s.options.caFile != "" && s.options.self {
 		return errors.New("--ca is for --target with https, not for --self")
+	}
+	if s.agentAddrs != "" {
+		s.options.agents = strings.Split(s.agentAddrs, ",")
+		var err error
+		if s.options.token, err = readToken(s.tokenFile); err != nil {
+			return err
+		}
+	} else if s.tokenFile != "" {
+		return errors.New("--token-file is for --agents")
 	}
 	if s.scenario.ownLoad() && (len(s.thresholds) > 0 || s.junitFile != "" || s.csvFile != "" || s.promFile != "") {
 		return fmt.Errorf("%s has limits of its own: --threshold, --junit, --csv and --prometheus are not for it",

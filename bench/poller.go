@@ -50,7 +50,7 @@ func (r *run) openPollers() error {
 	from := sourceAddresses(r.server.addr, r.scenario.Sources)
 	r.pollers = make([]*poller, n)
 	for i := range r.pollers {
-		p := &poller{r: r, person: int32(i % len(r.population.people)), lastEvent: -1}
+		p := &poller{r: r, person: r.pollerOf(i), lastEvent: -1}
 		p.conn = swarm.Conn{Loop: r.loop, Remote: r.server.addr, TLS: r.server.tls}
 		if len(from) > 0 {
 			p.conn.Local = from[i%len(from)]
@@ -91,6 +91,14 @@ func (r *run) openPollers() error {
 		r.loop.At(r.loop.Now()+time.Duration(i/1000)*50*time.Millisecond, p.poll)
 	}
 	return r.loop.RunFor(time.Duration(n/1000)*50*time.Millisecond+500*time.Millisecond, nil)
+}
+
+// pollerOf returns the index of the user of a poller: the users of this generator in turn.
+func (r *run) pollerOf(i int) int32 {
+	if r.agent != nil {
+		return int32(r.agent.From + i%(r.agent.To-r.agent.From))
+	}
+	return int32(i % len(r.population.people))
 }
 
 var defaultEvents = []string{"message", "update_message", "delete_message", "reaction", "update_message_flags",

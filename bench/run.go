@@ -29,8 +29,11 @@ const (
 // options are the flags that say how to run; Scenario says which load to run.
 type options struct {
 	target, adminEmail, adminKey, credentialsFile string
-	caFile                                        string // roots for a target with https
-	mayLoad                                       bool   // the target may be beyond this machine
+	caFile                                        string   // roots for a target with https
+	ca                                            []byte   // the content of caFile
+	agents                                        []string // addresses of the agents that make the load
+	token                                         []byte   // that the agents share
+	mayLoad                                       bool     // the target may be beyond this machine
 	self                                          bool
 	tls                                           bool // with self: over TLS
 	executable                                    string
@@ -77,6 +80,9 @@ type run struct {
 
 	stop        thresholdList // conditions of the scenario that end the run early
 	stopped     string        // the condition that ended the run, or empty
+	agent       *agentPlan    // of an agent; nil for a run in one process
+	agentPhases []agentPhase  // measurements for the coordinator
+	sendable    []int         // indexes of the channels with a member that sends
 	finished    bool          // no more requests are sent
 	crowdPaused bool          // the crowd waits because the server is about to be killed
 	serverDown  bool          // the server was killed and has not answered since
@@ -112,6 +118,9 @@ func (r *run) logf(format string, args ...any) {
 func runScenario(sc Scenario, opt options) (res *Result, err error) {
 	if err := sc.check(); err != nil {
 		return nil, err
+	}
+	if len(opt.agents) > 0 {
+		return runAgents(sc, opt)
 	}
 	r := newRun(sc, opt)
 	begin := time.Now()
@@ -174,15 +183,45 @@ func (r *run) openSetup() (err error) {
 	if r.loop, err = swarm.Open(); err != nil {
 		return err
 	}
+	r.openPool()
+	r.sampler = startSampler(r.server.pid, r.metricsURL())
+	r.serverInfo()
+	return r.buildCrowd()
+}
+
+// openPool makes the connections for all requests but polls.
+func (r *run) openPool() {
 	r.meter = newMeter("build")
 	r.pool = swarm.NewPool(r.loop, r.server.addr, sourceAddresses(r.server.addr, r.scenario.Sources), r.scenario.Conns,
 		agent)
 	if r.server.tls != nil {
 		r.pool.UseTLS(r.server.tls)
 	}
-	r.sampler = startSampler(r.server.pid, r.metricsURL())
-	r.serverInfo()
-	return r.buildCrowd()
+}
+
+// usePopulation makes a crowd that of the run, with a new ledger.
+func (r *run) usePopulation(pop *population, marker uint64) {
+	r.population = pop
+	r.ledger = newLedger(marker)
+	r.ledger.checkText = !r.options.floorTarget
+	r.sendable = nil
+	for i := range pop.channels {
+		c := &pop.channels[i]
+		c.audience = r.ledger.addAudience("channel "+c.Name, c.Members...)
+		r.byAudience[c.audience] = c
+		c.senders = c.Members
+		if r.agent != nil {
+			c.senders = nil
+			for _, m := range c.Members {
+				if int(m) >= r.agent.From && int(m) < r.agent.To {
+					c.senders = append(c.senders, m)
+				}
+			}
+		}
+		if len(c.senders) > 0 {
+			r.sendable = append(r.sendable, i)
+		}
+	}
 }
 
 // closeSetup ends the work that openSetup started.
@@ -218,7 +257,13 @@ func (r *run) connect() error {
 		return nil
 	}
 	s := &server{}
-	if err := s.resolve(r.options.target, r.options.caFile); err != nil {
+	if r.options.caFile != "" && r.options.ca == nil {
+		var err error
+		if r.options.ca, err = readBounded(r.options.caFile, maxCAFile); err != nil {
+			return fmt.Errorf("--ca: %w", err)
+		}
+	}
+	if err := s.resolve(r.options.target, r.options.ca); err != nil {
 		return err
 	}
 	if err := s.checkPermission(r.options.mayLoad); err != nil {
@@ -278,14 +323,7 @@ func (r *run) buildCrowd() error {
 	if len(pop.channels) == 0 || len(pop.people) == 0 {
 		return errors.New("building the crowd: the server has no users or no channels")
 	}
-	r.population = pop
-	r.ledger = newLedger(r.scenario.Seed ^ uint64(time.Now().UnixNano()))
-	r.ledger.checkText = !r.options.floorTarget
-	for i := range pop.channels {
-		c := &pop.channels[i]
-		c.audience = r.ledger.addAudience("channel "+c.Name, c.Members...)
-		r.byAudience[c.audience] = c
-	}
+	r.usePopulation(pop, r.scenario.Seed^uint64(time.Now().UnixNano()))
 	if !r.crowdByServer {
 		err = r.sendHistory(r.scenario.History)
 	} else if r.scenario.History > 0 {
@@ -373,6 +411,10 @@ func (r *run) runPhase(p *Phase) error {
 	r.recordCost(m, before)
 	if p.replaces() {
 		m.serverCPU = 0 // two processes served, and the counter of the first one is gone
+	}
+	if r.agent != nil {
+		r.agentPhases = append(r.agentPhases, exportPhase(m, m.end-busyEnd))
+		return err
 	}
 	if !p.Warm {
 		r.result.addTotals(p.Name, m)

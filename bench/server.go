@@ -67,7 +67,7 @@ func startSelf(exe string, extra []string, secure bool) (*server, error) {
 		s.args = append(s.args, "--debug-listen", debug)
 		s.metrics = "http://" + debug + "/metrics"
 	}
-	if err := s.resolve("http://"+addr, ""); err != nil {
+	if err := s.resolve("http://"+addr, nil); err != nil {
 		return nil, err
 	}
 	s.log, err = os.Create(filepath.Join(dir, "server.log"))

@@ -72,7 +72,7 @@ func (r *run) checkStoredIn(ch *channel, sends []int) error {
 			if found {
 				// The text names the send, unless it was edited.
 				no, ours := r.ledger.sendNumber([]byte(texts[s.message]))
-				found = !ours || no == sends[0]
+				found = !ours || no == r.ledger.global(sends[0])
 			}
 			if !found {
 				r.ledger.report(nil, s.message, "not stored", "send %d of person %d was acknowledged as message %d in "+

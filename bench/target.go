@@ -45,9 +45,9 @@ func (s *server) checkPermission(confirmed bool) error {
 		"repeat the command with %s if you may do that", s.addr, loadThisServer)
 }
 
-// resolve sets the address, the Host header and, for https, the TLS configuration of a target. caFile is a PEM file
-// with the roots to trust instead of those of the system, or empty.
-func (s *server) resolve(target, caFile string) error {
+// resolve sets the address, the Host header and, for https, the TLS configuration of a target. ca holds the
+// roots to trust instead of those of the system, in PEM form, or is empty.
+func (s *server) resolve(target string, ca []byte) error {
 	u, err := url.Parse(target)
 	if err != nil {
 		return fmt.Errorf("target: %w", err)
@@ -58,7 +58,7 @@ func (s *server) resolve(target, caFile string) error {
 	if u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
 		return fmt.Errorf("target %q must be the root of a server, without user, path and query", u.Redacted())
 	}
-	if u.Scheme == "http" && caFile != "" {
+	if u.Scheme == "http" && len(ca) > 0 {
 		return fmt.Errorf("--ca is for targets with https://, but the target is %s", target)
 	}
 	port := map[string]uint16{"http": 80, "https": 443}[u.Scheme]
@@ -70,7 +70,7 @@ func (s *server) resolve(target, caFile string) error {
 		port = uint16(n)
 	}
 	if u.Scheme == "https" {
-		if s.tls, err = clientTLS(u.Hostname(), caFile); err != nil {
+		if s.tls, err = clientTLS(u.Hostname(), ca); err != nil {
 			return err
 		}
 	}
@@ -102,19 +102,15 @@ func lookUp(host string) (netip.Addr, error) {
 }
 
 // clientTLS returns the TLS configuration for a server. The requests use HTTP/1.1.
-func clientTLS(host, caFile string) (*tls.Config, error) {
+func clientTLS(host string, ca []byte) (*tls.Config, error) {
 	c := &tls.Config{ServerName: host, NextProtos: []string{"http/1.1"},
 		ClientSessionCache: tls.NewLRUClientSessionCache(handshakeSessions)}
-	if caFile == "" {
+	if len(ca) == 0 {
 		return c, nil
 	}
-	b, err := readBounded(caFile, maxCAFile)
-	if err != nil {
-		return nil, fmt.Errorf("--ca: %w", err)
-	}
 	c.RootCAs = x509.NewCertPool()
-	if !c.RootCAs.AppendCertsFromPEM(b) {
-		return nil, fmt.Errorf("--ca: %s contains no certificate in PEM form", caFile)
+	if !c.RootCAs.AppendCertsFromPEM(ca) {
+		return nil, errors.New("--ca: the file contains no certificate in PEM form")
 	}
 	return c, nil
 }

@@ -242,7 +242,7 @@ func (zeros) Read(b []byte) (int, error) {
 
 func TestOnlyLocalTargetsWithoutConfirmation(t *testing.T) {
 	s := &server{}
-	if err := s.resolve("https://192.0.2.1", ""); err != nil {
+	if err := s.resolve("https://192.0.2.1", nil); err != nil {
 		t.Fatal(err)
 	}
 	if s.addr.Port() != 443 || s.tls.ServerName != "192.0.2.1" {
@@ -255,7 +255,7 @@ func TestOnlyLocalTargetsWithoutConfirmation(t *testing.T) {
 		t.Error(err)
 	}
 	for _, local := range []string{"http://127.0.0.1", "http://127.8.9.1:80", "http://[::1]:9991"} {
-		if err := s.resolve(local, ""); err != nil || s.checkPermission(false) != nil {
+		if err := s.resolve(local, nil); err != nil || s.checkPermission(false) != nil {
 			t.Errorf("%s needs a confirmation: %v", local, err)
 		}
 	}

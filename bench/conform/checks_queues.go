@@ -107,12 +107,14 @@ var queueChecks = []check{
 				return err
 			}
 			defer q.close()
-			if _, err := s.refuse(1, "GET", "events", form{"queue_id": q.id, "last_event_id": q.last, "dont_block": true},
+			if _, err := s.refuse(1, "GET", "events", form{"queue_id": q.id, "last_event_id": q.last,
+				"dont_block": true},
 				400,
 				"BAD_EVENT_QUEUE_ID"); err != nil {
 				return err
 			}
-			if _, err := s.refuse(1, "DELETE", "events", form{"queue_id": q.id}, 400, "BAD_EVENT_QUEUE_ID"); err != nil {
+			if _, err := s.refuse(1, "DELETE", "events", form{"queue_id": q.id}, 400,
+				"BAD_EVENT_QUEUE_ID"); err != nil {
 				return err
 			}
 			_, err = q.poll(false)
