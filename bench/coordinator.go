@@ -133,8 +133,9 @@ func runAgents(sc Scenario, opt options) (*Result, error) {
 
 // checkForAgents returns an error if a run cannot be divided.
 func checkForAgents(sc Scenario, opt options) error {
-	if opt.self || opt.floor || opt.repeat > 1 || opt.traceSteps != nil || sc.Crowd || sc.Realms > 1 || sc.ownLoad() {
-		return errors.New("agents need --target, and exclude --floor, --repeat, traces, crowds and several " +
+	if opt.self || opt.live != "" || opt.floor || opt.repeat > 1 || opt.traceSteps != nil || sc.Crowd ||
+		sc.Realms > 1 || sc.ownLoad() {
+		return errors.New("agents need --target, and exclude --live, --floor, --repeat, traces, crowds and several " +
 			"organizations")
 	}
 	if len(opt.agents) > maxAgents || sc.Users < len(opt.agents) {

@@ -225,6 +225,8 @@ func newRunFlags(name string, stdout, stderr io.Writer) *runFlags {
 		"`file` of JSON lines {email,key,user_id,host}: use these users instead of creating any")
 	f.StringVar(&s.accountsFile, "accounts", "",
 		"CSV `file` with existing accounts, email,key or email,password: use these and their channels, create nothing")
+	f.StringVar(&s.options.live, "live", "",
+		"`address` on this machine of a page, JSON and Prometheus metrics that show the run while it lasts")
 	f.StringVar(&s.agentAddrs, "agents", "",
 		"`addresses` of agents (parley bench agent) that make the load instead of this process, separated by commas")
 	f.StringVar(&s.tokenFile, "token-file", "", "with --agents: `file` with the secret that the agents share")

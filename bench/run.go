@@ -33,6 +33,7 @@ type options struct {
 	ca                                            []byte   // the content of caFile
 	agents                                        []string // addresses of the agents that make the load
 	token                                         []byte   // that the agents share
+	live                                          string   // address of the live page
 	mayLoad                                       bool     // the target may be beyond this machine
 	self                                          bool
 	tls                                           bool // with self: over TLS
@@ -80,6 +81,7 @@ type run struct {
 
 	stop        thresholdList // conditions of the scenario that end the run early
 	stopped     string        // the condition that ended the run, or empty
+	live        *liveServer   // nil without --live
 	agent       *agentPlan    // of an agent; nil for a run in one process
 	agentPhases []agentPhase  // measurements for the coordinator
 	sendable    []int         // indexes of the channels with a member that sends
@@ -130,6 +132,13 @@ func runScenario(sc Scenario, opt options) (res *Result, err error) {
 		}
 		r.closeSetup()
 	}()
+	if opt.live != "" {
+		if r.live, err = startLive(opt.live); err != nil {
+			return nil, err
+		}
+		defer r.live.close()
+		fmt.Fprintf(opt.out, "  live page: http://%s/\n", r.live.addr)
+	}
 	if err := r.openSetup(); err != nil {
 		return nil, err
 	}
