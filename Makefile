@@ -6,7 +6,7 @@ GO ?= go
 export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
 export CGO_ENABLED := 0
 
-.PHONY: clients licenses types versions web web-check web-mirror help hooks build docs man run test race poison check bench conform conform-s3 browser browser-big browser-kills browser-views kill kill-cluster kill-presence kill-edges kill-core-edges cut-links upgrades sim sim-actors crash crash-cluster mirror freeze-cluster partition-cluster browser-shots linear-edges mirror-edge rolling-upgrade mixed-releases clocks-cluster cluster-import mutants damage-cluster full-cluster browser-screens alerts-check
+.PHONY: alerts-check bench bench-proxies browser browser-big browser-kills browser-screens browser-shots browser-views build check clients clocks-cluster cluster-import conform conform-s3 crash crash-cluster cut-links damage-cluster docs freeze-cluster full-cluster help hooks kill kill-cluster kill-core-edges kill-edges kill-presence licenses linear-edges man mirror mirror-edge mixed-releases mutants partition-cluster poison race rolling-upgrade run sim sim-actors test types upgrades versions web web-check web-mirror
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
@@ -82,6 +82,9 @@ check: ## run go vet, staticcheck and gofmt, and test the alert rules if promtoo
 alerts-check: ## test the alert rules of .deploy/alerts.yml (needs promtool)
 	promtool check rules .deploy/alerts.yml
 	promtool test rules .deploy/alerts_test.yml
+
+bench-proxies: ## run the load generator behind haproxy and nginx with TLS (those that are installed)
+	go test -count=1 -v -run TestBehindProxies ./bench
 
 bench: build ## check every performance target, in the short form (8 to 10 minutes)
 	bin/parley bench targets --self --short

@@ -25,8 +25,11 @@ type person struct {
 	Admin bool   `json:"admin,omitempty"`
 
 	auth     string
+	password string // of an account that has no key yet
 	realm    int
 	presence int64 // newest presence update seen
+	// quietUntil is the time before which the server does not accept requests of this user: it answered 429.
+	quietUntil time.Duration
 }
 
 func (p *person) setAuth(host string) {
@@ -43,6 +46,7 @@ type channel struct {
 	Members  []int32
 	audience int32
 	realm    int
+	senders  []int32 // the members that send: those of this agent
 }
 
 // A population is a crowd with its ids on a server.
@@ -79,7 +83,7 @@ func (p params) encode() string {
 func (r *run) newCall(method, path string, user *person, p params) *swarm.Call {
 	c := &swarm.Call{Method: method, Path: "/api/v1/" + path, Host: r.server.host}
 	if user != nil {
-		c.Host, c.Auth = user.Host, user.auth
+		c.Host, c.Auth, c.Owner = user.Host, user.auth, user
 	}
 	q := p.encode()
 	if method == "GET" && q != "" {
@@ -124,6 +128,31 @@ func answerError(c *swarm.Call, a *swarm.Answer) error {
 	return nil
 }
 
+const (
+	// maxBuildTries bounds the repetitions of a rate limited request before the measurement. With Zulip's limit of 200
+	// requests a minute, a request waits at most a few minutes.
+	maxBuildTries = 20
+	// defaultRetryAfter is the wait after an answer with status 429 that does not contain one.
+	defaultRetryAfter = time.Second
+	// minRetryAfter keeps a client from a busy loop if the server asks for no wait at all.
+	minRetryAfter = 10 * time.Millisecond
+)
+
+// retryAfter returns the wait that a rate limited answer asks for: the header field, or the member of the body that
+// the Zulip protocol documents.
+func retryAfter(a *swarm.Answer) time.Duration {
+	if wait, ok := a.RetryAfter(); ok {
+		return max(wait, minRetryAfter)
+	}
+	var v struct {
+		After float64 `json:"retry-after"`
+	}
+	if json.Unmarshal(a.Body, &v) == nil && v.After > 0 {
+		return max(minRetryAfter, seconds(min(v.After, time.Hour.Seconds())))
+	}
+	return defaultRetryAfter
+}
+
 // callEach makes n calls, one for each connection of the pool at a time, and stops at the first error. onAnswer gets
 // the body of each answer.
 func (r *run) callEach(n int, makeCall func(i int) *swarm.Call, onAnswer func(i int, body []byte) error) error {
@@ -142,11 +171,10 @@ func (r *run) callEach(n int, makeCall func(i int) *swarm.Call, onAnswer func(i 
 			tries := 0
 			c.Done = func(c *swarm.Call, a *swarm.Answer) {
 				pending--
-				if a.Status == 429 && tries < 20 {
-					// Rate limited: repeat the call after a second.
+				if a.Status == 429 && tries < maxBuildTries {
 					tries++
 					pending++
-					r.loop.At(r.loop.Now()+time.Second, func() { r.pool.Do(c) })
+					r.loop.At(r.loop.Now()+retryAfter(a), func() { r.pool.Do(c) })
 					return
 				}
 				err := answerError(c, a)
@@ -462,7 +490,7 @@ func (r *run) findHistory() error {
 		ch := &r.population.channels[0]
 		if err := r.callAndWait(r.newCall("GET", "messages", &r.population.people[ch.Members[0]],
 			params{"anchor": anchor, "num_before": 1, "num_after": 1,
-				"narrow": []any{map[string]any{"operator": "channel", "operand": ch.ID}}}), &v); err != nil {
+				"narrow": []any{map[string]any{"operator": r.channelWord(), "operand": ch.ID}}}), &v); err != nil {
 			return err
 		}
 		for _, m := range v.Messages {

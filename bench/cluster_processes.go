@@ -109,7 +109,7 @@ func (c *clusterProcesses) node(name string, extra ...string) (*server, error) {
 	s := &server{exe: c.exe, metrics: fmt.Sprintf("http://127.0.0.1:%d/metrics", debug)}
 	s.args = append([]string{"serve", "--data", filepath.Join(c.dir, name), "--listen", addr,
 		"--debug-listen", fmt.Sprintf("127.0.0.1:%d", debug)}, extra...)
-	if err := s.resolve("http://" + addr); err != nil {
+	if err := s.resolve("http://"+addr, nil); err != nil {
 		return nil, err
 	}
 	if s.log, err = os.Create(filepath.Join(c.dir, name+".log")); err != nil {

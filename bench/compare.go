@@ -2,10 +2,13 @@ package bench
 
 import (
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"math"
 	"os"
+	"strconv"
+	"strings"
 	"text/tabwriter"
 )
 
@@ -31,15 +34,38 @@ func ReadResult(file string) (*Result, error) {
 }
 
 func compareMain(args []string, stdout, stderr io.Writer) int {
-	if len(args) != 2 {
+	f := flag.NewFlagSet("parley bench compare", flag.ContinueOnError)
+	f.SetOutput(stderr)
+	noise := usualNoise
+	fails := false
+	f.Func("fail-if", "`worse=5%`: exit code 1 if a figure of B is worse by more than this and more than its noise, "+
+		"or if B violated more guarantees", func(text string) (err error) {
+		fails = true
+		noise, err = parseWorse(text)
+		return err
+	})
+	// Flags may precede or follow the files.
+	var files []string
+	for len(args) > 0 {
+		if err := f.Parse(args); err != nil {
+			return 2
+		}
+		if args = f.Args(); len(args) > 0 {
+			files, args = append(files, args[0]), args[1:]
+		}
+	}
+	if len(files) != 2 {
 		fmt.Fprint(stderr, usage)
 		return 2
 	}
-	a, err := ReadResult(args[0])
+	a, err := ReadResult(files[0])
 	if err == nil {
 		var b *Result
-		if b, err = ReadResult(args[1]); err == nil {
-			Compare(stdout, a, b)
+		if b, err = ReadResult(files[1]); err == nil {
+			worse := Compare(stdout, a, b, noise)
+			if fails && (worse > 0 || b.Broken > a.Broken) {
+				return 1
+			}
 			return 0
 		}
 	}
@@ -47,8 +73,23 @@ func compareMain(args []string, stdout, stderr io.Writer) int {
 	return 2
 }
 
-// Compare prints the differences between the figures of a and b.
-func Compare(w io.Writer, a, b *Result) {
+// parseWorse reads the value of --fail-if, for example worse=5%, as a share.
+func parseWorse(text string) (float64, error) {
+	v, ok := strings.CutPrefix(text, "worse=")
+	if ok {
+		v, ok = strings.CutSuffix(v, "%")
+	}
+	percent, err := strconv.ParseFloat(v, 64)
+	if !ok || err != nil || !(percent >= 0 && percent <= 1000) {
+		return 0, fmt.Errorf("must be worse=PERCENT%%, for example worse=5%%, not %q", text)
+	}
+	return percent / 100, nil
+}
+
+// Compare prints the differences between the figures of a and b and returns the number of figures that are worse in b
+// by
+// more than noise, a share, and by more than the ranges of both.
+func Compare(w io.Writer, a, b *Result, noise float64) (worse int) {
 	fmt.Fprintf(w, "A: %s, %s, server %s\nB: %s, %s, server %s\n", a.Scenario.Name,
 		a.Started.Format("2006-01-02 15:04"), orUnknown(a.Server.Version), b.Scenario.Name,
 		b.Started.Format("2006-01-02 15:04"), orUnknown(b.Server.Version))
@@ -68,8 +109,12 @@ func Compare(w io.Writer, a, b *Result) {
 			fmt.Fprintf(t, "%s\t%s\t-\t\t\t\n", fa.Name, valueText(fa))
 			continue
 		}
-		diff, noise, word := judge(fa, fb)
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t±%.0f %%\t%s\n", fa.Name, valueText(fa), valueText(fb), diff, 100*noise, word)
+		diff, both, word := judge(fa, fb, noise)
+		if word == "WORSE" {
+			worse++
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t±%.0f %%\t%s\n", fa.Name, valueText(fa), valueText(fb), diff, 100*both,
+			word)
 	}
 	for _, fb := range b.Figures {
 		if _, ok := a.Figure(fb.Name); !ok {
@@ -80,11 +125,12 @@ func Compare(w io.Writer, a, b *Result) {
 	if a.Broken+b.Broken > 0 {
 		fmt.Fprintf(w, "guarantees violated: A %d, B %d\n", a.Broken, b.Broken)
 	}
+	return worse
 }
 
-// judge compares a difference with the noise of both sides.
-func judge(a, b Figure) (diff string, noise float64, word string) {
-	noise = max(usualNoise, halfRange(a), halfRange(b))
+// judge compares a difference with the noise of both sides, which is at least the share least.
+func judge(a, b Figure, least float64) (diff string, noise float64, word string) {
+	noise = max(least, halfRange(a), halfRange(b))
 	if a.Value == 0 {
 		if b.Value == 0 {
 			return "0 %", noise, ""

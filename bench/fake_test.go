@@ -152,6 +152,12 @@ func (f *fakeServer) handle(method, path string, me *fakeUser, v url.Values, raw
 		}
 		return 200, object{"api_key": "k", "email": u.Email, "user_id": u.ID}
 	}
+	if method+" "+path == "POST fetch_api_key" {
+		if f.users[v.Get("username")] == nil || v.Get("password") != "open sesame" {
+			return 400, object{"code": "AUTHENTICATION_FAILED"}
+		}
+		return 200, object{"api_key": "k"}
+	}
 	if me == nil {
 		return 401, object{"code": "UNAUTHORIZED"}
 	}
@@ -163,6 +169,8 @@ func (f *fakeServer) handle(method, path string, me *fakeUser, v url.Values, raw
 		return 200, f.subscribe(me, v)
 	case "DELETE users/me/subscriptions":
 		return 200, f.unsubscribe(me, v)
+	case "GET users/me":
+		return 200, object{"user_id": me.ID}
 	case "GET streams":
 		list := []object{}
 		for _, c := range f.channels {
@@ -496,10 +504,18 @@ func (f *fakeServer) flags(me *fakeUser, v url.Values) object {
 
 func (f *fakeServer) fetch(me *fakeUser, v url.Values) []object {
 	var ids []int64
-	json.Unmarshal([]byte(v.Get("message_ids")), &ids)
 	out := []object{}
-	for _, m := range f.messages {
-		if m.gone || !slices.Contains(ids, m.ID) {
+	json.Unmarshal([]byte(v.Get("message_ids")), &ids)
+	anchor, _ := strconv.ParseInt(v.Get("anchor"), 10, 64)
+	after, _ := strconv.Atoi(v.Get("num_after"))
+	var narrow []struct{ Operand int64 }
+	json.Unmarshal([]byte(v.Get("narrow")), &narrow)
+	inNarrow := func(m *fakeMessage) bool {
+		return len(narrow) == 1 && m.Channel != nil && m.Channel.ID == narrow[0].Operand && m.ID >= anchor &&
+			len(out) <= after
+	}
+	for no, m := range f.messages {
+		if m.gone || !slices.Contains(ids, m.ID) && !inNarrow(m) || f.fault == "unstored" && no == 5 {
 			continue
 		}
 		o := f.render(m)

@@ -78,6 +78,7 @@ func (r *run) completeResult(took time.Duration) {
 	res := r.result
 	res.Seconds = took.Seconds()
 	res.Violations, res.Broken = r.ledger.violations, r.ledger.violationCount
+	res.BrokenByKind = r.ledger.violationsByKind
 	res.Complaints = r.complaints
 	if r.scenario.Fresh && r.server.pid != 0 && len(r.pollers) >= 100 {
 		r.memoryFigures("steady", len(r.pollers))
@@ -92,6 +93,9 @@ func (r *run) completeResult(took time.Duration) {
 			}
 		}
 		res.Memory = append(res.Memory, pt)
+	}
+	if len(r.options.agents) > 0 {
+		return // the notes below are those of the agents
 	}
 	var refused, lost, unknown int
 	for i := range r.ledger.sends {
@@ -124,33 +128,45 @@ func (r *run) completeResult(took time.Duration) {
 	}
 }
 
-// progress returns a function that prints one line about the last second.
+// progress returns a function that shows the last second: on the live page, and as a line.
 func (r *run) progress(p *Phase) func() {
-	if r.options.quiet {
-		return func() {}
-	}
 	start := r.loop.Now()
 	lastBusy, lastAt := r.loop.Busy(), start
 	return func() {
 		w := &r.meter.windows[len(r.meter.windows)-1]
 		now, busy := r.loop.Now(), r.loop.Busy()
-		line := fmt.Sprintf("  %-10s %4.0f s  %7d req/s  %7d seen/s", p.Name, (now - start).Seconds(), w.requests,
-			w.delivered)
+		x := livePoint{Phase: p.Name, Second: (now - start).Seconds(), Requests: w.requests, Delivered: w.delivered,
+			Generator: 100 * (busy - lastBusy).Seconds() / (now - lastAt).Seconds(), Away: r.pollersAway,
+			Broken: r.ledger.violationCount}
 		if w.seen.TotalCount() > 0 {
-			line += fmt.Sprintf("  seen p50 %.2f p99 %.2f ms", ms(w.seen.ValueAtQuantile(50)),
-				ms(w.seen.ValueAtQuantile(99)))
+			x.SeenP50, x.SeenP99 = ms(w.seen.ValueAtQuantile(50)), ms(w.seen.ValueAtQuantile(99))
 		}
 		if w.took.TotalCount() > 0 {
-			line += fmt.Sprintf("  answered p99 %.2f ms", ms(w.took.ValueAtQuantile(99)))
-		}
-		line += fmt.Sprintf("  generator %.0f %%", 100*(busy-lastBusy).Seconds()/(now-lastAt).Seconds())
-		if r.pollersAway > 0 {
-			line += fmt.Sprintf("  away %d", r.pollersAway)
-		}
-		if r.ledger.violationCount > 0 {
-			line += fmt.Sprintf("  BROKEN %d", r.ledger.violationCount)
+			x.TookP99 = ms(w.took.ValueAtQuantile(99))
 		}
 		lastBusy, lastAt = busy, now
-		fmt.Fprintln(r.options.out, line)
+		r.live.add(x)
+		if !r.options.quiet {
+			fmt.Fprintln(r.options.out, x.line())
+		}
 	}
+}
+
+// line returns the second as one line of text.
+func (x livePoint) line() string {
+	line := fmt.Sprintf("  %-10s %4.0f s  %7d req/s  %7d seen/s", x.Phase, x.Second, x.Requests, x.Delivered)
+	if x.SeenP99 > 0 {
+		line += fmt.Sprintf("  seen p50 %.2f p99 %.2f ms", x.SeenP50, x.SeenP99)
+	}
+	if x.TookP99 > 0 {
+		line += fmt.Sprintf("  answered p99 %.2f ms", x.TookP99)
+	}
+	line += fmt.Sprintf("  generator %.0f %%", x.Generator)
+	if x.Away > 0 {
+		line += fmt.Sprintf("  away %d", x.Away)
+	}
+	if x.Broken > 0 {
+		line += fmt.Sprintf("  BROKEN %d", x.Broken)
+	}
+	return line
 }

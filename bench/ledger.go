@@ -11,20 +11,36 @@ import (
 // an acknowledged send exactly once, in the order of message ids; no other poller sees it. No poller sees a refused
 // send. A send whose answer was lost is seen by the whole audience or by no poller.
 type ledger struct {
-	marker          []byte // precedes the number of a send in its text; identifies the messages of this run
-	sends           []send
-	audiences       []audience
-	listeners       []*listener
-	outstanding     int64 // deliveries that are still due, of acknowledged and pending sends
-	due             int64 // all deliveries due
-	seen            int64
-	violations      []violation
-	violationCount  int
-	foreignMessages int64 // messages of other senders, not checked
+	marker           []byte // precedes the number of a send in its text; identifies the messages of this run
+	sends            []send
+	audiences        []audience
+	listeners        []*listener
+	outstanding      int64 // deliveries that are still due, of acknowledged and pending sends
+	due              int64 // all deliveries due
+	seen             int64
+	violations       []violation
+	violationCount   int
+	violationsByKind map[string]int
+	foreignMessages  int64         // messages of other senders, not checked
+	now              time.Duration // time of the answer that is being recorded
+	lateLimit        time.Duration // 0: late messages are not violations
+	// Of a run with several agents: the number of agents, the index of this one, and conversions between times of the
+	// loop and microseconds on the clock of the coordinator.
+	agents, index int
+	stamp         func(time.Duration) int64
+	unstamp       func(int64) time.Duration
+	checked       int // sends of other agents that all pollers saw
+
+	checkText bool // the text of each message is compared with the one that was sent
 }
 
-// maxViolations bounds the stored violations; the first ones are the earliest.
-const maxViolations = 20
+const (
+	// maxViolations bounds the stored violations of each kind; they are the earliest ones.
+	maxViolations = 20
+	// lateLimit is the time between the first poller and the last one that sees a message. A longer time is a fault of
+	// the server or of a proxy: all pollers are behind if the server is only slow.
+	lateLimit = 10 * time.Second
+)
 
 type sendState uint8
 
@@ -41,9 +57,11 @@ type send struct {
 	state    sendState
 	due      int32 // pollers that must see it
 	seen     int32
+	plain    bool // its text is the filler, which every poller must see as a whole
 	message  int64
 	intended time.Duration
-	onSeen   func() // called once, when the whole audience has seen it
+	base     time.Duration // when the first poller saw it; with a single poller, when it was acknowledged
+	onSeen   func()        // called once, when the whole audience has seen it
 }
 
 // An audience is a set of users that receive the same messages: the subscribers of a channel or the participants of a
@@ -70,19 +88,34 @@ func (a *audience) add(person int32) {
 type listener struct {
 	person   int32
 	number   int32
-	last     int64 // newest message id
+	queue    string // id of its event queue
+	last     int64  // newest message id
 	lastSend int
-	seen     []uint64 // bit set by send
+	seen     []uint64      // bit set by send
+	lateAt   time.Duration // time of the last answer with a late message
+}
+
+func (x *listener) String() string {
+	return fmt.Sprintf("poller %d (person %d, queue %s)", x.number, x.person, x.queue)
 }
 
 // A violation is one violated guarantee.
 type violation struct {
-	Kind string `json:"kind"`
-	Text string `json:"text"`
+	Kind    string    `json:"kind"`
+	Text    string    `json:"text"`
+	At      time.Time `json:"at"` // when the generator found it
+	Queue   string    `json:"queue,omitempty"`
+	Message int64     `json:"message,omitempty"`
+}
+
+// line returns the violation as one line of text.
+func (v violation) line() string {
+	return fmt.Sprintf("%s: %s [found at %s]", v.Kind, v.Text, v.At.Format("15:04:05.000"))
 }
 
 func newLedger(seed uint64) *ledger {
-	return &ledger{marker: []byte(fmt.Sprintf("pb%04xx", seed&0xffff))}
+	return &ledger{marker: []byte(fmt.Sprintf("pb%04xx", seed&0xffff)), lateLimit: lateLimit,
+		violationsByKind: map[string]int{}}
 }
 
 func (l *ledger) addAudience(name string, people ...int32) int32 {
@@ -112,13 +145,17 @@ func (l *ledger) addListener(person int32) *listener {
 }
 
 // send adds an entry and returns its number and the text of the message, which contains the number.
-func (l *ledger) send(sender, audience int32, intended time.Duration, filler string, after func()) (int, string) {
+func (l *ledger) send(sender, audience int32, intended time.Duration, text string, after func()) (int, string) {
 	no := len(l.sends)
 	due := l.audiences[audience].pollers
-	l.sends = append(l.sends, send{audience: audience, sender: sender, intended: intended, due: due, onSeen: after})
+	l.sends = append(l.sends, send{audience: audience, sender: sender, plain: text == filler, intended: intended,
+		due: due, onSeen: after})
 	l.outstanding += int64(due)
 	l.due += int64(due)
-	return no, string(l.marker) + strconv.Itoa(no) + "x " + filler
+	if l.agents > 0 {
+		return no, fmt.Sprintf("%s%dx%dx %s", l.marker, l.global(no), l.stamp(intended), text)
+	}
+	return no, string(l.marker) + strconv.Itoa(no) + "x " + text
 }
 
 func (l *ledger) recordAnswer(no int, status int, message int64, lost bool) {
@@ -142,6 +179,9 @@ func (l *ledger) recordAnswer(no int, status int, message int64, lost bool) {
 				message, s.message)
 		}
 		s.message = message
+		if s.base == 0 {
+			s.base = l.now
+		}
 	}
 	if s.due == 0 && s.onSeen != nil {
 		f := s.onSeen
@@ -167,37 +207,54 @@ func (l *ledger) cancelDue(s *send) {
 // this run.
 func (l *ledger) recordSeen(x *listener, message int64, content []byte) (time.Duration, bool) {
 	no, ok := l.sendNumber(content)
+	if ok && l.agents > 0 {
+		if no%l.agents != l.index {
+			return l.recordRemote(x, message, no, content)
+		}
+		no /= l.agents
+	}
 	if !ok || no >= len(l.sends) {
 		l.foreignMessages++
 		return 0, false
 	}
 	s := &l.sends[no]
-	w, bit := no>>6, uint64(1)<<(no&63)
+	global := l.global(no)
+	w, bit := global>>6, uint64(1)<<(global&63)
 	for len(x.seen) <= w {
 		x.seen = append(x.seen, 0)
 	}
 	a := &l.audiences[s.audience]
 	switch {
 	case x.seen[w]&bit != 0:
-		l.addViolation("duplicate", "poller %d (person %d) saw send %d, message %d in %s, a second time; the "+
-			"newest it "+
-			"had seen was message %d", x.number, x.person, no, message, a.name, x.last)
+		l.report(x, message, "duplicate", "%s saw send %d, message %d in %s, a second time; the newest it had "+
+			"seen was "+
+			"message %d", x, no, message, a.name, x.last)
 		return 0, false
 	case !a.contains(x.person):
-		l.addViolation("leak", "poller %d (person %d) saw send %d, message %d in %s, but is not in its audience",
-			x.number,
-			x.person, no, message, a.name)
+		l.report(x, message, "leak", "%s saw send %d, message %d in %s, but is not in its audience", x, no, message,
+			a.name)
 		return 0, false
 	case message <= x.last:
-		l.addViolation("reorder", "poller %d (person %d) saw message %d (send %d, %s) after message %d (send %d)",
-			x.number,
-			x.person, message, no, a.name, x.last, x.lastSend)
+		l.report(x, message, "reorder", "%s saw message %d (send %d, %s) after message %d (send %d)", x, message, no,
+			a.name, x.last, x.lastSend)
 	case s.message != 0 && s.message != message:
-		l.addViolation("two ids", "send %d is message %d for one poller and message %d for poller %d", no, s.message,
-			message, x.number)
+		l.report(x, message, "two ids", "send %d is message %d for another poller and message %d for %s", no, s.message,
+			message, x)
 	case s.state == sendRefused:
-		l.addViolation("refused but seen", "send %d was refused, but poller %d saw it as message %d", no, x.number,
-			message)
+		l.report(x, message, "refused but seen", "send %d was refused, but %s saw it as message %d", no, x, message)
+	}
+	if s.plain && l.checkText && !bytes.Contains(content, fillerBytes) {
+		l.report(x, message, "truncated", "%s saw send %d, message %d in %s, with a text that is not the one "+
+			"sent: %.150q",
+			x, no, message, a.name, content)
+	}
+	if s.seen == 0 && (s.due > 1 || s.base == 0) {
+		s.base = l.now
+	} else if late := l.now - s.base; l.lateLimit > 0 && late > l.lateLimit && x.lateAt != l.now {
+		x.lateAt = l.now // the other messages of the same answer are late for the same reason
+		l.report(x, message, "late", "%s saw send %d, message %d in %s, %v after it was acknowledged or another "+
+			"poller "+
+			"saw it", x, no, message, a.name, late.Round(time.Millisecond))
 	}
 	x.seen[w] |= bit
 	x.last, x.lastSend = message, no
@@ -215,6 +272,41 @@ func (l *ledger) recordSeen(x *listener, message int64, content []byte) (time.Du
 	return s.intended, true
 }
 
+// recordRemote records a message event of a send of another agent. The audience of the send is checked at the end.
+func (l *ledger) recordRemote(x *listener, message int64, no int, content []byte) (time.Duration, bool) {
+	i := bytes.Index(content, l.marker) + len(l.marker)
+	_, rest, _ := bytes.Cut(content[i:], []byte("x"))
+	digits, _, _ := bytes.Cut(rest, []byte("x"))
+	us, err := strconv.ParseInt(string(digits), 10, 64)
+	if err != nil {
+		l.foreignMessages++
+		return 0, false
+	}
+	switch {
+	case x.has(no):
+		l.report(x, message, "duplicate", "%s saw send %d of another agent, message %d, a second time", x, no, message)
+		return 0, false
+	case message <= x.last:
+		l.report(x, message, "reorder", "%s saw message %d (send %d of another agent) after message %d", x, message, no,
+			x.last)
+	}
+	if l.checkText && !bytes.Contains(content, fillerBytes) {
+		l.report(x, message, "truncated", "%s saw send %d of another agent, message %d, with a text that is not "+
+			"the one "+
+			"sent: %.150q", x, no, message, content)
+	}
+	for len(x.seen) <= no>>6 {
+		x.seen = append(x.seen, 0)
+	}
+	x.seen[no>>6] |= 1 << (no & 63)
+	x.last, x.lastSend = message, no
+	l.seen++
+	return l.unstamp(us), true
+}
+
+// maxSends is larger than the number of sends of any run: a text with a larger number is not of this run.
+const maxSends = 1 << 32
+
 // sendNumber finds the number of a send in the text of a message, plain or rendered.
 func (l *ledger) sendNumber(content []byte) (int, bool) {
 	i := bytes.Index(content, l.marker)
@@ -226,7 +318,9 @@ func (l *ledger) sendNumber(content []byte) (int, bool) {
 		if c < '0' || c > '9' {
 			return n, any && c == 'x'
 		}
-		n, any = n*10+int(c-'0'), true
+		if n, any = n*10+int(c-'0'), true; n > maxSends {
+			return 0, false
+		}
 	}
 	return 0, false
 }
@@ -244,25 +338,36 @@ func (l *ledger) checkLost() {
 		}
 		a := &l.audiences[s.audience]
 		for _, x := range l.listeners {
-			if a.contains(x.person) && (no>>6 >= len(x.seen) || x.seen[no>>6]>>(no&63)&1 == 0) {
+			if a.contains(x.person) && !x.has(l.global(no)) {
 				how := "acknowledged"
 				if s.state == sendUnknown {
 					how = "unacknowledged but seen by other pollers"
 				}
-				l.addViolation("loss", "send %d, message %d in %s, %s, was not seen by poller %d (person %d); %d "+
-					"of %d "+
-					"pollers saw it; the newest message of this poller was %d", no, s.message, a.name, how, x.number,
-					x.person,
-					s.seen, s.due, x.last)
+				l.report(x, s.message, "loss", "send %d, message %d in %s, %s, was not seen by %s; %d of %d "+
+					"pollers saw "+
+					"it; the newest message of this poller was %d", no, s.message, a.name, how, x, s.seen, s.due,
+					x.last)
 				break
 			}
 		}
 	}
 }
 
+// addViolation records a violation that is not one of a single queue.
 func (l *ledger) addViolation(kind, format string, args ...any) {
+	l.report(nil, 0, kind, format, args...)
+}
+
+// report records a violation that the poller x found, with the id of its message, or 0.
+func (l *ledger) report(x *listener, message int64, kind, format string, args ...any) {
 	l.violationCount++
-	if len(l.violations) < maxViolations {
-		l.violations = append(l.violations, violation{kind, fmt.Sprintf(format, args...)})
+	l.violationsByKind[kind]++
+	if l.violationsByKind[kind] > maxViolations {
+		return
 	}
+	v := violation{Kind: kind, Text: fmt.Sprintf(format, args...), At: time.Now().UTC(), Message: message}
+	if x != nil {
+		v.Queue = x.queue
+	}
+	l.violations = append(l.violations, v)
 }

@@ -64,7 +64,7 @@ func TestCompareVerdicts(t *testing.T) {
 		{Figure{Value: 100, Low: 60, High: 140}, Figure{Value: 130}, "within noise"},
 		{Figure{Value: 100}, Figure{Value: 200, Refused: "generator"}, "no verdict"},
 	} {
-		if _, _, got := judge(c.a, c.b); got != c.want {
+		if _, _, got := judge(c.a, c.b, usualNoise); got != c.want {
 			t.Errorf("%v to %v: %q, want %q", c.a, c.b, got, c.want)
 		}
 	}

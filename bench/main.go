@@ -2,13 +2,16 @@ package bench
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"net/netip"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"parley/bench/floor"
 )
@@ -17,10 +20,16 @@ const usage = `parley bench: generate load on a Zulip-compatible server, verify 
 
   parley bench SCENARIO (--self | --target URL) [flags]   run a scenario
   parley bench list                                       list the scenarios
-  parley bench show SCENARIO                              print a scenario as JSON, to edit and pass with --scenario
+  parley bench show SCENARIO|FILE [--json]                print a scenario as TOML, to edit and pass with --scenario
+  parley bench schema                                     print the JSON schema of scenario files
   parley bench hunt SCENARIO (--self | --target URL)      search for the most users within the limits of the gate
   parley bench targets --self [--short] [--only NAME,…]   check Parley's performance targets: reached or MISSED
-  parley bench compare A.json B.json                      compare two results, with their noise
+  parley bench compare A.json B.json [--fail-if worse=5%]  compare two results, with their noise
+  parley bench faults (--self | --target URL) [flags]     prove that a run finds each kind of fault,
+	or be a faulty proxy
+  parley bench agent --listen ADDR --token-file F         generate load for a run with --agents on another machine
+  parley bench conform (--self | --target URL) [flags]    compare a server with statements of the API documentation
+  parley bench client --listen ADDR [flags]               be a scripted server that checks the behaviour of a client
   parley bench record --target URL --listen ADDR --out F  run a reverse proxy that writes an anonymised trace
   parley bench replay TRACE (--self | --target URL)       send the requests of a trace with their original timing
 
@@ -28,7 +37,7 @@ parley bench SCENARIO -h lists the flags.
 `
 
 // Main runs `parley bench` with the given arguments and returns the exit code: 0 for success, 1 if the server violated
-// a guarantee or missed a gate or target, 2 for wrong usage or if there is no result.
+// a guarantee or missed a threshold or target, 2 for wrong usage or if there is no result.
 func Main(args []string, stdout, stderr io.Writer) int {
 	if len(args) == 0 || args[0] == "-h" || args[0] == "--help" || args[0] == "help" {
 		fmt.Fprint(stdout, usage)
@@ -36,7 +45,7 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	}
 	cmd, rest := args[0], args[1:]
 	if slices.ContainsFunc(rest, asksForHelp) {
-		if slices.Contains([]string{"list", "show", "compare"}, cmd) {
+		if slices.Contains([]string{"list", "show", "schema"}, cmd) {
 			fmt.Fprint(stdout, usage)
 		} else {
 			runCommand(cmd, []string{"-h"}, stdout, stdout) // prints the flags
@@ -59,16 +68,15 @@ func runCommand(cmd string, rest []string, stdout, stderr io.Writer) int {
 		}
 		return 0
 	case "show":
-		if len(rest) != 1 {
-			fmt.Fprint(stderr, usage)
+		return showMain(rest, stdout, stderr)
+	case "schema":
+		b, err := ScenarioSchema()
+		if err != nil {
+			fmt.Fprintln(stderr, err)
 			return 2
 		}
-		s, ok := Scenarios()[rest[0]]
-		if !ok {
-			fmt.Fprintf(stderr, "no scenario %q; there are: %s\n", rest[0], strings.Join(ScenarioNames(), " "))
-			return 2
-		}
-		return printJSON(stdout, stderr, s)
+		stdout.Write(b)
+		return 0
 	case "hunt":
 		return huntMain(rest, stdout, stderr)
 	case "targets":
@@ -83,6 +91,14 @@ func runCommand(cmd string, rest []string, stdout, stderr io.Writer) int {
 		return clusterMain(rest, stdout, stderr)
 	case "cluster-kill":
 		return clusterKillMain(rest, stdout, stderr)
+	case "agent":
+		return agentMain(rest, stdout, stderr)
+	case "conform":
+		return conformMain(rest, stdout, stderr)
+	case "client":
+		return clientMain(rest, stdout, stderr)
+	case "faults":
+		return faultsMain(rest, stdout, stderr)
 	case "record":
 		return recordMain(rest, stdout, stderr)
 	case "replay":
@@ -99,13 +115,35 @@ func runCommand(cmd string, rest []string, stdout, stderr io.Writer) int {
 	return scenarioMain(cmd, rest, stdout, stderr)
 }
 
-func printJSON(stdout, stderr io.Writer, v any) int {
-	b, err := json.MarshalIndent(v, "", "  ")
+// showMain prints a built-in scenario, or that of a file, as TOML, or as JSON with --json.
+func showMain(args []string, stdout, stderr io.Writer) int {
+	asJSON := slices.Contains(args, "--json")
+	args = slices.DeleteFunc(slices.Clone(args), func(a string) bool { return a == "--json" })
+	if len(args) != 1 {
+		fmt.Fprint(stderr, usage)
+		return 2
+	}
+	s, ok := Scenarios()[args[0]]
+	if !ok {
+		var err error
+		if s, err = LoadScenario(args[0]); err != nil {
+			fmt.Fprintf(stderr, "no scenario %q (there are: %s), and no file: %v\n", args[0],
+				strings.Join(ScenarioNames(), " "), err)
+			return 2
+		}
+	}
+	err := error(nil)
+	if asJSON {
+		var b []byte
+		b, err = json.MarshalIndent(s, "", "  ")
+		fmt.Fprintf(stdout, "%s\n", b)
+	} else {
+		err = WriteTOML(stdout, s)
+	}
 	if err != nil {
 		fmt.Fprintln(stderr, err)
 		return 2
 	}
-	fmt.Fprintf(stdout, "%s\n", b)
 	return 0
 }
 
@@ -119,16 +157,62 @@ type runFlags struct {
 	hosts    string
 	serve    string
 	rate     float64
-	seconds  float64
+	seconds  secondsFlag
 	flags    *flag.FlagSet
+
+	junitFile, csvFile, promFile string
+	accountsFile, channelNames   string
+	agentAddrs, tokenFile        string
+	thresholds                   thresholdList
+}
+
+// secondsFlag is a positive number of seconds on the command line: 90, 90s or 1m30s.
+type secondsFlag float64
+
+func (s *secondsFlag) String() string { return strconv.FormatFloat(float64(*s), 'g', -1, 64) }
+
+func (s *secondsFlag) Set(text string) error {
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		var d time.Duration
+		if d, err = time.ParseDuration(text); err != nil {
+			return errors.New("must be seconds such as 90, or a duration such as 90s or 5m")
+		}
+		v = d.Seconds()
+	}
+	if !(v > 0 && v <= maxPhase.Seconds()) {
+		return fmt.Errorf("must be more than 0 and at most %v", maxPhase)
+	}
+	*s = secondsFlag(v)
+	return nil
+}
+
+// maxPhase is the longest phase: long enough for a soak test over a week.
+const maxPhase = 7 * 24 * time.Hour
+
+// newFlagSet returns the flags of one command.
+func newFlagSet(name string, stderr io.Writer) *flag.FlagSet {
+	f := flag.NewFlagSet("parley bench "+name, flag.ContinueOnError)
+	f.SetOutput(stderr)
+	return f
 }
 
 func newRunFlags(name string, stdout, stderr io.Writer) *runFlags {
 	s := &runFlags{options: options{out: stdout}}
-	f := flag.NewFlagSet("parley bench "+name, flag.ContinueOnError)
-	f.SetOutput(stderr)
+	f := newFlagSet(name, stderr)
 	s.flags = f
-	f.StringVar(&s.options.target, "target", "", "`URL` of the server, plain http")
+	f.StringVar(&s.options.target, "target", "", "`URL` of the server: http://HOST[:PORT] or https://HOST[:PORT]")
+	f.StringVar(&s.options.caFile, "ca", "",
+		"PEM `file` with the roots to trust for https (default: those of the system)")
+	f.BoolVar(&s.options.mayLoad, strings.TrimLeft(loadThisServer, "-"), false,
+		"confirm that you may load a target that is not on this machine")
+	f.Var(&s.thresholds, "threshold",
+		"`expression` that the run must keep, for example 'p99(send) < 200ms'; may be repeated")
+	f.DurationVar(&s.options.late, "late", lateLimit,
+		"a message that a poller sees this much later than the others violates a guarantee; negative: never")
+	f.StringVar(&s.junitFile, "junit", "", "write guarantees and thresholds to `file`, as JUnit XML")
+	f.StringVar(&s.csvFile, "csv", "", "write a row for each phase and kind of request to `file`")
+	f.StringVar(&s.promFile, "prometheus", "", "write the figures to `file`, in the text form of Prometheus")
 	f.BoolVar(&s.options.self, "self", false, "start a fresh Parley in its own process and measure it")
 	f.BoolVar(&s.options.tls, "tls", false, "with --self: the server uses TLS, with a certificate of this run")
 	f.StringVar(&s.options.executable, "exe", "", "with --self: the `executable` to start (default: this one)")
@@ -139,6 +223,15 @@ func newRunFlags(name string, stdout, stderr io.Writer) *runFlags {
 	f.StringVar(&s.options.adminKey, "key", "", "API `key` of the administrator --user")
 	f.StringVar(&s.options.credentialsFile, "credentials", "",
 		"`file` of JSON lines {email,key,user_id,host}: use these users instead of creating any")
+	f.StringVar(&s.accountsFile, "accounts", "",
+		"CSV `file` with existing accounts, email,key or email,password: use these and their channels, create nothing")
+	f.StringVar(&s.options.live, "live", "",
+		"`address` on this machine of a page, JSON and Prometheus metrics that show the run while it lasts")
+	f.StringVar(&s.agentAddrs, "agents", "",
+		"`addresses` of agents (parley bench agent) that make the load instead of this process, separated by commas")
+	f.StringVar(&s.tokenFile, "token-file", "", "with --agents: `file` with the secret that the agents share")
+	f.StringVar(&s.channelNames, "only-channels", "",
+		"with --accounts: `names` of the channels to send to, separated by commas (default: all of the accounts)")
 	f.BoolVar(&s.options.adopt, "adopt", false, "use the users of the development login instead of creating any")
 	f.StringVar(&s.hosts, "hosts", "", "for mixed-realms: host `names` of the organizations, separated by commas")
 	f.StringVar(&s.options.metrics, "metrics", "",
@@ -151,7 +244,7 @@ func newRunFlags(name string, stdout, stderr io.Writer) *runFlags {
 		"`program` to run as the floor, with --listen ADDR and --bytes N")
 	f.StringVar(&s.jsonFile, "json", "", "write the result to `file`")
 	f.StringVar(&s.htmlFile, "html", "", "write a report to `file`")
-	f.StringVar(&s.file, "scenario", "", "`file` with a scenario as JSON; other flags override its values")
+	f.StringVar(&s.file, "scenario", "", "`file` with a scenario as TOML or JSON; other flags override its values")
 	f.IntVar(&s.scenario.Users, "users", 0, "users to create")
 	f.IntVar(&s.scenario.Pollers, "pollers", -1,
 		"event queues with a parked poll (default: from the scenario; with --users at least one for each user)")
@@ -162,7 +255,7 @@ func newRunFlags(name string, stdout, stderr io.Writer) *runFlags {
 	f.IntVar(&s.scenario.Sources, "sources", 0, "loopback source addresses")
 	f.Uint64Var(&s.scenario.Seed, "seed", 0, "seed of all random values")
 	f.Float64Var(&s.rate, "rate", 0, "requests per second in open-loop phases")
-	f.Float64Var(&s.seconds, "duration", 0, "length of the phases in seconds")
+	f.Var(&s.seconds, "duration", "`length` of the phases: seconds, or a duration such as 5m")
 	return s
 }
 
@@ -177,6 +270,12 @@ func (s *runFlags) parse(name string, args []string) error {
 		return err
 	}
 	sc, ok := Scenarios()[name]
+	switch name { // commands with a crowd that are no scenarios
+	case "faults":
+		sc, ok = faultsScenario(), true
+	case "conform":
+		sc, ok = conformScenario(), true
+	}
 	if s.file != "" {
 		var err error
 		if sc, err = LoadScenario(s.file); err != nil {
@@ -185,7 +284,10 @@ func (s *runFlags) parse(name string, args []string) error {
 	} else if !ok {
 		return fmt.Errorf("no scenario %q", name)
 	}
-	s.scenario = applyFlags(sc, s.scenario, s.rate, s.seconds)
+	if err := s.readAccounts(sc); err != nil {
+		return err
+	}
+	s.scenario = applyFlags(sc, s.scenario, s.rate, float64(s.seconds))
 	if s.serve != "" {
 		s.scenario.Serve = strings.Fields(s.serve)
 	}
@@ -199,6 +301,22 @@ func (s *runFlags) parse(name string, args []string) error {
 	if s.options.tls && (!s.options.self || s.options.floor || s.scenario.ownLoad()) {
 		return fmt.Errorf("--tls requires --self, excludes --floor, and is not for %s", strings.Join(ownLoads, ", "))
 	}
+	if s.options.caFile != "" && s.options.self {
+		return errors.New("--ca is for --target with https, not for --self")
+	}
+	if s.agentAddrs != "" {
+		s.options.agents = strings.Split(s.agentAddrs, ",")
+		var err error
+		if s.options.token, err = readToken(s.tokenFile); err != nil {
+			return err
+		}
+	} else if s.tokenFile != "" {
+		return errors.New("--token-file is for --agents")
+	}
+	if s.scenario.ownLoad() && (len(s.thresholds) > 0 || s.junitFile != "" || s.csvFile != "" || s.promFile != "") {
+		return fmt.Errorf("%s has limits of its own: --threshold, --junit, --csv and --prometheus are not for it",
+			s.scenario.Name)
+	}
 	if s.options.executable == "" {
 		exe, err := os.Executable()
 		if err != nil {
@@ -210,6 +328,36 @@ func (s *runFlags) parse(name string, args []string) error {
 		s.options.repeat = 3
 	}
 	return s.scenario.check()
+}
+
+// readAccounts reads the file of --accounts and limits the users of the scenario to its accounts.
+func (s *runFlags) readAccounts(sc Scenario) (err error) {
+	if s.accountsFile == "" {
+		if s.channelNames != "" {
+			return errors.New("--only-channels is for --accounts")
+		}
+		return nil
+	}
+	if s.options.self || s.options.adopt || s.options.credentialsFile != "" || sc.Crowd || sc.ownLoad() {
+		return errors.New("--accounts needs --target, excludes --adopt and --credentials, and is not for " +
+			"scenarios that " +
+			"need users of their own")
+	}
+	if s.channelNames != "" {
+		s.options.channels = strings.Split(s.channelNames, ",")
+	}
+	if s.options.accounts, err = readAccounts(s.accountsFile); err != nil {
+		return fmt.Errorf("--accounts: %w", err)
+	}
+	have := len(s.options.accounts)
+	if s.scenario.Users > have {
+		return fmt.Errorf("--accounts: %s has %d accounts, fewer than --users %d", s.accountsFile, have,
+			s.scenario.Users)
+	}
+	if s.scenario.Users == 0 {
+		s.scenario.Users = min(have, sc.Users)
+	}
+	return nil
 }
 
 // applyFlags returns sc with the values that flags set in f. A zero value in f, or -1 where zero has a meaning, leaves
@@ -249,6 +397,14 @@ func applyFlags(sc, f Scenario, rate, duration float64) Scenario {
 		if rate > 0 && p.Rate > 0 && !p.Warm {
 			p.Rate = rate
 		}
+		if duration > 0 && len(p.Curve) > 0 && !p.Warm {
+			// Stretch the curve.
+			p.Curve = slices.Clone(p.Curve)
+			length := p.Curve[len(p.Curve)-1][0]
+			for j := range p.Curve {
+				p.Curve[j][0] *= duration / length
+			}
+		}
 		if duration > 0 && p.Seconds > 0 && p.Burst == 0 && !p.Warm {
 			p.Seconds = duration
 		}
@@ -262,38 +418,14 @@ func applyFlags(sc, f Scenario, rate, duration float64) Scenario {
 func scenarioMain(name string, args []string, stdout, stderr io.Writer) int {
 	s := newRunFlags(name, stdout, stderr)
 	if err := s.parse(name, args); err != nil {
-		if err != flag.ErrHelp {
-			fmt.Fprintf(stderr, "parley bench %s: %v\n", name, err)
-		}
-		return 2
+		return s.fail(err, stderr)
 	}
 	fmt.Fprintf(stdout, "parley bench %s: %s (seed %d)\n", s.scenario.Name, s.scenario.About, s.scenario.Seed)
 	res, err := runScenario(s.scenario, s.options)
 	if err != nil {
-		fmt.Fprintf(stderr, "parley bench %s: %v\n", name, err)
-		return 2
+		return s.fail(err, stderr)
 	}
-	writeTable(stdout, res)
-	if err := writeFiles(s, res); err != nil {
-		fmt.Fprintf(stderr, "parley bench %s: %v\n", name, err)
-		return 2
-	}
-	if res.Broken > 0 {
-		return 1
-	}
-	return 0
-}
-
-// writeJSON writes a result to the file of --json, if there is one.
-func (s *runFlags) writeJSON(result any) error {
-	if s.jsonFile == "" {
-		return nil
-	}
-	b, err := json.MarshalIndent(result, "", " ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(s.jsonFile, append(b, '\n'), 0o644)
+	return s.finish(res, stdout, stderr)
 }
 
 // writeResult writes the result of a scenario that makes its load itself. It returns the exit code: that of the
@@ -315,24 +447,6 @@ func printFaults(out io.Writer, broken, missed []string) bool {
 		fmt.Fprintf(out, "MISSED: %s\n", x)
 	}
 	return len(broken)+len(missed) > 0
-}
-
-func writeFiles(s *runFlags, res *Result) error {
-	if err := s.writeJSON(res); err != nil {
-		return err
-	}
-	if s.htmlFile != "" {
-		f, err := os.Create(s.htmlFile)
-		if err != nil {
-			return err
-		}
-		if err := WriteHTML(f, res); err != nil {
-			f.Close()
-			return err
-		}
-		return f.Close()
-	}
-	return nil
 }
 
 // floorServerMain runs the floor server in this process: it prints its address and serves until the process ends.

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"strconv"
@@ -90,6 +91,7 @@ type meter struct {
 	heartbeats int64
 	eventBytes int64
 	dials      int64
+	held       int64 // requests that were not sent because their users are rate limited
 
 	bytesIn, bytesOut int64
 	serverCPU         time.Duration // of the server
@@ -121,6 +123,14 @@ func (m *meter) recordAnswer(kind, status, bytes int, took time.Duration) {
 	if took >= 0 {
 		recordLatency(m.window.took, took)
 	}
+}
+
+// limited returns the number of answers that rejected a request because of a rate limit.
+func (m *meter) limited() (n int64) {
+	for k := range m.kinds {
+		n += m.kinds[k].status[429]
+	}
+	return n
 }
 
 func (m *meter) recordSeen(took time.Duration) {
@@ -272,6 +282,9 @@ func (s *sampler) close() {
 	<-s.done
 }
 
+// maxMetrics bounds the text of a server's metrics, in bytes. Parley's has some 100 kB.
+const maxMetrics = 16 << 20
+
 var metricsClient = &http.Client{Timeout: 2 * time.Second}
 
 // readMetrics reads the usual metric names of a Go process from Prometheus text. It returns zeros on any error.
@@ -284,7 +297,7 @@ func readMetrics(url string) (goroutines, heap int64) {
 	if resp.StatusCode != 200 {
 		return 0, 0
 	}
-	sc := bufio.NewScanner(resp.Body)
+	sc := bufio.NewScanner(io.LimitReader(resp.Body, maxMetrics))
 	for sc.Scan() {
 		name, value, ok := strings.Cut(sc.Text(), " ")
 		if !ok {

@@ -51,7 +51,7 @@ func (r *run) openPollers() error {
 	from := sourceAddresses(r.server.addr, r.scenario.Sources)
 	r.pollers = make([]*poller, n)
 	for i := range r.pollers {
-		p := &poller{r: r, person: int32(i % len(r.population.people)), lastEvent: -1}
+		p := &poller{r: r, person: r.pollerOf(i), lastEvent: -1}
 		p.conn = swarm.Conn{Loop: r.loop, Remote: r.server.addr, TLS: r.server.tls}
 		if len(from) > 0 {
 			p.conn.Local = from[i%len(from)]
@@ -94,6 +94,14 @@ func (r *run) openPollers() error {
 	return r.loop.RunFor(time.Duration(n/1000)*50*time.Millisecond+500*time.Millisecond, nil)
 }
 
+// pollerOf returns the index of the user of a poller: the users of this generator in turn.
+func (r *run) pollerOf(i int) int32 {
+	if r.agent != nil {
+		return int32(r.agent.From + i%(r.agent.To-r.agent.From))
+	}
+	return int32(i % len(r.population.people))
+}
+
 var defaultEvents = []string{"message", "update_message", "delete_message", "reaction", "update_message_flags",
 	"typing", "presence", "subscription", "user_topic"}
 
@@ -127,6 +135,7 @@ func (p *poller) handleRegister(body []byte) (err error) {
 	if p.queue, p.lastEvent, err = registered(body); err != nil {
 		return err
 	}
+	p.listener.queue = p.queue
 	p.requestHead, p.requestTail = pollRequest(p.queue, &p.r.population.people[p.person])
 	if p.mirror != nil {
 		p.mirrorEvent = p.lastEvent
@@ -177,11 +186,13 @@ func (p *poller) Answer(_ *swarm.Conn, a *swarm.Answer) {
 	}
 	messages := 0
 	n := 0
+	r.ledger.now = a.At
 	err := swarm.ScanEvents(a.Body, &r.event, func(e *swarm.Event) bool {
 		n++
 		if e.ID <= p.lastEvent {
-			r.ledger.addViolation("event id", "poller %d got event %d after it had acknowledged %d", p.listener.number,
-				e.ID, p.lastEvent)
+			r.ledger.report(p.listener, e.Message, "event id", "%s got event %d (message %d) after it had "+
+				"acknowledged %d",
+				p.listener, e.ID, e.Message, p.lastEvent)
 		}
 		p.lastEvent = e.ID
 		switch {
@@ -196,14 +207,15 @@ func (p *poller) Answer(_ *swarm.Conn, a *swarm.Answer) {
 		return true
 	})
 	if err != nil {
-		r.ledger.addViolation("bad answer", "poller %d: %v: %.200s", p.listener.number, err, a.Body)
+		r.ledger.report(p.listener, 0, "bad answer", "%s, after event %d: %v: %.500q", p.listener, p.lastEvent, err,
+			a.Body[max(0, len(a.Body)-500):])
 	}
 	if messages > 0 {
 		r.meter.eventBytes += int64(a.Wire)
 	}
 	if p.mirror != nil {
 		if p.mirrorEvent, err = p.mirror.Events(a.Body, p.mirrorEvent); err != nil {
-			r.ledger.addViolation("mirror", "poller %d: %v", p.listener.number, err)
+			r.ledger.report(p.listener, 0, "mirror", "%s: %v", p.listener, err)
 		}
 	}
 	if n == 0 {
@@ -220,7 +232,7 @@ func (p *poller) Answer(_ *swarm.Conn, a *swarm.Answer) {
 func (p *poller) handleLoss(a *swarm.Answer) {
 	r := p.r
 	if a.Err == swarm.ErrTimeout {
-		r.ledger.addViolation("silent poll", "poller %d had no answer for %v, not even a heartbeat", p.listener.number,
+		r.ledger.report(p.listener, 0, "silent poll", "%s had no answer for %v, not even a heartbeat", p.listener,
 			pollLimit)
 	}
 	if !p.away {
@@ -257,16 +269,18 @@ func (p *poller) handleRefusal(a *swarm.Answer) {
 	}
 	if v.Code == "BAD_EVENT_QUEUE_ID" {
 		p.queueGone = true
-		p.r.ledger.addViolation("queue lost", "poller %d (person %d): %s; its last event was %d", p.listener.number,
-			p.person, v.Msg,
-			p.lastEvent)
+		p.r.ledger.report(p.listener, p.listener.last, "queue lost", "%s: %.200s; its last event was %d, its last "+
+			"message %d", p.listener, v.Msg, p.lastEvent, p.listener.last)
 		return
 	}
 	if a.Status >= 400 && a.Status < 500 && a.Status != 429 {
 		p.queueGone = true
-		p.r.ledger.addViolation("poll refused", "poller %d: status %d %s %s (last_event_id %d)", p.listener.number,
-			a.Status, v.Code,
-			v.Msg, p.lastEvent)
+		p.r.ledger.report(p.listener, 0, "poll refused", "%s: status %d %.100s %.200s (last_event_id %d)", p.listener,
+			a.Status, v.Code, v.Msg, p.lastEvent)
+		return
+	}
+	if a.Status == 429 {
+		p.r.loop.At(p.r.loop.Now()+retryAfter(a), p.poll)
 		return
 	}
 	p.retryLater()

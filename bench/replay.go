@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -29,10 +28,7 @@ func replayMain(args []string, stdout, stderr io.Writer) int {
 	s := newRunFlags("replay", stdout, stderr)
 	speed := s.flags.Float64("speed", 1, "speed `factor`: 2 is twice as fast as recorded")
 	if err := s.parse("chat", args); err != nil {
-		if err != flag.ErrHelp {
-			fmt.Fprintf(stderr, "parley bench replay: %v\n", err)
-		}
-		return 2
+		return s.fail(err, stderr)
 	}
 	f, err := os.Open(file)
 	if err != nil {
@@ -54,18 +50,9 @@ func replayMain(args []string, stdout, stderr io.Writer) int {
 		s.scenario.Users, s.scenario.Phases[0].Seconds**speed, *speed)
 	res, err := runScenario(s.scenario, s.options)
 	if err != nil {
-		fmt.Fprintf(stderr, "parley bench replay: %v\n", err)
-		return 2
+		return s.fail(err, stderr)
 	}
-	writeTable(stdout, res)
-	if err := writeFiles(s, res); err != nil {
-		fmt.Fprintf(stderr, "parley bench replay: %v\n", err)
-		return 2
-	}
-	if res.Broken > 0 {
-		return 1
-	}
-	return 0
+	return s.finish(res, stdout, stderr)
 }
 
 // replayScenario returns a scenario of the trace's size. All users are in all channels, since a trace does not record

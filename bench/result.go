@@ -25,6 +25,22 @@ type Result struct {
 	Memory     []MemPoint  `json:"memory"`
 	Complaints []string    `json:"complaints,omitempty"`
 	Notes      []string    `json:"notes,omitempty"`
+	Thresholds []Checked   `json:"thresholds,omitempty"`
+	Missed     int         `json:"missed"` // number of thresholds that were not kept
+
+	Stopped      string             `json:"stopped,omitempty"` // the stop condition that ended the run early
+	BrokenByKind map[string]int     `json:"broken_by_kind,omitempty"`
+	totals       map[string]*totals // by phase; "" holds all phases
+}
+
+// addTotals adds the measurements of a phase to those of its name and to those of all phases.
+func (r *Result) addTotals(phase string, m *meter) {
+	for _, name := range []string{"", phase} {
+		if r.totals[name] == nil {
+			r.totals[name] = newTotals()
+		}
+		r.totals[name].add(m)
+	}
 }
 
 // formatNow is the version of the JSON format; readers reject newer ones.
@@ -131,7 +147,8 @@ type Figure struct {
 }
 
 func newResult(sc Scenario) *Result {
-	return &Result{Format: formatNow, Scenario: sc, Started: time.Now().UTC(), Machine: machine()}
+	return &Result{Format: formatNow, Scenario: sc, Started: time.Now().UTC(), Machine: machine(),
+		totals: map[string]*totals{"": newTotals()}}
 }
 
 func (r *Result) add(f Figure) {
@@ -311,7 +328,7 @@ func (r *run) noVerdictReason(p *Phase, m *meter, d *PhaseData) string {
 		return fmt.Sprintf("other processes, or the host, used %.1f of %d cores", d.Others, runtime.NumCPU())
 	case d.Busy > g.Generator:
 		return fmt.Sprintf("the generator's thread was busy %.0f %% of the time", 100*d.Busy)
-	case (p.Rate > 0 || p.Share > 0) && d.Late.N > 0 && d.Late.P99 > g.Late:
+	case (p.Rate > 0 || p.Share > 0 || len(p.Curve) > 0) && d.Late.N > 0 && d.Late.P99 > g.Late:
 		return fmt.Sprintf("the generator was %.0f ms behind its own schedule (p99)", d.Late.P99)
 	}
 	return ""
@@ -373,6 +390,11 @@ func (r *run) phaseFigures(p *Phase, m *meter, d *PhaseData) {
 		r.result.add(Figure{Name: p.Name + ".server_cores", Unit: "cores", Value: d.CPU})
 	}
 	r.result.add(Figure{Name: p.Name + ".errors", Unit: "%", Value: d.Errors})
+	if m.held > 0 || m.limited() > 0 {
+		r.result.add(Figure{Name: p.Name + ".rate_limited", Value: float64(m.limited()),
+			Note: fmt.Sprintf("answers with status 429; %d requests were held back until the server accepts them",
+				m.held)})
+	}
 	if p.Upgrade > 0 {
 		r.upgradeFigures(p, m)
 	}

@@ -29,15 +29,24 @@ const (
 // options are the flags that say how to run; Scenario says which load to run.
 type options struct {
 	target, adminEmail, adminKey, credentialsFile string
+	caFile                                        string   // roots for a target with https
+	ca                                            []byte   // the content of caFile
+	agents                                        []string // addresses of the agents that make the load
+	token                                         []byte   // that the agents share
+	live                                          string   // address of the live page
+	mayLoad                                       bool     // the target may be beyond this machine
 	self                                          bool
 	tls                                           bool // with self: over TLS
 	executable                                    string
 	adopt                                         bool
+	accounts                                      []person // existing accounts; nil: create users
+	channels                                      []string // with accounts: names of the channels to use
 	hosts                                         []string
 	metrics                                       string
 	quiet                                         bool
 	repeat                                        int
 	drainLimit                                    time.Duration // instead of drainLimit
+	late                                          time.Duration // instead of lateLimit; negative: none
 	floor                                         bool          // run the floor in alternation
 	floorCommand                                  string        // a program instead of our own floor
 	traceSteps                                    []Step        // of the trace to replay
@@ -70,6 +79,12 @@ type run struct {
 	oldest       int64 // message ids of the history
 	newest       int64
 
+	stop        thresholdList // conditions of the scenario that end the run early
+	stopped     string        // the condition that ended the run, or empty
+	live        *liveServer   // nil without --live
+	agent       *agentPlan    // of an agent; nil for a run in one process
+	agentPhases []agentPhase  // measurements for the coordinator
+	sendable    []int         // indexes of the channels with a member that sends
 	finished    bool          // no more requests are sent
 	crowdPaused bool          // the crowd waits because the server is about to be killed
 	serverDown  bool          // the server was killed and has not answered since
@@ -106,6 +121,9 @@ func runScenario(sc Scenario, opt options) (res *Result, err error) {
 	if err := sc.check(); err != nil {
 		return nil, err
 	}
+	if len(opt.agents) > 0 {
+		return runAgents(sc, opt)
+	}
 	r := newRun(sc, opt)
 	begin := time.Now()
 	defer func() {
@@ -114,6 +132,13 @@ func runScenario(sc Scenario, opt options) (res *Result, err error) {
 		}
 		r.closeSetup()
 	}()
+	if opt.live != "" {
+		if r.live, err = startLive(opt.live); err != nil {
+			return nil, err
+		}
+		defer r.live.close()
+		fmt.Fprintf(opt.out, "  live page: http://%s/\n", r.live.addr)
+	}
 	if err := r.openSetup(); err != nil {
 		return nil, err
 	}
@@ -123,7 +148,7 @@ func runScenario(sc Scenario, opt options) (res *Result, err error) {
 	}
 	r.parkedFigures()
 	r.startCrowd()
-	for rep := 0; rep < max(1, opt.repeat); rep++ {
+	for rep := 0; rep < max(1, opt.repeat) && r.stopped == ""; rep++ {
 		if opt.floor {
 			if err := r.runFloor(); err != nil {
 				return nil, fmt.Errorf("floor: %w", err)
@@ -133,9 +158,16 @@ func runScenario(sc Scenario, opt options) (res *Result, err error) {
 			if err := r.runPhase(&sc.Phases[i]); err != nil {
 				return nil, err
 			}
+			if r.stopped != "" {
+				break
+			}
 		}
 	}
+	r.result.Stopped = r.stopped
 	r.compareMirrors()
+	if err := r.checkStored(); err != nil {
+		return nil, err
+	}
 	r.finished = true
 	r.ledger.checkLost()
 	r.completeResult(time.Since(begin))
@@ -147,6 +179,7 @@ func runScenario(sc Scenario, opt options) (res *Result, err error) {
 func newRun(sc Scenario, opt options) *run {
 	r := &run{scenario: sc, options: opt, deliveryRates: map[string]float64{}, byAudience: map[int32]*channel{},
 		rng: rand.New(rand.NewPCG(sc.Seed, 0x72756e))}
+	r.stop, _ = parseThresholds(sc.Stop) // check has seen them
 	r.result = newResult(sc)
 	return r
 }
@@ -159,15 +192,45 @@ func (r *run) openSetup() (err error) {
 	if r.loop, err = swarm.Open(); err != nil {
 		return err
 	}
+	r.openPool()
+	r.sampler = startSampler(r.server.pid, r.metricsURL())
+	r.serverInfo()
+	return r.buildCrowd()
+}
+
+// openPool makes the connections for all requests but polls.
+func (r *run) openPool() {
 	r.meter = newMeter("build")
 	r.pool = swarm.NewPool(r.loop, r.server.addr, sourceAddresses(r.server.addr, r.scenario.Sources), r.scenario.Conns,
 		agent)
 	if r.server.tls != nil {
 		r.pool.UseTLS(r.server.tls)
 	}
-	r.sampler = startSampler(r.server.pid, r.metricsURL())
-	r.serverInfo()
-	return r.buildCrowd()
+}
+
+// usePopulation makes a crowd that of the run, with a new ledger.
+func (r *run) usePopulation(pop *population, marker uint64) {
+	r.population = pop
+	r.ledger = newLedger(marker)
+	r.ledger.checkText = !r.options.floorTarget
+	r.sendable = nil
+	for i := range pop.channels {
+		c := &pop.channels[i]
+		c.audience = r.ledger.addAudience("channel "+c.Name, c.Members...)
+		r.byAudience[c.audience] = c
+		c.senders = c.Members
+		if r.agent != nil {
+			c.senders = nil
+			for _, m := range c.Members {
+				if int(m) >= r.agent.From && int(m) < r.agent.To {
+					c.senders = append(c.senders, m)
+				}
+			}
+		}
+		if len(c.senders) > 0 {
+			r.sendable = append(r.sendable, i)
+		}
+	}
 }
 
 // closeSetup ends the work that openSetup started.
@@ -203,7 +266,16 @@ func (r *run) connect() error {
 		return nil
 	}
 	s := &server{}
-	if err := s.resolve(r.options.target); err != nil {
+	if r.options.caFile != "" && r.options.ca == nil {
+		var err error
+		if r.options.ca, err = readBounded(r.options.caFile, maxCAFile); err != nil {
+			return fmt.Errorf("--ca: %w", err)
+		}
+	}
+	if err := s.resolve(r.options.target, r.options.ca); err != nil {
+		return err
+	}
+	if err := s.checkPermission(r.options.mayLoad); err != nil {
 		return err
 	}
 	if err := s.fetchSettings(); err != nil {
@@ -224,6 +296,9 @@ func (r *run) metricsURL() string {
 	if r.server.metrics != "" {
 		return r.server.metrics
 	}
+	if r.server.tls != nil {
+		return ""
+	}
 	u := "http://" + r.server.addr.String() + "/metrics"
 	if g, _ := readMetrics(u); g > 0 {
 		return u
@@ -236,6 +311,8 @@ func (r *run) buildCrowd() error {
 	var b Builder = httpBuilder{}
 	if r.options.floorTarget {
 		b = floorBuilder{}
+	} else if r.options.accounts != nil {
+		b = accountBuilder{r.options.accounts[:min(len(r.options.accounts), r.scenario.Users)], r.options.channels}
 	} else if r.options.adopt || r.options.credentialsFile != "" || r.crowdByServer {
 		a := adoptBuilder{}
 		if r.options.credentialsFile != "" {
@@ -255,13 +332,7 @@ func (r *run) buildCrowd() error {
 	if len(pop.channels) == 0 || len(pop.people) == 0 {
 		return errors.New("building the crowd: the server has no users or no channels")
 	}
-	r.population = pop
-	r.ledger = newLedger(r.scenario.Seed ^ uint64(time.Now().UnixNano()))
-	for i := range pop.channels {
-		c := &pop.channels[i]
-		c.audience = r.ledger.addAudience("channel "+c.Name, c.Members...)
-		r.byAudience[c.audience] = c
-	}
+	r.usePopulation(pop, r.scenario.Seed^uint64(time.Now().UnixNano()))
 	if !r.crowdByServer {
 		err = r.sendHistory(r.scenario.History)
 	} else if r.scenario.History > 0 {
@@ -304,6 +375,9 @@ func (r *run) runPhase(p *Phase) error {
 		if rolling {
 			m.roll(loop.Now())
 			progress()
+			if why := r.checkStop(m); why != "" && r.stopped == "" && !p.Warm {
+				r.stopped = why
+			}
 		}
 		return rolling
 	})
@@ -317,6 +391,11 @@ func (r *run) runPhase(p *Phase) error {
 	if p.Backup > 0 {
 		r.scheduleBackup(p)
 	}
+	if p.replaces() || r.options.floorTarget || r.options.late < 0 {
+		r.ledger.lateLimit = 0 // clients of a server that is away are late
+	} else if r.ledger.lateLimit = lateLimit; r.options.late > 0 {
+		r.ledger.lateLimit = r.options.late
+	}
 	switch {
 	case r.options.traceSteps != nil:
 		err = r.runReplay()
@@ -326,10 +405,10 @@ func (r *run) runPhase(p *Phase) error {
 		err = r.runClosedLoop(p)
 	case p.Burst > 0:
 		err = r.runBurst(p)
-	case p.Rate > 0 || p.Share > 0:
+	case p.Rate > 0 || p.Share > 0 || len(p.Curve) > 0:
 		err = r.runOpenLoop(p)
 	default:
-		err = loop.RunFor(seconds(p.Seconds), nil)
+		err = loop.RunFor(seconds(p.Seconds), func() bool { return r.stopped != "" })
 	}
 	if err != nil {
 		return fmt.Errorf("phase %s: %w", p.Name, err)
@@ -341,6 +420,13 @@ func (r *run) runPhase(p *Phase) error {
 	r.recordCost(m, before)
 	if p.replaces() {
 		m.serverCPU = 0 // two processes served, and the counter of the first one is gone
+	}
+	if r.agent != nil {
+		r.agentPhases = append(r.agentPhases, exportPhase(m, m.end-busyEnd))
+		return err
+	}
+	if !p.Warm {
+		r.result.addTotals(p.Name, m)
 	}
 	r.deliveryRates[p.Name] = float64(m.delivered) / (m.end - m.begin).Seconds()
 	if !p.Warm {
@@ -462,20 +548,19 @@ func (r *run) runOpenLoop(p *Phase) error {
 	m := r.meter
 	begin := r.loop.Now()
 	end := begin + seconds(p.Seconds)
-	gap := float64(time.Second) / rate
-	at := float64(begin)
+	times := newSchedule(p, rate)
 	n := 0
 	over := false
 	var arrive func()
 	arrive = func() {
 		for {
-			if p.Even {
-				at += gap
-			} else {
-				at += r.rng.ExpFloat64() * gap
+			amount := 1.0
+			if !p.Even {
+				amount = r.rng.ExpFloat64()
 			}
-			due := time.Duration(at)
-			if p.Seconds > 0 && due >= end || p.Count > 0 && n >= p.Count {
+			at, more := times.next(amount)
+			due := begin + seconds(at)
+			if !more || p.Seconds > 0 && due >= end || p.Count > 0 && n >= p.Count || r.stopped != "" {
 				over = true
 				return
 			}
@@ -499,7 +584,7 @@ func (r *run) runOpenLoop(p *Phase) error {
 		}
 	}
 	arrive()
-	return r.loop.Run(func() bool { return over && (p.Seconds == 0 || r.loop.Now() >= end) })
+	return r.loop.Run(func() bool { return r.stopped != "" || over && (p.Seconds == 0 || r.loop.Now() >= end) })
 }
 
 // runClosedLoop keeps p.Closed requests under way: each answer starts the next request.
@@ -508,14 +593,18 @@ func (r *run) runClosedLoop(p *Phase) error {
 	to := r.channelNamed(p.To)
 	end := r.loop.Now() + seconds(p.Seconds)
 	n, senders := 0, 0
-	var again func()
+	var again, after func()
 	again = func() {
-		if p.Seconds > 0 && r.loop.Now() >= end || p.Count > 0 && n >= p.Count {
+		if p.Seconds > 0 && r.loop.Now() >= end || p.Count > 0 && n >= p.Count || r.stopped != "" {
 			senders--
 			return
 		}
 		n++
-		r.startRequest(choose(), to, r.loop.Now(), again)
+		r.startRequest(choose(), to, r.loop.Now(), after)
+	}
+	after = again
+	if p.Think > 0 {
+		after = func() { r.loop.At(r.loop.Now()+seconds(r.rng.ExpFloat64()*p.Think), again) }
 	}
 	for i := 0; i < p.Closed; i++ {
 		senders++

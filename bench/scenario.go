@@ -1,9 +1,8 @@
 package bench
 
 import (
-	"encoding/json"
 	"fmt"
-	"os"
+	"slices"
 	"sort"
 )
 
@@ -32,9 +31,13 @@ type Scenario struct {
 	Sources int      `json:"sources"`     // loopback source addresses
 	Conns   int      `json:"connections"` // connections shared by all requests that are not polls
 	Serve   []string `json:"serve,omitempty"`
+	// Thresholds are expressions as for --threshold. Stop holds expressions that end the run early.
+	Thresholds []string `json:"thresholds,omitempty"`
+	Stop       []string `json:"stop,omitempty"`
 }
 
-// A Phase is one kind of load for a while. At most one of Rounds, Rate, Closed, Share and Burst is set; without any
+// A Phase is one kind of load for a while. At most one of Rounds, Rate, Curve, Closed, Share
+// and Burst is set; without any
 // of them the polls only wait.
 type Phase struct {
 	Name    string  `json:"name"`
@@ -56,6 +59,9 @@ type Phase struct {
 	Upgrade float64 `json:"upgrade,omitempty"`
 	// Backup takes an online backup after this many seconds.
 	Backup float64 `json:"backup,omitempty"`
+	// Curve is an open loop with a rate that changes: points of a second and a rate, joined by lines.
+	Curve [][2]float64 `json:"curve,omitempty"`
+	Think float64      `json:"think,omitempty"` // mean think time of a client of a closed loop, in seconds
 }
 
 // replaces reports whether another process serves at the end of the phase than at its start.
@@ -221,42 +227,16 @@ func ScenarioNames() []string {
 	return names
 }
 
-// LoadScenario reads a scenario from a JSON file. Members that are missing keep the values of the built-in scenario
-// with the same name, or of "chat".
-func LoadScenario(file string) (Scenario, error) {
-	b, err := os.ReadFile(file)
-	if err != nil {
-		return Scenario{}, err
-	}
-	var name struct {
-		Name string `json:"name"`
-	}
-	if err := json.Unmarshal(b, &name); err != nil {
-		return Scenario{}, fmt.Errorf("%s: %w", file, err)
-	}
-	s, ok := Scenarios()[name.Name]
-	if !ok {
-		s = Scenarios()["chat"]
-	}
-	// Unmarshal into an empty list: phases of the file must not inherit values of built-in phases at the same index.
-	own := s.Phases
-	s.Phases = nil
-	if err := json.Unmarshal(b, &s); err != nil {
-		return Scenario{}, fmt.Errorf("%s: %w", file, err)
-	}
-	if s.Phases == nil {
-		s.Phases = own
-	}
-	return s, s.check()
-}
-
 var mixKinds = map[string]int{"send": kindSend, "presence": kindPresence, "read": kindRead, "flag": kindFlag,
 	"typing": kindTyping, "messages": kindMessages, "register": kindRegister, "react": kindReact, "edit": kindEdit,
 	"crowd": kindOther, "ping": kindPing}
 
 func (s *Scenario) check() error {
-	if len(s.Phases) == 0 {
-		return fmt.Errorf("scenario %q has no phases", s.Name)
+	if len(s.Phases) == 0 || len(s.Phases) > maxPhases {
+		return fmt.Errorf("scenario %q must have 1 to %d phases, not %d", s.Name, maxPhases, len(s.Phases))
+	}
+	if _, err := parseThresholds(slices.Concat(s.Thresholds, s.Stop)); err != nil {
+		return err
 	}
 	if s.Users < 1 {
 		return fmt.Errorf("scenario %q has no users", s.Name)
@@ -267,23 +247,8 @@ func (s *Scenario) check() error {
 	reported := false
 	for i, p := range s.Phases {
 		reported = reported || !p.Warm
-		ways := 0
-		for _, set := range []bool{p.Rounds > 0, p.Rate > 0, p.Closed > 0, p.Share > 0, p.Burst > 0} {
-			if set {
-				ways++
-			}
-		}
-		if ways > 1 {
-			return fmt.Errorf("phase %d (%s): at most one of rounds, rate, closed, share and burst can be set", i,
-				p.Name)
-		}
-		if p.Rounds == 0 && p.Burst == 0 && p.Seconds <= 0 && p.Count == 0 {
-			return fmt.Errorf("phase %d (%s) has no end: set seconds, count, rounds or burst", i, p.Name)
-		}
-		for k := range p.Mix {
-			if _, ok := mixKinds[k]; !ok {
-				return fmt.Errorf("phase %d (%s): unknown kind of request %q", i, p.Name, k)
-			}
+		if err := p.check(); err != nil {
+			return fmt.Errorf("phase %d (%s): %w", i, p.Name, err)
 		}
 	}
 	if !reported {

@@ -116,6 +116,24 @@ func TestCommandLine(t *testing.T) {
 		!strings.Contains(text, "±") {
 		t.Errorf("compare, exit code %d:\n%s", code, text)
 	}
+	res.Broken++
+	for i := range res.Figures {
+		res.Figures[i].Value *= 2
+		res.Figures[i].Low, res.Figures[i].High, res.Figures[i].Refused = 0, 0, ""
+	}
+	changed, _ := json.Marshal(res)
+	if err := os.WriteFile(b, changed, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, text := run("compare", a, b, "--fail-if", "worse=5%"); code != 1 {
+		t.Errorf("compare with a result that is worse, exit code %d:\n%s", code, text)
+	}
+	if code, text := run("compare", "--fail-if", "worse=5%", a, a); code != 0 {
+		t.Errorf("compare of a result with itself, exit code %d:\n%s", code, text)
+	}
+	if code, text := run("compare", a, b, "--fail-if", "better=5"); code != 2 {
+		t.Errorf("compare with a bad condition, exit code %d:\n%s", code, text)
+	}
 	if code, text := run("list"); code != 0 || !strings.Contains(text, "restart-herd") {
 		t.Errorf("list, exit code %d:\n%s", code, text)
 	}
@@ -125,7 +143,7 @@ func TestCommandLine(t *testing.T) {
 			t.Errorf("%v: exit code %d: %s", bad, code, text)
 		}
 	}
-	code, text := run("show", "fanout")
+	code, text := run("show", "fanout", "--json")
 	var sc Scenario
 	if err := json.Unmarshal([]byte(text), &sc); code != 0 || err != nil || sc.check() != nil {
 		t.Errorf("show does not print a scenario: %d %v", code, err)

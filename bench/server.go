@@ -2,14 +2,11 @@ package bench
 
 import (
 	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"net/netip"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -37,34 +34,6 @@ type server struct {
 	log          *os.File
 	startTook    time.Duration // time from its start to its first answer
 	exited       chan error
-}
-
-// resolve sets the address and Host of a URL.
-func (s *server) resolve(target string) error {
-	u, err := url.Parse(target)
-	if err != nil {
-		return fmt.Errorf("target: %w", err)
-	}
-	if u.Scheme != "http" {
-		return fmt.Errorf("target %s: only http is supported; measure behind the TLS proxy", target)
-	}
-	port := u.Port()
-	if port == "" {
-		port = "80"
-	}
-	ips, err := net.LookupIP(u.Hostname())
-	if err != nil {
-		return fmt.Errorf("target: %w", err)
-	}
-	for _, ip := range ips {
-		if v4 := ip.To4(); v4 != nil {
-			a, _ := netip.AddrFromSlice(v4)
-			n, _ := strconv.Atoi(port)
-			s.addr, s.host = netip.AddrPortFrom(a, uint16(n)), u.Host
-			return nil
-		}
-	}
-	return fmt.Errorf("target %s has no IPv4 address", target)
 }
 
 // startSelf starts exe as a new server on a free port, with its own temporary data directory. If secure is set, the
@@ -98,7 +67,7 @@ func startSelf(exe string, extra []string, secure bool) (*server, error) {
 		s.args = append(s.args, "--debug-listen", debug)
 		s.metrics = "http://" + debug + "/metrics"
 	}
-	if err := s.resolve("http://" + addr); err != nil {
+	if err := s.resolve("http://"+addr, nil); err != nil {
 		return nil, err
 	}
 	s.log, err = os.Create(filepath.Join(dir, "server.log"))
@@ -164,44 +133,6 @@ func (s *server) start() error {
 		}
 	}
 	return fmt.Errorf("the server did not answer within 60 s: %s", s.logTail())
-}
-
-// scheme returns the beginning of the server's URLs.
-func (s *server) scheme() string {
-	if s.tls != nil {
-		return "https://"
-	}
-	return "http://"
-}
-
-// fetchSettings reads the version and feature level from /server_settings.
-func (s *server) fetchSettings() error {
-	req, err := http.NewRequest("GET", s.scheme()+s.addr.String()+"/api/v1/server_settings", nil)
-	if err != nil {
-		return err
-	}
-	req.Host = s.host
-	c := http.Client{
-		Timeout:   10 * time.Second,
-		Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: s.tls},
-	}
-	resp, err := c.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	var v struct {
-		Version string `json:"zulip_version"`
-		Level   int    `json:"zulip_feature_level"`
-	}
-	if resp.StatusCode != 200 {
-		return fmt.Errorf("server_settings: status %d", resp.StatusCode)
-	}
-	if err := json.NewDecoder(resp.Body).Decode(&v); err != nil {
-		return fmt.Errorf("server_settings: %w", err)
-	}
-	s.version, s.featureLevel = v.Version, v.Level
-	return nil
 }
 
 // kill ends the process without warning, like a crash.

@@ -63,6 +63,10 @@ func writeTable(w io.Writer, res *Result) {
 	for _, c := range res.Complaints {
 		fmt.Fprintf(w, "error answer: %s\n", c)
 	}
+	if res.Stopped != "" {
+		fmt.Fprintf(w, "STOPPED: %s\n", res.Stopped)
+	}
+	writeThresholds(w, res)
 	writeVerdict(w, res)
 }
 
@@ -76,7 +80,7 @@ func writeVerdict(w io.Writer, res *Result) {
 	for _, v := range res.Violations {
 		if !seen[v.Kind] {
 			seen[v.Kind] = true
-			fmt.Fprintf(w, "  %s: %s\n", v.Kind, v.Text)
+			fmt.Fprintf(w, "  %s\n", v.line())
 		}
 	}
 }

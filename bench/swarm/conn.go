@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"strconv"
 	"time"
 	"unsafe"
 
@@ -17,10 +18,18 @@ var (
 	ErrTimeout = errors.New("no answer in time")
 	ErrClosed  = errors.New("connection closed by the server")
 	ErrAnswer  = errors.New("not an HTTP/1.1 answer")
+	ErrTooLong = errors.New("the answer is longer than a client accepts")
 )
 
-// maxAnswer bounds one answer in memory, in bytes: a register of a very large organization has some 10 MB.
-const maxAnswer = 256 << 20
+const (
+	// maxAnswer bounds one answer in memory, in bytes: a register of a very large organization has some 10 MB.
+	maxAnswer = 64 << 20
+	// maxBuffered bounds the incomplete answers of all connections of a loop, in bytes. A server that sends endless
+	// answers on every connection then fails some requests, and the generator keeps its memory.
+	maxBuffered = 512 << 20
+	// maxHead bounds the status line and header fields of an answer, in bytes, as common servers and proxies do.
+	maxHead = 64 << 10
+)
 
 // An Answer is one response. Body is valid only during Handler.Answer.
 type Answer struct {
@@ -55,6 +64,7 @@ type Conn struct {
 	closing   bool // the server sent Connection: close
 	discard   bool
 	chunked   bool
+	toEnd     bool // the body ends when the server closes the connection
 	gzip      bool
 	handler   Handler
 	deadline  time.Duration
@@ -65,6 +75,8 @@ type Conn struct {
 	head      int // bytes of the head, once it is complete
 	need      int // bytes of the whole answer, once the head is complete
 	got       int
+	chunkAt   int // bytes of the answer up to the next chunk that is not complete
+	counted   int // bytes of this connection in Loop.buffered
 }
 
 // Waiting reports whether a request is under way.
@@ -128,7 +140,8 @@ func (c *Conn) writeBytes(b []byte) {
 // saves a second epoll event for each of 19,000 connections that return at the same time.
 func (c *Conn) dial(req []byte) error {
 	l := c.Loop
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	family, to := socketAddress(c.Remote)
+	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return fmt.Errorf("socket: %w", err)
 	}
@@ -141,7 +154,7 @@ func (c *Conn) dial(req []byte) error {
 			return fmt.Errorf("bind %s: %w", c.Local, err)
 		}
 	}
-	err = unix.Connect(fd, &unix.SockaddrInet4{Port: int(c.Remote.Port()), Addr: c.Remote.Addr().As4()})
+	err = unix.Connect(fd, to)
 	if err != nil && err != unix.EINPROGRESS {
 		unix.Close(fd)
 		return fmt.Errorf("connect: %w", err)
@@ -182,6 +195,14 @@ func (c *Conn) dial(req []byte) error {
 	return nil
 }
 
+// socketAddress returns the address family and the address of a server for the kernel.
+func socketAddress(a netip.AddrPort) (family int, to unix.Sockaddr) {
+	if a.Addr().Is4() {
+		return unix.AF_INET, &unix.SockaddrInet4{Port: int(a.Port()), Addr: a.Addr().As4()}
+	}
+	return unix.AF_INET6, &unix.SockaddrInet6{Port: int(a.Port()), Addr: a.Addr().As16()}
+}
+
 // drop closes the socket and forgets the request under way.
 func (c *Conn) drop() {
 	if c.fd == 0 {
@@ -197,6 +218,13 @@ func (c *Conn) drop() {
 		c.secure = nil
 	}
 	c.in, c.out = nil, nil
+	c.count()
+}
+
+// count updates the bytes of this connection in the loop's sum of incomplete answers.
+func (c *Conn) count() {
+	c.Loop.buffered += cap(c.in) - c.counted
+	c.counted = cap(c.in)
 }
 
 // Hangup closes the connection from this side. A request under way gets no answer.
@@ -255,7 +283,12 @@ func (c *Conn) handleEvents(ev uint32) {
 			continue
 		}
 		if e != 0 || n == 0 {
-			c.fail(ErrClosed)
+			if e == 0 && c.toEnd && c.handler != nil && c.need > 0 {
+				c.closing = true
+				c.finish(c.in[:c.head], c.in[c.head:], len(c.in))
+			} else {
+				c.fail(ErrClosed)
+			}
 			return
 		}
 		c.Loop.BytesIn += int64(n)
@@ -300,8 +333,12 @@ func (c *Conn) receive(b []byte) {
 	}
 	for c.need == 0 {
 		p, ok, bad := parseHead(b)
-		if bad || len(b) > maxAnswer {
+		if bad {
 			c.fail(ErrAnswer)
+			return
+		}
+		if p.length > maxAnswer {
+			c.fail(ErrTooLong)
 			return
 		}
 		if !ok {
@@ -313,17 +350,22 @@ func (c *Conn) receive(b []byte) {
 			continue
 		}
 		c.status, c.head, c.closing, c.chunked, c.gzip = p.status, p.head, p.close, p.chunked, p.gzip
-		c.need = p.head + p.length
+		c.need, c.toEnd, c.chunkAt = p.head+p.length, p.toEnd, p.head
 	}
 	if c.chunked {
-		body, whole, bad := dechunk(b[c.head:])
+		at, whole, bad := skipChunks(b, c.chunkAt)
+		c.chunkAt = at
 		if bad {
 			c.fail(ErrAnswer)
 		} else if whole {
-			c.finish(b[:c.head], body, len(b))
+			c.finish(b[:c.head], dechunk(b[c.head:at]), len(b))
 		} else {
 			c.buffer(b)
 		}
+		return
+	}
+	if c.toEnd {
+		c.buffer(b)
 		return
 	}
 	if len(b) >= c.need {
@@ -342,13 +384,16 @@ func (c *Conn) buffer(b []byte) {
 		c.in = c.in[:0]
 		return
 	}
-	if len(c.in) > 0 && &c.in[0] == &b[0] {
-		return
+	if len(c.in) == 0 || &c.in[0] != &b[0] {
+		if c.need > len(b) && cap(c.in) < c.need && c.Loop.buffered+c.need <= maxBuffered {
+			c.in = make([]byte, 0, c.need)
+		}
+		c.in = append(c.in[:0], b...)
 	}
-	if c.need > len(b) && cap(c.in) < c.need {
-		c.in = make([]byte, 0, c.need)
+	c.count()
+	if len(b) > maxAnswer || c.Loop.buffered > maxBuffered {
+		c.fail(ErrTooLong)
 	}
-	c.in = append(c.in[:0], b...)
 }
 
 func (c *Conn) finish(head, body []byte, wire int) {
@@ -359,6 +404,7 @@ func (c *Conn) finish(head, body []byte, wire int) {
 	h := c.handler
 	// Release the buffer of an incomplete answer, or 19,000 of them would stay; the body keeps it alive.
 	c.handler, c.in = nil, nil
+	c.count()
 	if c.closing {
 		c.drop()
 	}
@@ -368,6 +414,7 @@ func (c *Conn) finish(head, body []byte, wire int) {
 type head struct {
 	status, head, length int
 	chunked, close, gzip bool
+	toEnd                bool // without a length, the body ends with the connection
 }
 
 var headEnd = []byte("\r\n\r\n")
@@ -379,12 +426,18 @@ func parseHead(b []byte) (h head, ok, bad bool) {
 	}
 	end := bytes.Index(b, headEnd)
 	if end < 0 {
-		return h, false, len(b) > 64<<10
+		return h, false, len(b) > maxHead
 	}
-	if end < 12 {
+	if end < 12 || end > maxHead {
 		return h, false, true
 	}
-	h.status = int(b[9]-'0')*100 + int(b[10]-'0')*10 + int(b[11]-'0')
+	for _, d := range b[9:12] {
+		if d < '0' || d > '9' {
+			return h, false, true
+		}
+		h.status = h.status*10 + int(d-'0')
+	}
+	h.toEnd = h.status >= 200 && h.status != 204 && h.status != 304
 	h.head = end + 4
 	h.close = b[7] == '0'
 	line := b[:end]
@@ -400,12 +453,12 @@ func parseHead(b []byte) (h head, ok, bad bool) {
 		switch line[0] | 0x20 {
 		case 'c':
 			if v, is := field(line, "content-length"); is {
-				h.length = 0
+				h.length, h.toEnd = 0, false
 				for _, d := range v {
 					if d < '0' || d > '9' {
 						return h, false, true
 					}
-					h.length = h.length*10 + int(d-'0')
+					h.length = min(h.length*10+int(d-'0'), maxAnswer+1) // the caller rejects more than maxAnswer
 				}
 			} else if v, is := field(line, "connection"); is {
 				h.close = bytes.EqualFold(v, []byte("close"))
@@ -418,8 +471,35 @@ func parseHead(b []byte) (h head, ok, bad bool) {
 			}
 		}
 	}
+	if h.chunked {
+		h.toEnd, h.length = false, 0
+	}
 	return h, true, false
 }
+
+// RetryAfter returns the time after which the server accepts a request again: the seconds of the header field
+// Retry-After. ok is false if the answer has none. The result is at most maxRetryAfter.
+func (a *Answer) RetryAfter() (wait time.Duration, ok bool) {
+	line := a.Head
+	for {
+		i := bytes.IndexByte(line, '\n')
+		if i < 0 {
+			return 0, false
+		}
+		line = line[i+1:]
+		if v, is := field(line, "retry-after"); is {
+			s, err := strconv.ParseFloat(string(v), 64)
+			if err != nil || !(s >= 0) {
+				return 0, false
+			}
+			return time.Duration(min(s, maxRetryAfter.Seconds()) * float64(time.Second)), true
+		}
+	}
+}
+
+// maxRetryAfter bounds the wait that a server can ask of a client. Servers of the protocol count requests over at most
+// an hour.
+const maxRetryAfter = time.Hour
 
 func field(line []byte, name string) ([]byte, bool) {
 	if len(line) <= len(name) || line[len(name)] != ':' || !bytes.EqualFold(line[:len(name)], []byte(name)) {
@@ -432,39 +512,57 @@ func field(line []byte, name string) ([]byte, bool) {
 	return bytes.TrimSpace(v), true
 }
 
-// dechunk joins the chunks of a body, once the last one has arrived.
-func dechunk(b []byte) (body []byte, whole, bad bool) {
+// skipChunks returns the end of the last complete chunk at or after at, and whether it is the last chunk of the body.
+func skipChunks(b []byte, at int) (next int, whole, bad bool) {
 	for {
-		i := bytes.IndexByte(b, '\n')
-		if i < 0 {
-			return nil, false, len(b) > 1<<10
+		n, line, ok, bad := chunkSize(b[at:])
+		if bad || !ok {
+			return at, false, bad
 		}
-		n, digits := 0, 0
-		for _, d := range b[:i] {
-			switch {
-			case d >= '0' && d <= '9':
-				n = n<<4 | int(d-'0')
-			case d|0x20 >= 'a' && d|0x20 <= 'f':
-				n = n<<4 | int(d|0x20-'a'+10)
-			default:
-				d = ';'
-			}
-			if d == ';' {
-				break
-			}
-			if digits++; digits > 8 {
-				return nil, false, true
-			}
+		if n > maxAnswer {
+			return at, false, true
 		}
-		b = b[i+1:]
 		if n == 0 {
 			// Trailers end with an empty line; the measured servers send none.
-			return body, bytes.HasPrefix(b, []byte("\r\n")), false
+			return at, bytes.HasPrefix(b[at+line:], []byte("\r\n")), false
 		}
-		if len(b) < n+2 {
-			return nil, false, false
+		if len(b) < at+line+n+2 {
+			return at, false, false
 		}
-		body = append(body, b[:n]...)
-		b = b[n+2:]
+		at += line + n + 2
 	}
+}
+
+// chunkSize reads the line before a chunk: the number of bytes of the chunk, and of the line itself. ok is false if the
+// line is not complete.
+func chunkSize(b []byte) (n, line int, ok, bad bool) {
+	i := bytes.IndexByte(b, '\n')
+	if i < 0 {
+		return 0, 0, false, len(b) > 1<<10
+	}
+	digits := 0
+	for _, d := range b[:i] {
+		switch {
+		case d >= '0' && d <= '9':
+			n = n<<4 | int(d-'0')
+		case d|0x20 >= 'a' && d|0x20 <= 'f':
+			n = n<<4 | int(d|0x20-'a'+10)
+		default:
+			return n, i + 1, digits > 0, digits == 0
+		}
+		if digits++; digits > 8 {
+			return 0, 0, false, true
+		}
+	}
+	return n, i + 1, digits > 0, digits == 0
+}
+
+// dechunk joins complete chunks.
+func dechunk(b []byte) (body []byte) {
+	for len(b) > 0 {
+		n, line, _, _ := chunkSize(b)
+		body = append(body, b[line:line+n]...)
+		b = b[line+n+2:]
+	}
+	return body
 }

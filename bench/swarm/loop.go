@@ -33,6 +33,7 @@ type Loop struct {
 	timers    timers
 	timerNo   uint64
 	gen       int32 // of the last socket
+	buffered  int   // bytes of the incomplete answers of all connections
 	hasPwait2 bool  // the kernel has epoll_pwait2, so timeouts have microseconds
 
 	// Counters since Open. BytesIn and BytesOut count HTTP heads and bodies.

@@ -19,6 +19,7 @@ type Call struct {
 	Timeout      time.Duration
 	Intended     time.Duration
 	Kind         int // kind of request, for the caller's statistics
+	Owner        any // of the caller, for example the user
 	Done         func(*Call, *Answer)
 
 	Sent time.Duration // time when it was written

@@ -55,6 +55,11 @@ func ScanEvents(body []byte, e *Event, visit func(*Event) bool) error {
 	return err
 }
 
+// maxDigits is the largest number of digits that always fits into an int64.
+const maxDigits = 18
+
+var errNumber = errors.New("a number of the events answer is too large for an id")
+
 var errStop = errors.New("stop")
 
 func (s *scanner) event(key []byte, e *Event) (err error) {
@@ -233,6 +238,9 @@ func (s *scanner) number() (int64, error) {
 	start := s.i
 	var n int64
 	for s.i < len(s.b) && s.b[s.i] >= '0' && s.b[s.i] <= '9' {
+		if s.i-start >= maxDigits {
+			return 0, errNumber
+		}
 		n = n*10 + int64(s.b[s.i]-'0')
 		s.i++
 	}

@@ -284,3 +284,85 @@ func BenchmarkScanEvents(b *testing.B) {
 		ScanEvents(body, &e, func(*Event) bool { return true })
 	}
 }
+
+// TestBoundedAnswers requires that answers without an end, or with an absurd length, fail instead of filling the
+// memory,
+// and that an answer may end with its connection.
+func TestBoundedAnswers(t *testing.T) {
+	flood := func(w io.Writer) {
+		block := append([]byte("10000\r\n"), append(bytes.Repeat([]byte("x"), 1<<16), "\r\n"...)...)
+		for {
+			if _, err := w.Write(block); err != nil {
+				return
+			}
+		}
+	}
+	for name, c := range map[string]struct {
+		answer func(io.Writer)
+		want   error
+		body   string
+	}{
+		"endless chunks": {func(w io.Writer) {
+			io.WriteString(w, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+			flood(w)
+		}, ErrTooLong, ""},
+		"endless body": {func(w io.Writer) {
+			io.WriteString(w, "HTTP/1.1 200 OK\r\n\r\n")
+			flood(w)
+		}, ErrTooLong, ""},
+		"endless head": {func(w io.Writer) {
+			io.WriteString(w, "HTTP/1.1 200 OK\r\nX: ")
+			flood(w)
+		}, ErrAnswer, ""},
+		"huge length": {func(w io.Writer) {
+			io.WriteString(w, "HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999999999\r\n\r\n")
+		}, ErrTooLong, ""},
+		"no status":  {func(w io.Writer) { io.WriteString(w, "HTTP/1.1 abc OK\r\n\r\n") }, ErrAnswer, ""},
+		"to the end": {func(w io.Writer) { io.WriteString(w, "HTTP/1.0 200 OK\r\n\r\nhello") }, nil, "hello"},
+		"in chunks": {func(w io.Writer) {
+			io.WriteString(w,
+				"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3;x=y\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n")
+		}, nil, "hello"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			listener, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer listener.Close()
+			go func() {
+				conn, err := listener.Accept()
+				if err != nil {
+					return
+				}
+				conn.Read(make([]byte, 1000))
+				c.answer(conn)
+				conn.Close()
+			}()
+			l := openLoop(t)
+			p := NewPool(l, netip.MustParseAddrPort(listener.Addr().String()), nil, 1, "test/1")
+			done := false
+			p.Do(&Call{Method: "GET", Path: "/", Host: "h", Done: func(_ *Call, a *Answer) {
+				done = true
+				if a.Err != c.want || string(a.Body) != c.body {
+					t.Errorf("error %v and body %.20q, want %v and %q", a.Err, a.Body, c.want, c.body)
+				}
+			}})
+			if err := l.RunFor(30*time.Second, func() bool { return done }); err != nil || !done {
+				t.Errorf("no outcome: %v", err)
+			}
+			if l.buffered != 0 {
+				t.Errorf("%d bytes are still counted as buffered", l.buffered)
+			}
+		})
+	}
+}
+
+func TestNumbersTooLargeForIDs(t *testing.T) {
+	if _, ok := Int([]byte("99999999999999999999")); ok {
+		t.Error("a number of 20 digits was read as an id")
+	}
+	if n, ok := Int([]byte("-999999999999999999")); !ok || n != -999999999999999999 {
+		t.Errorf("a number of 18 digits was read as %d", n)
+	}
+}

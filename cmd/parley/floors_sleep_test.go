@@ -18,7 +18,8 @@ var realSleeps = map[string]struct {
 	calls int
 	why   string
 }{
-	"actors/linear_test.go": {1, "a request that takes a time"},
+	"actors/linear_test.go":         {1, "a request that takes a time"},
+	"bench/conform/conform_test.go": {3, "the waits of a client between two requests"},
 	"cmd/internal/server/retention_test.go": {1,
 		"a sweep in the background between two backups, which it waits for"},
 	"cmd/parley/answer_memory_test.go":          {4, "the periods in which the memory is measured"},

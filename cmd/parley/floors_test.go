@@ -98,7 +98,7 @@ var libraryHomes = map[string][]string{
 	"github.com/spf13":                    {"cmd/parley"},
 	"github.com/yuin/goldmark-emoji":      {"cmd/internal/migration"},
 	"go.mongodb.org/mongo-driver":         {"wire/imports/rocketchat"},
-	"github.com/BurntSushi/toml":          {"cmd/parley", "wire/integrations"},
+	"github.com/BurntSushi/toml":          {"bench", "cmd/parley", "wire/integrations"},
 	"google.golang.org/grpc":              {"wire/peer"},
 }
 
