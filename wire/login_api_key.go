@@ -11,7 +11,8 @@ var loginEndpoints = []Endpoint{
 	Custom("GET", "/server_settings", serverSettings).
 		Returns("{zulip_version: str, zulip_merge_base: str, zulip_feature_level: int, " +
 			"push_notifications_enabled: bool, is_incompatible: bool, email_auth_enabled: bool, " +
-			"require_email_format_usernames: bool, external_authentication_methods: [], " +
+			"require_email_format_usernames: bool, external_authentication_methods: [{name: str, " +
+			"display_name: str, display_icon: str?, login_url: str, signup_url: str}], " +
 			"authentication_methods: {*: bool}, realm_url?: str, realm_uri?: str, realm_name?: str, " +
 			"realm_icon?: str, realm_description?: str, realm_web_public_access_enabled?: bool}").withoutLogin(),
 	Custom("POST", "/fetch_api_key", fetchKeyByPassword).Returns("{api_key: str, email: str, user_id: int}").
@@ -48,11 +49,14 @@ func serverSettings(c *Call, _ noParameters) (Answer, error) {
 		"is_incompatible":                 ClientName(c.Agent) == "ZulipInvalid",
 		"email_auth_enabled":              true,
 		"require_email_format_usernames":  true,
-		"external_authentication_methods": []any{},
+		"external_authentication_methods": externalMethods(c.Site),
 		"authentication_methods":          methods,
 	}
 	if c.Realm == 0 && c.Site.Name != "" {
 		return nil, realm.BadRequest("Invalid subdomain")
+	}
+	for _, p := range c.Site.Providers() {
+		methods[strings.ToLower(methodNames[p.Type])] = true
 	}
 	if c.Realm == 0 {
 		return a, nil
@@ -92,6 +96,15 @@ func fetchKeyByPassword(c *Call, f fetchKeyForm) (Answer, error) {
 	a, hash, err := accountByPassword(c, f.Username, f.Password)
 	if err != nil {
 		return nil, err
+	}
+	if a.Active { // a deactivated account is refused as such
+		need, err := FactorNeeded(c, a.User)
+		if err != nil {
+			return nil, err
+		}
+		if need != NoFactor {
+			return nil, errFactorNeeded()
+		}
 	}
 	return issueKey(c, a, hash, c.loginEmail())
 }

@@ -131,15 +131,25 @@ func changeOrganization(c *Call, f organizationForm, values []realm.SettingValue
 	return a, nil
 }
 
-// otherLogin reports whether a list of enabled methods has one without a password that this server offers: development
-// logins, or login tokens.
+// otherLogin reports whether a list of enabled methods has one without a password that this server offers: login
+// providers, development logins, or login tokens.
 func (c *Call) otherLogin(methods map[string]bool) bool {
+	for _, p := range c.Site.Providers() {
+		if methods[methodNames[p.Type]] {
+			return true
+		}
+	}
 	return methods["Dev"] && c.Tools.Dev || methods["JWT"] && c.Tools.JWTKeys[c.Site.Name] != ""
 }
 
-// authenticationMethods is the value of authentication_methods (protocol).
-func authenticationMethods(passwords any) obj {
-	return obj{"Email": obj{"enabled": passwords, "available": true}}
+// authenticationMethods is the value of authentication_methods (protocol). The operator's configuration enables the
+// methods of login providers.
+func authenticationMethods(passwords any, s Site) obj {
+	methods := obj{"Email": obj{"enabled": passwords, "available": true}}
+	for _, p := range s.Providers() {
+		methods[methodNames[p.Type]] = obj{"enabled": true, "available": true}
+	}
+	return methods
 }
 
 // historyVisibilities are the values of historyVisibilitySetting. The answer to its change has the number of the new
@@ -178,7 +188,7 @@ func organizationChanged(e *realm.OrganizationChanged, to *Recipient) any {
 	case e.Setting == "description":
 		return dict(obj{"description": e.Value, "rendered_description": e.HTML})
 	case e.Setting == realm.PasswordLoginSetting:
-		return dict(obj{"authentication_methods": authenticationMethods(e.Value)})
+		return dict(obj{"authentication_methods": authenticationMethods(e.Value, to.Site)})
 	case e.Setting == "topics_policy":
 		return dict(obj{e.Setting: e.Value, "mandatory_topics": e.Value == "disable_empty_topic"})
 	case realm.UsesUpdateDict(e.Setting):

@@ -80,7 +80,7 @@ func realmSection(s *initialState) {
 		o.Created, o.UUID
 	a["realm_uri"], a["realm_url"], a["realm_bot_domain"] = s.call.Site.URL, s.call.Site.URL, s.call.Site.Host
 	picturesSection(s)
-	a["realm_authentication_methods"] = authenticationMethods(s.PasswordLogin())
+	a["realm_authentication_methods"] = authenticationMethods(s.PasswordLogin(), s.call.Site)
 	a["realm_available_video_chat_providers"] = obj{"disabled": obj{"id": 0, "name": "None"},
 		"jitsi_meet": obj{"id": 1, "name": "Jitsi Meet"}}
 	a["realm_email_auth_enabled"], a["realm_password_auth_enabled"] = s.PasswordLogin(), s.PasswordLogin()

@@ -218,6 +218,9 @@ var typeByNumber = map[uint16]any{
 	// 640-659 logins at other providers
 	640: (*IdentityLinked)(nil),
 	641: (*IdentityUnlinked)(nil),
+	642: (*FactorSet)(nil),
+	643: (*FactorUsed)(nil),
+	644: (*FactorRemoved)(nil),
 
 	// 620-624 deletion of a person's data
 	620: (*ErasureBegan)(nil),

@@ -111,6 +111,11 @@ func TestSignUpWithIdentity(t *testing.T) {
 	if u := s.ViewAs(System).Find(id); ownerOf(s, identity("1")) != id || u.Password != "" || u.Role != realm.Member {
 		t.Errorf("the account: %+v", u)
 	}
+	Do(s, System, realm.RequestPasswordReset{Email: "one@example.net",
+		Compose: func(realm.EmailedLink, string) realm.Email {
+			t.Error("a user of a login provider is offered a new password")
+			return realm.Email{}
+		}})
 	for subject, email := range map[string]string{"1": "two@example.net", "2": "one@example.net", "3": "bad",
 		"4": "x@mailinator.com"} {
 		if _, err := Try(s, System, sign(subject, email)); err == nil {

@@ -30,14 +30,15 @@ const ImportLevel uint16 = 2
 // lower levels read such rows, and write them without the groups: storedMentions finds none then.
 const mentionsLevel uint16 = 3
 
-// loginsLevel is the level from which on users can log in with identities of other providers.
+// loginsLevel is the level from which on users can log in with identities of other providers, and with a
+// second factor.
 const loginsLevel uint16 = 4
 
 // factLevels has the level from which on a fact may be recorded, by its number; numbers of formats, too. Facts that are
 // not listed may be recorded at FirstLevel.
 var factLevels = map[uint16]uint16{
-	// IdentityLinked, IdentityUnlinked
-	640: loginsLevel, 641: loginsLevel,
+	// identities and second factors
+	640: loginsLevel, 641: loginsLevel, 642: loginsLevel, 643: loginsLevel, 644: loginsLevel,
 }
 
 // levelOf returns the level from which on a fact may be recorded.

@@ -70,6 +70,7 @@ type smallTables struct {
 	// 90-99 others
 	onboarding table[UserID, Onboarding] // 90
 	exports    table[int64, Export]      // 91
+	factors    table[UserID, Factor]     // 92
 }
 
 func (n *smallTables) init(r *Realm) {
@@ -147,6 +148,7 @@ func (n *smallTables) init(r *Realm) {
 	// others
 	n.onboarding.init(r, 90)
 	n.exports.init(r, 91)
+	n.factors.init(r, 92)
 }
 
 // rebuildIndexes rebuilds the data derived from the small tables.

@@ -189,6 +189,9 @@ func (t *Turn) countErasable(u *User) (count []Counted) {
 	note("browser sessions", len(t.StoredBrowserSessions(u.ID)))
 	note("API keys", len(u.Keys)+len(u.KeyInfo))
 	note("connected logins", len(t.IdentitiesOf(u.ID)))
+	if t.FactorOf(u.ID) != nil {
+		note("second factors", 1)
+	}
 	note("devices", len(t.DevicesOf(u.ID))+len(t.PushTokensOf(u.ID)))
 	note("drafts", t.small.drafts.count(u.ID))
 	note("scheduled messages", t.small.scheduled.count(u.ID))
@@ -242,6 +245,9 @@ func (r *Realm) erasePersonalRows(u UserID) {
 	}
 	n.mutedUsers.remove(u)
 	r.eraseIdentities(u)
+	if n.factors.find(u) != nil {
+		n.factors.remove(u)
+	}
 	n.navigationViews.remove(u)
 	n.deliveredScheduled.remove(u)
 	n.onboarding.remove(u)

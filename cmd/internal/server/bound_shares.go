@@ -36,6 +36,8 @@ var boundSharing = map[string]sharing{
 	"image_decodings":        {half: func(s *Server) *admission.Shares { return s.fileShares.decodings }},
 	"bucket_downloads":       {half: func(s *Server) *admission.Shares { return s.fileShares.downloads }},
 	"file_fetches":           {half: func(s *Server) *admission.Shares { return s.fileShares.fetches }},
+	"provider_calls":         {half: func(s *Server) *admission.Shares { return s.http.Shares().ProviderCalls }},
+	"used_logins":            {whole: forgotten},
 	"data_exports":           {half: func(s *Server) *admission.Shares { return s.exports.Shares() }},
 	"confirmed_sessions":     {whole: "one that is forgotten only makes its user enter the password again"},
 	"bucket_uploads":         {rule: "snapshot/files/s3 TestUploadsOfOneSpace"},

@@ -46,6 +46,7 @@ import (
 	"parley/wire/markdown/preview"
 	"parley/wire/previews"
 	"parley/wire/push"
+	"parley/wire/signon"
 	"parley/wire/thumbnails"
 	"parley/wire/webapp"
 	"parley/wire/webhooks"
@@ -112,6 +113,7 @@ type Server struct {
 	previewNetworks []netip.Prefix           // private networks that the server is allowed to fetch pages from
 	webhookNetworks []netip.Prefix           // private networks that bots' services may be in
 	webApp          *webapp.Release          // nil: the server has its own start page
+	signOn          *signon.Providers
 
 	// The parts, in the order in which they are made.
 	listeners  []net.Listener
@@ -242,6 +244,9 @@ func newServer(c Config) (s *Server, err error) {
 	if s.jwtKeys, err = c.parseJWTKeys(); err != nil {
 		return nil, err
 	}
+	if s.signOn, err = signon.Open(c.AuthConfig); err != nil {
+		return nil, err
+	}
 	if s.tlsConfig, err = c.TLS.Load(c.Data); err != nil {
 		return nil, err
 	}
@@ -306,6 +311,7 @@ func (s *Server) open(preloaded *actors.Preloaded) (err error) {
 		go s.watchCoreNode()
 	}
 	s.sites = s.newSites()
+	s.sites.logins = s.signOn.Public()
 	if s.secret, err = datadir.LoadSecret(s.Data); err != nil {
 		return err
 	}
@@ -574,6 +580,7 @@ func (s *Server) openEndpoints() (err error) {
 		ForwardAll: others != nil,
 
 		Server:  s.orgs,
+		Now:     s.config.Now,
 		Tools:   s.tools,
 		Realms:  s.sites,
 		Log:     s.log,
@@ -582,6 +589,7 @@ func (s *Server) openEndpoints() (err error) {
 		Files:   openFiles{s.files, s.fetcher, s.fileShares},
 		Several: s.orgs.HasSeveralRealms,
 		WebApp:  s.webApp,
+		SignOn:  s.signOn,
 
 		DiskState:    s.diskState,
 		FilesState:   s.filesState,

@@ -9,6 +9,7 @@ import (
 	"parley/actors"
 	"parley/actors/realm"
 	"parley/wire"
+	"parley/wire/signon"
 )
 
 // siteTable maps organizations to their URLs and hosts: the host of the external URL is the root organization, its
@@ -18,8 +19,9 @@ type siteTable struct {
 	suffix       string         // of the organizations' hosts: a dot and the server's own host, without a port
 	orgs         *actors.Server // set once the organizations are loaded
 
-	anyHost bool     // the server has no name of its own: pages are shown at any address
-	allowed []string // further host names at which pages are shown, in lower case
+	logins  *signon.Public // nil: there are neither login providers nor rules for logins
+	anyHost bool           // the server has no name of its own: pages are shown at any address
+	allowed []string       // further host names at which pages are shown, in lower case
 }
 
 // newSiteTable returns the table of a server with an external URL.
@@ -86,7 +88,11 @@ func (t *siteTable) site(subdomain string) wire.Site {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		withoutPort = h
 	}
-	return wire.Site{URL: t.scheme + "://" + host, Host: withoutPort, Name: subdomain}
+	site := wire.Site{URL: t.scheme + "://" + host, Host: withoutPort, Name: subdomain}
+	if t.logins != nil {
+		t.logins.Complete(&site)
+	}
+	return site
 }
 
 // byID returns the site of the organization with an id.
