@@ -105,6 +105,24 @@ func TestOIDCLogin(t *testing.T) {
 	}
 }
 
+// The server proves its identity to the provider as the metadata say; without them in both ways.
+func TestClientAuthentication(t *testing.T) {
+	for _, method := range []string{"client_secret_basic", "client_secret_post"} {
+		for _, listed := range []any{nil, []string{method}, []string{"private_key_jwt", method}} {
+			p := signontest.New(t)
+			p.Method = method
+			p.Lie(signontest.Lies{Metadata: func(m map[string]any) {
+				if listed != nil {
+					m["token_endpoint_auth_methods_supported"] = listed
+				}
+			}})
+			if _, err := logIn(t, client(t, p, "")); err != nil {
+				t.Errorf("%s, listed %v: %v", method, listed, err)
+			}
+		}
+	}
+}
+
 // An address counts as verified only if the provider says so, or if the operator has said so and the provider does not
 // contradict.
 func TestEmailVerified(t *testing.T) {

@@ -106,8 +106,10 @@ func (p *oidcProvider) checkEndpoint(address string) error {
 func (p *oidcProvider) oauth(d *discovered, redirect string) *oauth2.Config {
 	endpoint := d.Endpoint()
 	switch methods := d.more.TokenAuth; {
-	case len(methods) == 0 || slices.Contains(methods, "client_secret_basic"):
-		endpoint.AuthStyle = oauth2.AuthStyleInHeader // also the default of the protocol
+	case len(methods) == 0: // in the header by the protocol; some providers expect the secret in the form
+		endpoint.AuthStyle = oauth2.AuthStyleAutoDetect
+	case slices.Contains(methods, "client_secret_basic"):
+		endpoint.AuthStyle = oauth2.AuthStyleInHeader
 	case slices.Contains(methods, "client_secret_post"), p.config.secret == "":
 		endpoint.AuthStyle = oauth2.AuthStyleInParams
 	}

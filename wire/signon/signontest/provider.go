@@ -47,6 +47,8 @@ type Provider struct {
 	URL          string
 	ClientID     string
 	ClientSecret string
+	// Method is the only way in which clients may authenticate: client_secret_basic or client_secret_post; "": both.
+	Method string
 
 	mu     sync.Mutex
 	person Person
@@ -205,8 +207,14 @@ func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 	user, password, _ := r.BasicAuth()
 	id, _ := url.QueryUnescape(user)
 	secret, _ := url.QueryUnescape(password)
+	method := "client_secret_basic"
 	if id == "" {
+		method = "client_secret_post"
 		id, secret = r.PostFormValue("client_id"), r.PostFormValue("client_secret")
+	}
+	if p.Method != "" && p.Method != method {
+		writeJSON(w, 401, map[string]any{"error": "invalid_client"})
+		return
 	}
 	code := r.PostFormValue("code")
 	g, known := p.codes[code]
