@@ -6,7 +6,7 @@ GO ?= go
 export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
 export CGO_ENABLED := 0
 
-.PHONY: alerts-check bench bench-proxies browser browser-big browser-kills browser-screens browser-shots browser-views build check clients clocks-cluster cluster-import conform conform-s3 crash crash-cluster cut-links damage-cluster docs freeze-cluster full-cluster help hooks kill kill-cluster kill-core-edges kill-edges kill-presence licenses linear-edges man mirror mirror-edge mixed-releases mutants partition-cluster poison race rolling-upgrade run sim sim-actors test types upgrades versions web web-check web-mirror
+.PHONY: alerts-check bench bench-proxies browser browser-big browser-kills browser-screens browser-shots browser-views build check clients clocks-cluster cluster-import conform conform-s3 crash crash-cluster cut-links damage-cluster docs freeze-cluster full-cluster help hooks kill kill-cluster kill-core-edges kill-edges kill-presence licenses linear-edges login man mirror mirror-edge mixed-releases mutants partition-cluster poison race rolling-upgrade run sim sim-actors test types upgrades versions web web-check web-mirror
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
@@ -99,6 +99,9 @@ clients: build ## generate clients in Python and TypeScript from the API descrip
 conform-s3: build ## run the checks of conform with files in a bucket; kill -9 KILLS times (20), S3 down OUTAGE s (60)
 	CONFORM=1 $(GO) test ./cmd/parley -run '^TestConformWithBucket$$' -count=1 -v -timeout 30m
 	KILLS=$${KILLS:-20} OUTAGE=$${OUTAGE:-60} $(GO) test ./cmd/parley -run '^Test(Bucket|Files)' -count=1 -v -timeout 60m
+
+login: ## log in at login providers of others, which it installs (needs Node); skips those that it cannot install
+	LOGIN=1 $(GO) test ./cmd/parley -run '^TestReal' -count=1 -v -timeout 20m
 
 browser: build ## drive the pages with Chromium and check them with axe-core (needs Node; installs the rest)
 	wire/web/browser/run

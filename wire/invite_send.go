@@ -152,19 +152,14 @@ func FindInvite(c *Call, token string) (realm.InviteInfo, error) {
 }
 
 // JoinByInvite creates the account of a person who followed an invitation link and filled in the form.
-// It opens a browser session for the new user.
-func JoinByInvite(c *Call, token, email, name, password string) (o realm.OpenedBrowserSession, err error) {
+func JoinByInvite(c *Call, token, email, name, password string) (realm.UserID, error) {
 	if _, err := FindInvite(c, token); err != nil { // before hashing the password, which is expensive
-		return o, err
+		return 0, err
 	}
 	hash, err := newPasswordHash(c, password)
 	if err != nil {
-		return o, err
+		return 0, err
 	}
-	id, err := Execute(c.asServer(), realm.AcceptInvite{Hash: c.Tools.HashKey(token), Email: email, Name: name,
+	return Execute(c.asServer(), realm.AcceptInvite{Hash: c.Tools.HashKey(token), Email: email, Name: name,
 		Password: hash})
-	if err != nil {
-		return o, err
-	}
-	return OpenSession(c, realm.LogIn{User: id})
 }

@@ -19,21 +19,21 @@ var loginEndpoints = []Endpoint{
 
 // serverSettingsAnswer has the fields of the organization if the request's host is that of one.
 type serverSettingsAnswer struct {
-	Version      string          `json:"zulip_version"`
-	MergeBase    string          `json:"zulip_merge_base"`
-	Level        int             `json:"zulip_feature_level"`
-	Push         bool            `json:"push_notifications_enabled"`
-	Incompatible bool            `json:"is_incompatible"`
-	EmailLogin   bool            `json:"email_auth_enabled"`
-	EmailNames   bool            `json:"require_email_format_usernames"`
-	External     noElements      `json:"external_authentication_methods"`
-	Methods      map[string]bool `json:"authentication_methods"`
-	URL          *string         `json:"realm_url,omitzero"`
-	URI          *string         `json:"realm_uri,omitzero"`
-	Name         *string         `json:"realm_name,omitzero"`
-	Icon         *string         `json:"realm_icon,omitzero"`
-	Description  *string         `json:"realm_description,omitzero"`
-	WebPublic    *bool           `json:"realm_web_public_access_enabled,omitzero"`
+	Version      string           `json:"zulip_version"`
+	MergeBase    string           `json:"zulip_merge_base"`
+	Level        int              `json:"zulip_feature_level"`
+	Push         bool             `json:"push_notifications_enabled"`
+	Incompatible bool             `json:"is_incompatible"`
+	EmailLogin   bool             `json:"email_auth_enabled"`
+	EmailNames   bool             `json:"require_email_format_usernames"`
+	External     []externalMethod `json:"external_authentication_methods"`
+	Methods      map[string]bool  `json:"authentication_methods"`
+	URL          *string          `json:"realm_url,omitzero"`
+	URI          *string          `json:"realm_uri,omitzero"`
+	Name         *string          `json:"realm_name,omitzero"`
+	Icon         *string          `json:"realm_icon,omitzero"`
+	Description  *string          `json:"realm_description,omitzero"`
+	WebPublic    *bool            `json:"realm_web_public_access_enabled,omitzero"`
 }
 
 // loginAnswer has the API key of an account.
@@ -75,9 +75,12 @@ func serverSettings(c *Call, _ noParameters) (*serverSettingsAnswer, error) {
 		"openid connect": false,
 	}
 	a := &serverSettingsAnswer{Version: Version, MergeBase: Version, Level: FeatureLevel, Push: c.Tools.Push != nil,
-		Incompatible: ClientName(c.Agent) == "ZulipInvalid", EmailLogin: true, EmailNames: true, Methods: methods}
+		Incompatible: ClientName(c.Agent) == "ZulipInvalid", EmailLogin: true, EmailNames: true, Methods: methods, External: externalMethods(c.Site)}
 	if c.Realm == 0 && c.Site.Name != "" {
 		return nil, realm.BadRequest("Invalid subdomain")
+	}
+	for _, p := range c.Site.Providers() {
+		methods[strings.ToLower(methodNames[p.Type])] = true
 	}
 	if c.Realm == 0 {
 		return a, nil
@@ -116,6 +119,15 @@ func fetchKeyByPassword(c *Call, f fetchKeyForm) (*loginAnswer, error) {
 	a, hash, err := accountByPassword(c, f.Username, f.Password)
 	if err != nil {
 		return nil, err
+	}
+	if a.Active { // a deactivated account is refused as such
+		need, err := FactorNeeded(c, a.User)
+		if err != nil {
+			return nil, err
+		}
+		if need != NoFactor {
+			return nil, errFactorNeeded()
+		}
 	}
 	return issueKey(c, a, hash, c.loginEmail())
 }

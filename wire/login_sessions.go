@@ -65,15 +65,6 @@ func (c *Call) checkOwnPassword(password string) error {
 	return nil
 }
 
-// LogIn checks a password and opens a browser session. The refusals are those of fetch_api_key.
-func LogIn(c *Call, email, password string) (realm.OpenedBrowserSession, error) {
-	a, hash, err := CheckLogin(c, email, password)
-	if err != nil {
-		return realm.OpenedBrowserSession{}, err
-	}
-	return OpenSession(c, realm.LogIn{User: a.User, Password: hash})
-}
-
 // CheckLogin returns the active account of a user with a password, and the hash that the password was checked against.
 func CheckLogin(c *Call, email, password string) (*Account, string, error) {
 	a, hash, err := accountByPassword(c, email, password)
@@ -87,19 +78,6 @@ func CheckLogin(c *Call, email, password string) (*Account, string, error) {
 type AppLogin struct {
 	User       realm.UserID
 	Email, Key string
-}
-
-// LogInApp checks a password and returns an API key for an app.
-func LogInApp(c *Call, email, password string) (l AppLogin, err error) {
-	a, hash, err := CheckLogin(c, email, password)
-	if err != nil {
-		return l, err
-	}
-	answer, err := issueKey(c, a, hash, c.loginEmail())
-	if err != nil {
-		return l, err
-	}
-	return AppLogin{User: a.User, Email: a.Email, Key: answer.Key}, nil
 }
 
 // DevelopmentLogIn opens a session without a password, on servers that allow development logins.

@@ -24,17 +24,13 @@ func FindSignUp(c *Call, token string) (realm.EmailedLink, error) {
 	return l, err
 }
 
-// SignUp makes the account of a visitor that opened the link to sign up, and opens a browser session.
-func SignUp(c *Call, l realm.EmailedLink, name, password string) (o realm.OpenedBrowserSession, err error) {
+// SignUp makes the account of a visitor that opened the link to sign up.
+func SignUp(c *Call, l realm.EmailedLink, name, password string) (realm.UserID, error) {
 	hash, err := newPasswordHash(c, password)
 	if err != nil {
-		return o, err
+		return 0, err
 	}
-	id, err := Execute(c.asServer(), realm.SignUp{Link: l, Name: name, Password: hash})
-	if err != nil {
-		return o, err
-	}
-	return OpenSession(c, realm.LogIn{User: id})
+	return Execute(c.asServer(), realm.SignUp{Link: l, Name: name, Password: hash})
 }
 
 // newPasswordHash returns the hash of a new password, or the refusal that pages show for a weak one.

@@ -236,9 +236,14 @@ func changeOrganization(
 	return &changedOrganizationAnswer{changed}, nil
 }
 
-// otherLogin reports whether a list of enabled methods has one without a password that this server offers: development
-// logins, or login tokens.
+// otherLogin reports whether a list of enabled methods has one without a password that this server offers: login
+// providers, development logins, or login tokens.
 func (c *Call) otherLogin(methods map[string]bool) bool {
+	for _, p := range c.Site.Providers() {
+		if methods[methodNames[p.Type]] {
+			return true
+		}
+	}
 	return methods["Dev"] && c.Tools.Dev || methods["JWT"] && c.Tools.JWTKeys[c.Site.Name] != ""
 }
 
@@ -248,9 +253,14 @@ type loginWay struct {
 	Available bool `json:"available"`
 }
 
-// loginMethods is the value of authentication_methods (protocol).
-func loginMethods(passwords bool) map[string]loginWay {
-	return map[string]loginWay{"Email": {passwords, true}}
+// loginMethods is the value of authentication_methods (protocol). The operator's configuration enables the methods of
+// login providers.
+func loginMethods(passwords bool, s Site) map[string]loginWay {
+	methods := map[string]loginWay{"Email": {passwords, true}}
+	for _, p := range s.Providers() {
+		methods[methodNames[p.Type]] = loginWay{true, true}
+	}
+	return methods
 }
 
 // historyVisibilities are the values of historyVisibilitySetting. The answer to its change has the number of the new
@@ -279,7 +289,7 @@ func newChangedSettings(r realm.OrganizationResult) changedSettings {
 
 // organizationChanged renders one changed setting as realm/update, or as realm/update_dict where the protocol
 // requires it.
-func organizationChanged(e *realm.OrganizationChanged, _ *Recipient) any {
+func organizationChanged(e *realm.OrganizationChanged, to *Recipient) any {
 	dict := &organizationDict{}
 	switch d := &dict.Data; {
 	case e.Group != nil:
@@ -289,7 +299,7 @@ func organizationChanged(e *realm.OrganizationChanged, _ *Recipient) any {
 		d.Description, d.HTML = &text, &e.HTML
 	case e.Setting == realm.PasswordLoginSetting:
 		enabled, _ := e.Value.(bool)
-		d.LoginMethods = loginMethods(enabled)
+		d.LoginMethods = loginMethods(enabled, to.Site)
 	case e.Setting == "topics_policy":
 		d.Changed = changedDictSettings{e.Setting: e.Value}
 		d.MandatoryTopics = ptr(e.Value == "disable_empty_topic")

@@ -140,7 +140,7 @@ func newOrganizationFields(s *initialState) organizationFields {
 		LogoURL:         pictureURL(realm.Logo, logo, site),
 		NightLogoSource: night.Source,
 		NightLogoURL:    pictureURL(realm.NightLogo, night, site),
-		LoginMethods:    loginMethods(s.PasswordLogin()),
+		LoginMethods:    loginMethods(s.PasswordLogin(), site),
 		EmailLogin:      s.PasswordLogin(),
 		PasswordLogin:   s.PasswordLogin(),
 		VideoProviders:  map[string]numberedName{"disabled": {0, "None"}, "jitsi_meet": {1, "Jitsi Meet"}},

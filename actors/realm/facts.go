@@ -215,6 +215,13 @@ var typeByNumber = map[uint16]any{
 	// 530-534 the page of the web app
 	530: (*WebAppChanged)(nil),
 
+	// 640-659 logins at other providers
+	640: (*IdentityLinked)(nil),
+	641: (*IdentityUnlinked)(nil),
+	642: (*FactorSet)(nil),
+	643: (*FactorUsed)(nil),
+	644: (*FactorRemoved)(nil),
+
 	// 620-624 deletion of a person's data
 	620: (*ErasureBegan)(nil),
 	621: (*ErasureStepped)(nil),

@@ -19,6 +19,8 @@ func (c RequestPasswordReset) Decide(t *Turn) (Done, error) {
 		return Done{}, errPermission()
 	case u == nil || !u.Active || u.System || u.IsBot() || t.Org().Deactivated || !t.PasswordLogin():
 		return Done{}, nil
+	case u.Password == "" && len(t.IdentitiesOf(u.ID)) > 0: // the user logs in at a provider
+		return Done{}, nil
 	}
 	link := EmailedLink{Kind: ResetLink, User: u.ID, Email: u.Email, Until: t.Now + PasswordResetValidity,
 		State: credentialState(u)}

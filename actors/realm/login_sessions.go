@@ -40,11 +40,33 @@ type BrowserSession struct {
 // never ends too early.
 func (s *BrowserSession) Expires() int64 { return s.Used + BrowserSessionSeconds + browserSessionStep }
 
-// RenewalTime returns the time from which a use of a session is recorded again.
-func (s *BrowserSession) RenewalTime() int64 { return s.Used + browserSessionStep }
+// renewalStep returns the precision, in seconds, with which the last use of a session is stored: a quarter of the time
+// after which unused sessions end.
+func (p LoginPolicy) renewalStep() int64 {
+	if p.SessionIdle == 0 {
+		return browserSessionStep
+	}
+	return min(browserSessionStep, p.SessionIdle/4)
+}
+
+// HasEnded reports whether a session has ended at a time by the rules of its organization. The precision of Used is
+// added, so that a session in use never ends by not being used.
+func (p LoginPolicy) HasEnded(s *BrowserSession, now int64) bool {
+	return p.SessionIdle != 0 && now >= s.Used+p.SessionIdle+p.renewalStep() ||
+		p.SessionLifetime != 0 && now >= s.Opened+p.SessionLifetime
+}
+
+// RenewalTime returns the time from which a use of a session is recorded again, or the end of its lifetime.
+func (p LoginPolicy) RenewalTime(s *BrowserSession) int64 {
+	at := s.Used + p.renewalStep()
+	if p.SessionLifetime != 0 {
+		at = min(at, s.Opened+p.SessionLifetime)
+	}
+	return at
+}
 
 // RenewalDue reports whether a use of the session at this time must be recorded.
-func (s *BrowserSession) RenewalDue(now int64) bool { return now >= s.RenewalTime() }
+func (p LoginPolicy) RenewalDue(s *BrowserSession, now int64) bool { return now >= p.RenewalTime(s) }
 
 // BrowserSessions is the row with the sessions of one user, oldest first.
 type BrowserSessions struct{ List []BrowserSession }
@@ -186,11 +208,14 @@ func (f *BrowserSessionOpened) apply(r *Realm) {
 func (*BrowserSessionOpened) notices(*Realm) []Notice { return nil }
 
 // RenewBrowserSession records that the caller's session is in use. It does nothing if the last use was recorded less
-// than a day ago.
-type RenewBrowserSession struct{ Agent, Address string }
+// than a day ago, or than the rules of the organization say.
+type RenewBrowserSession struct {
+	Agent, Address string
+	Policy         LoginPolicy
+}
 
 func (c RenewBrowserSession) Decide(t *Turn) (Done, error) {
-	if s := t.OwnBrowserSession(); s != nil && s.RenewalDue(t.Now) {
+	if s := t.OwnBrowserSession(); s != nil && c.Policy.RenewalDue(s, t.Now) {
 		t.Record(&BrowserSessionRenewed{User: t.User, ID: s.ID, Hash: s.Hash, Used: t.Now, Agent: cutAgent(c.Agent),
 			Address: c.Address})
 	}

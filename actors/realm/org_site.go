@@ -7,4 +7,36 @@ type Site struct {
 	Name string // string id; "" is the root organization
 	// Deactivated is set if the organization is deactivated. It follows from facts on disk.
 	Deactivated bool
+	// Logins are the login providers of the organization; nil: there are none. They are shared and never modified. It
+	// is a pointer, so that sites can be compared.
+	Logins *LoginProviders
+	// Policy is the operator's rules for logins.
+	Policy LoginPolicy
+}
+
+// Providers returns the login providers of the organization.
+func (s Site) Providers() []LoginProvider {
+	if s.Logins == nil {
+		return nil
+	}
+	return s.Logins.List
+}
+
+// LoginProviders is a list of login providers, in the order in which login pages show them.
+type LoginProviders struct{ List []LoginProvider }
+
+// LoginPolicy is the operator's rules for the logins of an organization. The zero value has none.
+type LoginPolicy struct {
+	// FactorUpTo is the lowest role that needs a second factor; 0: none needs one.
+	FactorUpTo Role
+	// SessionIdle and SessionLifetime are how long a browser session lasts after its last use, and after the login, in
+	// seconds; 0: as long as without rules.
+	SessionIdle, SessionLifetime int64
+}
+
+// LoginProvider is a login provider as clients see it.
+type LoginProvider struct {
+	Type    string // oidc or github
+	Name    string // part of addresses
+	Display string // for users
 }

@@ -17,7 +17,7 @@ import (
 
 // Level is the newest rule level of this program. A program applies batches of its own level and of lower ones. Tests
 // of two versions change it before anything else runs.
-var Level uint16 = 3
+var Level uint16 = 4
 
 // FirstLevel is the level of clusters, and of journals, that have no other one.
 const FirstLevel uint16 = 1
@@ -30,9 +30,16 @@ const ImportLevel uint16 = 2
 // lower levels read such rows, and write them without the groups: storedMentions finds none then.
 const mentionsLevel uint16 = 3
 
+// loginsLevel is the level from which on users can log in with identities of other providers, and with a
+// second factor.
+const loginsLevel uint16 = 4
+
 // factLevels has the level from which on a fact may be recorded, by its number; numbers of formats, too. Facts that are
 // not listed may be recorded at FirstLevel.
-var factLevels = map[uint16]uint16{}
+var factLevels = map[uint16]uint16{
+	// identities and second factors
+	640: loginsLevel, 641: loginsLevel, 642: loginsLevel, 643: loginsLevel, 644: loginsLevel,
+}
 
 // levelOf returns the level from which on a fact may be recorded.
 func levelOf(f Fact) uint16 {

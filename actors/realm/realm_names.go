@@ -90,6 +90,9 @@ func (v View) checkName(name string, except UserID) error {
 	return nil
 }
 
+// CheckNewName refuses full names that a new account cannot have.
+func (v View) CheckNewName(name string) error { return v.checkName(name, 0) }
+
 // CheckUserName refuses full names that no organization allows.
 func CheckUserName(name string) error {
 	name = strings.TrimSpace(name)

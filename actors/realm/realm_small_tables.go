@@ -16,6 +16,8 @@ type smallTables struct {
 
 	browserSessions table[UserID, BrowserSessions] // 27
 	erasures        table[UserID, Erasure]         // 28
+	identities      table[UserID, Identities]      // 29
+	identityOwners  map[IdentityName]UserID
 
 	// 30-39 channels
 	defaultGroups table[int64, DefaultGroup] // 30
@@ -68,6 +70,7 @@ type smallTables struct {
 	// 90-99 others
 	onboarding table[UserID, Onboarding] // 90
 	exports    table[int64, Export]      // 91
+	factors    table[UserID, Factor]     // 92
 }
 
 func (n *smallTables) init(r *Realm) {
@@ -81,6 +84,8 @@ func (n *smallTables) init(r *Realm) {
 	n.purges.init(r, 26)
 	n.browserSessions.init(r, 27)
 	n.erasures.init(r, 28)
+	n.identities.init(r, 29)
+	n.identityOwners = map[IdentityName]UserID{}
 
 	paged := numberingOf[int64]()
 	paged.paged = true // jobs are added by the thousand with ever new numbers, and removed again
@@ -143,6 +148,7 @@ func (n *smallTables) init(r *Realm) {
 	// others
 	n.onboarding.init(r, 90)
 	n.exports.init(r, 91)
+	n.factors.init(r, 92)
 }
 
 // rebuildIndexes rebuilds the data derived from the small tables.
@@ -156,6 +162,7 @@ func (n *smallTables) rebuildIndexes(r *Realm) {
 			openSet(r.index.mutersOf, m.User).Add(int64(u))
 		}
 	}
+	r.rebuildIdentityOwners()
 
 	// channels
 	for token, a := range n.mailAddresses.all() {

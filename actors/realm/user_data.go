@@ -43,6 +43,8 @@ var ExportedNumbers = []UserData{
 	{Row: "User", ExportedAs: "profile.json:role is_active is_bot date_joined bots[].active"},
 	{Row: "BrowserSession", ExportedAs: "logins.json:browser_sessions[].id browser_sessions[].opened " +
 		"browser_sessions[].last_used"},
+	{Row: "Identity", ExportedAs: "logins.json:identities[].linked"},
+	{Row: "Factor", ExportedAs: "logins.json:second_factor_since"},
 	{Row: "KeyInfo", ExportedAs: "logins.json:api_keys[].id api_keys[].created api_keys[].expires " +
 		"api_keys[].last_used"},
 	{Row: "Device", ExportedAs: "logins.json:devices[].id devices[].updated"},
@@ -174,6 +176,11 @@ var UserDataFields = []UserData{
 	{"BrowserSessions", "List.Agent List.Address", "browser sessions", "endAccess", "",
 		"logins.json:browser_sessions[].browser browser_sessions[].address", ""},
 	{"BrowserSessions", "List.Hash", "browser sessions", "endAccess", "", "", notSecret},
+	{"Identities", "Key", "connected logins", "erasePersonalRows", "", "", notNumber},
+	{"Identities", "List.IdentityName.Issuer List.IdentityName.Subject", "connected logins", "eraseIdentities", "",
+		"logins.json:identities[].issuer identities[].subject", ""},
+	{"Factor", "Key", "second factor", "erasePersonalRows", "", "", notNumber},
+	{"Factor", "Secret Recovery", "second factor", "erasePersonalRows", "", "", notSecret},
 	{"Erasure", "Key Count.Kind", "erasures", "", "this erasure, for a later certificate", "", notInternal},
 	{"DefaultGroup", "Name Description", "groups of channels", "", remainsOrg, "", notPersonal},
 	{"Folder", "Name Description DescriptionHTML", "folders of channels", "", remainsOrg, "", notPersonal},

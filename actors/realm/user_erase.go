@@ -188,6 +188,10 @@ func (t *Turn) countErasable(u *User) (count []Counted) {
 	note("settings", len(u.Settings))
 	note("browser sessions", len(t.StoredBrowserSessions(u.ID)))
 	note("API keys", len(u.Keys)+len(u.KeyInfo))
+	note("connected logins", len(t.IdentitiesOf(u.ID)))
+	if t.FactorOf(u.ID) != nil {
+		note("second factors", 1)
+	}
 	note("devices", len(t.DevicesOf(u.ID))+len(t.PushTokensOf(u.ID)))
 	note("drafts", t.small.drafts.count(u.ID))
 	note("scheduled messages", t.small.scheduled.count(u.ID))
@@ -240,6 +244,10 @@ func (r *Realm) erasePersonalRows(u UserID) {
 		openSet(r.index.mutersOf, m.User).Remove(int64(u))
 	}
 	n.mutedUsers.remove(u)
+	r.eraseIdentities(u)
+	if n.factors.find(u) != nil {
+		n.factors.remove(u)
+	}
 	n.navigationViews.remove(u)
 	n.deliveredScheduled.remove(u)
 	n.onboarding.remove(u)

@@ -55,6 +55,7 @@ var allowedImports = map[string][]string{
 	"wire/exports":      {"wire", "actors/realm", "actors/admission"},
 	"wire/linkmarks":    {"wire", "actors/realm"},
 	"wire/peer":         {},
+	"wire/signon":       {"wire/markdown/preview", "actors/realm"},
 	"wire/web":          {},
 	"wire/webapp":       {},
 	"wire/contract":     {"wire", "wire/*"},
@@ -98,7 +99,9 @@ var libraryHomes = map[string][]string{
 	"github.com/spf13":                    {"cmd/parley"},
 	"github.com/yuin/goldmark-emoji":      {"cmd/internal/migration"},
 	"go.mongodb.org/mongo-driver":         {"wire/imports/rocketchat"},
-	"github.com/BurntSushi/toml":          {"bench", "cmd/parley", "wire/integrations"},
+	"github.com/BurntSushi/toml":          {"bench", "cmd/parley", "wire/integrations", "wire/signon"},
+	"github.com/coreos/go-oidc":           {"wire/signon"},
+	"github.com/pquerna/otp":              {"wire/signon"},
 	"google.golang.org/grpc":              {"wire/peer"},
 }
 

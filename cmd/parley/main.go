@@ -59,7 +59,8 @@ func newRootCommand() *cobra.Command {
 	)
 	root.SetHelpCommandGroupID(toolGroup)
 	root.SetCompletionCommandGroupID(toolGroup)
-	addAll(root, serverGroup, newServeCommand(), newUpgradeCommand(), newClusterCommand(), newVersionCommand())
+	addAll(root, serverGroup, newServeCommand(), newUpgradeCommand(), newClusterCommand(), newAuthCommand(),
+		newVersionCommand())
 	addAll(root, orgGroup, newOperatorGroup("push"), newOperatorGroup("realm"),
 		newOperatorGroup("retention"), newOperatorGroup("user"))
 	addAll(root, dataGroup, newBackupCommand(), newVerifyCommand(), newRestoreCommand(), newFilesCommand(),

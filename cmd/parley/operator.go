@@ -108,6 +108,11 @@ var operatorCommands = []operatorCommand{
 			emailFlag,
 			{Name: "end", Meaning: "end the session with this id, or all"},
 		}},
+	{Group: "user", Name: "factor", Meaning: "Show whether a user has a second factor, or remove it if it is lost",
+		Flags: []operatorFlag{
+			emailFlag,
+			{Name: "remove", Meaning: "remove the second factor; the user gets a message", Switch: true},
+		}},
 	{Group: "user", Name: "grant", Meaning: "Set the special rights of a user", Flags: []operatorFlag{
 		emailFlag,
 		{Name: "create-users", Default: "false", Meaning: "true: may create users through the API"},

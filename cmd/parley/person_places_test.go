@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"parley/actors/realm"
+	"parley/wire/signon/signontest"
 )
 
 // personTexts are the places of the export of the person of plantTexts and plantMore, and a part of one value in each
@@ -38,6 +39,8 @@ var personTexts = map[string]string{
 	"logins.json browser_sessions[].address":       "127.0.0.1",
 	"logins.json browser_sessions[].browser":       "zebrabrowser",
 	"logins.json devices[].kind":                   "fcm",
+	"logins.json identities[].issuer":              "http://127.0.0.1:",
+	"logins.json identities[].subject":             "zebrasubject",
 	"logins.json push_registrations[].app":         "zebra.app",
 	"messages.jsonl channel":                       "general",
 	"messages.jsonl client":                        "zebraclient",
@@ -99,6 +102,8 @@ func plantMore(t *testing.T, at string, user int64) map[string]string {
 	b := newBrowser(t, at)
 	b.agent = "Mozilla/5.0 zebrabrowser"
 	b.logIn("zebramail@example.org", browserPassword)
+	connect := b.submit("/accounts/identities/", "/accounts/identities/", url.Values{"connect": {"oidc/company"}})
+	b.send("GET", b.fromProvider(connect.header.Get("Location")), nil)
 	if status, a, err := z.uploadTo("users/me/avatar", map[string]io.Reader{"a.png": pngOf(t, 60, 60)}); status != 200 {
 		t.Fatal(a, err)
 	}
@@ -192,7 +197,10 @@ func exportedPlaces(t *testing.T, entries map[string]string) map[string][]string
 // row names. No text of a field that is not exported is in it.
 func TestPersonExportHasEveryField(t *testing.T) {
 	data := t.TempDir()
-	p := demo(t, data, "--rate-limit", "0", "--push-bouncer", "http://127.0.0.1:1", "--push-bouncer-org", "o",
+	provider := signontest.New(t)
+	provider.LogIn(signontest.Person{Subject: "zebrasubject", Email: "zebramail@example.org", Verified: true})
+	p := demo(t, data, "--auth-config", authConfig(t, provider, ""), "--rate-limit", "0",
+		"--push-bouncer", "http://127.0.0.1:1", "--push-bouncer-org", "o",
 		"--push-bouncer-key", "k")
 	at := p.serving()
 	user := plantTexts(t, at)

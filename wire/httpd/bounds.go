@@ -119,6 +119,24 @@ func (s *Server) BoundTable() []registry.Bound {
 			Whole:    "a token is used within two minutes, and needs a login",
 		},
 		{
+			Name:     "used_logins",
+			Of:       "logins at providers whose answers were used, about 100 bytes each",
+			Overflow: "any other is forgotten: the provider still accepts its code only once",
+			Reason:   "each is remembered for ten minutes",
+			Limit:    registry.Constant(MaxUsedFlows),
+			Used:     s.UsedFlows,
+			Whole:    registry.Forgotten,
+		},
+		{
+			Name:     "provider_calls",
+			Of:       "pages that wait for a login provider",
+			Overflow: "503",
+			Reason:   "a provider that is slow must not hold all connections",
+			Limit:    registry.Constant(MaxProviderCalls),
+			Used:     s.ProviderCalls,
+			Shares:   func() registry.Shares { return s.providerShares },
+		},
+		{
 			Name: "confirmed_sessions",
 			Of: "browser sessions whose users have just entered the password, so that they can make API keys; about " +
 				"60 " +

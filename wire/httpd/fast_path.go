@@ -101,7 +101,7 @@ func (f *fastPath) handlePoll(q *park.FastRequest) bool {
 		return false
 	}
 	if c.Session != nil {
-		w.renewal = c.Session.RenewalTime()
+		w.renewal = c.Site.Policy.RenewalTime(c.Session)
 	}
 	w.Owner = w
 	if at, ok := lastEventSpan(q.Target, p.Last); ok {
@@ -139,7 +139,7 @@ func (f *fastPath) identifyBrowser(q *park.FastRequest, c *wire.Call) bool {
 	}
 	b := browserHeaders{cookie: q.Cookie, token: q.CSRFToken, origin: q.Origin, referer: q.Referer, host: q.Host,
 		secure: secure(false, c.Site)}
-	if !f.server.findSession(c, &b) || c.Session.RenewalDue(f.server.now().Unix()) {
+	if !f.server.findSession(c, &b) || c.Site.Policy.RenewalDue(c.Session, f.server.now().Unix()) {
 		return false
 	}
 	field, _ := c.Params.Get(csrfField)

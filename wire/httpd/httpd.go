@@ -18,6 +18,7 @@ import (
 	"parley/actors/realm"
 	"parley/wire"
 	"parley/wire/httpd/park"
+	"parley/wire/signon"
 	"parley/wire/web"
 	"parley/wire/webapp"
 )
@@ -48,6 +49,8 @@ type Options struct {
 	DamagedTexts func() int64
 	// ServerStatus returns the state for the page about the server; nil: there is no such page.
 	ServerStatus func() web.ServerStatus
+	// SignOn are the login providers; nil: there are none.
+	SignOn *signon.Providers
 	// Cluster gives access to the other nodes; nil: this server is the only one.
 	Cluster Cluster
 	// ForwardAll is set on cores: one that does not own an organization forwards all requests for it, except those for
@@ -80,6 +83,9 @@ type Server struct {
 	formEmails              []*limiter // emails that such forms send to one address
 	passwordForms           *limiter   // forms with a new password, of a client network; nil: no limit
 	loginTokens             loginTokens
+	usedFlows               usedFlows
+	providerCalls           chan struct{} // has an element for each page that waits for a provider
+	providerShares          *admission.Shares
 	confirmedPasswords      confirmedPasswords
 	webAppLanguage          func(accept string) string // chooses a language of Options.WebApp
 	now                     func() time.Time
@@ -121,6 +127,8 @@ func New(o Options) *Server {
 	if s.now = o.Now; s.now == nil {
 		s.now = time.Now
 	}
+	s.providerCalls = make(chan struct{}, MaxProviderCalls)
+	s.providerShares = admission.NewShares(MaxProviderCalls, o.Several)
 	s.loginTokens = loginTokens{make: o.Tools.Token, list: map[string]loginToken{}}
 	if s.options.Log == nil {
 		s.options.Log = slog.Default()

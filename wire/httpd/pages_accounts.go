@@ -105,11 +105,9 @@ func (s *Server) signUpPage(p *pageRequest) (web.View, error) {
 	}
 	name := p.field("full_name")
 	if err = s.countPasswordForm(p); err == nil {
-		var opened realm.OpenedBrowserSession
-		if opened, err = wire.SignUp(c, link, name, p.field("password")); err == nil {
-			s.logIn(p.ctx, p.call, opened)
-			p.redirect = "/"
-			return web.View{}, nil
+		var id realm.UserID
+		if id, err = wire.SignUp(c, link, name, p.field("password")); err == nil {
+			return s.finishLogin(p, passedLogin{user: id, method: "sign-up", next: "/"})
 		}
 	}
 	return web.SignUp(link.Email, name, s.formErrorText(err)), err

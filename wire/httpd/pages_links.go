@@ -45,7 +45,8 @@ func (s *Server) joinPage(p *pageRequest) (web.View, error) {
 	if err != nil {
 		return web.Failure("Invitation", s.errorText(err)), err
 	}
-	f := web.JoinForm{Inviter: invited.Inviter, Multi: invited.Multi, Email: invited.Email}
+	f := web.JoinForm{Inviter: invited.Inviter, Multi: invited.Multi, Email: invited.Email,
+		Providers: providerButtons(c.Site, wire.ProviderLoginPath, "", appLogin{}, p.token())}
 	if !p.posted() {
 		return web.Join(invited.Org, f), nil
 	}
@@ -54,11 +55,9 @@ func (s *Server) joinPage(p *pageRequest) (web.View, error) {
 		f.Email = p.field("email")
 	}
 	if err = s.countPasswordForm(p); err == nil {
-		var opened realm.OpenedBrowserSession
-		if opened, err = wire.JoinByInvite(c, p.token(), f.Email, f.Name, p.field("password")); err == nil {
-			s.logIn(p.ctx, p.call, opened)
-			p.redirect = "/"
-			return web.View{}, nil
+		var id realm.UserID
+		if id, err = wire.JoinByInvite(c, p.token(), f.Email, f.Name, p.field("password")); err == nil {
+			return s.finishLogin(p, passedLogin{user: id, method: "invitation", next: "/"})
 		}
 	}
 	view := web.Join(invited.Org, f)

@@ -42,7 +42,8 @@ func (s *Server) loginPage(p *pageRequest) (web.View, error) {
 		p.redirect = next
 		return web.View{}, nil
 	}
-	f := web.LoginForm{URL: c.Site.URL, Next: next, Reset: s.sendsEmail(), Mobile: app.mobile, Desktop: app.desktop}
+	f := web.LoginForm{URL: c.Site.URL, Next: next, Reset: s.sendsEmail(), Mobile: app.mobile, Desktop: app.desktop,
+		Providers: providerButtons(c.Site, wire.ProviderLoginPath, next, app, "")}
 	if app.mobile != "" {
 		p.policy = formPolicy("zulip:")
 	}
@@ -69,15 +70,48 @@ func (s *Server) loginPage(p *pageRequest) (web.View, error) {
 
 // logInBrowser checks the password of the login form. It logs in the browser, or the app that opened it.
 func (s *Server) logInBrowser(p *pageRequest, app appLogin, email, next string) (web.View, error) {
-	if app.requested() {
-		return app.finish(s, p, email, p.field("password"))
+	a, hash, err := wire.CheckLogin(p.visitorCall(), email, p.field("password"))
+	if err != nil {
+		return web.View{}, err
 	}
-	opened, err := wire.LogIn(p.call, email, p.field("password"))
+	return s.finishLogin(p, passedLogin{user: a.User, password: hash, method: "password", app: app, next: next})
+}
+
+// passedLogin is a login whose user is known.
+type passedLogin struct {
+	user     realm.UserID
+	password string // the hash that the password was checked against, or "" for a login without password
+	method   string // for the log
+	app      appLogin
+	next     string // path to which the browser returns
+	proved   bool   // the user needs no second factor, or has proved it
+}
+
+// finishLogin logs in the browser, or the app that opened it, after the second factor.
+func (s *Server) finishLogin(p *pageRequest, l passedLogin) (view web.View, err error) {
+	if !l.proved {
+		need, err := wire.FactorNeeded(p.call, l.user)
+		if err != nil {
+			return web.View{}, err
+		}
+		if need != wire.NoFactor {
+			return s.askFactor(p, l, need)
+		}
+	}
+	if l.app.requested() {
+		view, err = l.app.finish(s, p, l)
+	} else {
+		var opened realm.OpenedBrowserSession
+		opened, err = wire.OpenSession(p.call, realm.LogIn{User: l.user, Password: l.password})
+		if err == nil {
+			s.logIn(p.ctx, p.call, opened)
+			p.redirect = l.next
+		}
+	}
 	if err == nil {
-		s.logIn(p.ctx, p.call, opened)
-		p.redirect = next
+		s.options.Log.Info("login", "realm", p.call.Realm, "user", int64(l.user), "method", l.method)
 	}
-	return web.View{}, err
+	return view, err
 }
 
 // developmentLoginPage logs in without a password, on a demo server.

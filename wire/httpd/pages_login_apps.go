@@ -30,7 +30,12 @@ func appLoginOf(p *pageRequest) (a appLogin, err error) {
 	if p.posted() {
 		get = p.field
 	}
-	a = appLogin{get(mobileField), get(desktopField)}
+	return newAppLogin(get(mobileField), get(desktopField))
+}
+
+// newAppLogin checks the one-time secrets of a login for an app.
+func newAppLogin(mobile, desktop string) (a appLogin, err error) {
+	a = appLogin{mobile, desktop}
 	for _, secret := range []string{a.mobile, a.desktop} {
 		if b, err := hex.DecodeString(secret); err != nil || secret != "" && 2*len(b) != secretDigits {
 			return appLogin{}, realm.BadRequest("Invalid OTP")
@@ -44,28 +49,23 @@ func appLoginOf(p *pageRequest) (a appLogin, err error) {
 
 func (a appLogin) requested() bool { return a.mobile != "" || a.desktop != "" }
 
-// finish checks the password and logs the app in: it redirects to the phone app, or shows the text to paste into the
-// desktop app.
-func (a appLogin) finish(s *Server, p *pageRequest, email, password string) (web.View, error) {
+// finish logs the app in: it redirects to the phone app, or shows the text to paste into the desktop app.
+func (a appLogin) finish(s *Server, p *pageRequest, l passedLogin) (web.View, error) {
 	c := p.visitorCall()
 	if a.mobile != "" {
-		l, err := wire.LogInApp(c, email, password)
+		k, err := wire.KeyForApp(c, l.user, l.password)
 		if err != nil {
 			return web.View{}, err
 		}
 		p.redirect = "zulip://login?" + url.Values{
 			"realm":                 {c.Site.URL},
-			"email":                 {l.Email},
-			"user_id":               {l.User.String()},
-			"otp_encrypted_api_key": {xorHex([]byte(l.Key), a.mobile)},
+			"email":                 {k.Email},
+			"user_id":               {k.User.String()},
+			"otp_encrypted_api_key": {xorHex([]byte(k.Key), a.mobile)},
 		}.Encode()
 		return web.View{}, nil
 	}
-	account, hash, err := wire.CheckLogin(c, email, password)
-	if err != nil {
-		return web.View{}, err
-	}
-	token := s.loginTokens.add(loginToken{realm: c.Realm, user: account.User, password: hash}, s.now())
+	token := s.loginTokens.add(loginToken{realm: c.Realm, user: l.user, password: l.password}, s.now())
 	return web.DesktopLogin(sealHex([]byte(token), a.desktop)), nil
 }
 

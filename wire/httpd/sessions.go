@@ -75,7 +75,8 @@ func (s *Server) findSession(c *wire.Call, b *browserHeaders) bool {
 	}
 	hash := s.options.Tools.HashKey(string(secret))
 	a, session := s.options.Server.AccountBySessionHash(hash)
-	if session == nil || a.Realm != c.Realm || !a.Active || s.now().Unix() >= session.Expires() {
+	if session == nil || a.Realm != c.Realm || !a.Active || s.now().Unix() >= session.Expires() ||
+		c.Site.Policy.HasEnded(session, s.now().Unix()) {
 		return false
 	}
 	c.Session, c.Account, c.Caller.User, c.Caller.Session = session, a, a.User, hash
@@ -225,7 +226,9 @@ func (s *Server) authenticateBrowser(ctx *fasthttp.RequestCtx, c *wire.Call, r *
 	default:
 		err = s.checkCSRF(c, &b, field)
 	}
-	if err == nil {
+	// An open page polls and reports presence without its user: that does not count where unused sessions end early.
+	byItself := r.shape == eventsPath || r.shape == presencePath
+	if err == nil && !(byItself && c.Site.Policy.SessionIdle != 0) {
 		s.renewSession(ctx, c)
 	}
 	return true, err
@@ -233,11 +236,12 @@ func (s *Server) authenticateBrowser(ctx *fasthttp.RequestCtx, c *wire.Call, r *
 
 // renewSession records the use of a session if that is due, and extends its cookies. It does not wait.
 func (s *Server) renewSession(ctx *fasthttp.RequestCtx, c *wire.Call) {
-	if !c.Session.RenewalDue(s.now().Unix()) {
+	if !c.Site.Policy.RenewalDue(c.Session, s.now().Unix()) {
 		return
 	}
 	s.options.Server.RunAsync([]wire.AsyncCommand{{Realm: c.Realm, Caller: c.Caller,
-		CommandWithCallback: sessionRenewal{realm.RenewBrowserSession{Agent: c.Agent, Address: c.Address}}}})
+		CommandWithCallback: sessionRenewal{realm.RenewBrowserSession{Agent: c.Agent, Address: c.Address,
+			Policy: c.Site.Policy}}}})
 	browser := headersOfBrowser(ctx, c.Site)
 	s.setSessionCookies(ctx, c, string(browser.cookieNamed(sessionCookie)))
 }

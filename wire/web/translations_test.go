@@ -20,6 +20,9 @@ var pageSources = map[string][]string{
 	"../httpd/pages*.go":                  nil,
 	"../httpd/limits.go":                  {"TooMany"},
 	"../login_sign_up.go":                 nil,
+	"../login_identities.go":              nil,
+	"../login_factor.go":                  nil,
+	"../signon/*.go":                      nil,
 	"../login_organizations.go":           nil,
 	"../login_api_key.go":                 {"accountByPassword", "errAuthFailed", "errAccountDeactivated"},
 	"../login_sessions.go":                {"DevelopmentLogIn"},
@@ -45,7 +48,7 @@ var pageSources = map[string][]string{
 // textArguments are the positions of texts in calls: of pages, and of refusals. -1 is the last argument that is a text.
 var textArguments = map[string][]int{
 	"web.Failure": {0, 1}, "web.Message": {0, 1}, "web.MessageLink": {0, 1, 3}, "web.Confirm": {0, 1, 2},
-	"BadRequest": {0}, "Missing": {0}, "Refuse": {2}, "errJoinLink": {0},
+	"fail": {0}, "BadRequest": {0}, "Missing": {0}, "Refuse": {2}, "errJoinLink": {0},
 	"realm.BadRequest": {0}, "realm.Missing": {0}, "realm.Refuse": {2},
 }
 

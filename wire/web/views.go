@@ -10,6 +10,9 @@ func Failure(title, reason string) View {
 	return View{Template: "message", Title: title, Error: reason, Data: ""}
 }
 
+// Provider is a login provider on a page.
+type Provider struct{ Name, URL string }
+
 // LoginForm is the data of the page with the login form.
 type LoginForm struct {
 	URL   string // of the organization, for apps
@@ -22,6 +25,7 @@ type LoginForm struct {
 	// Mobile and Desktop are the one-time secrets of the app that has opened the page, or "".
 	Mobile, Desktop string
 	Demo            []string // accounts that need no password
+	Providers       []Provider
 }
 
 // Login is the page with the login form.
@@ -34,6 +38,7 @@ type JoinForm struct {
 	Inviter     string // "" if unknown
 	Email, Name string
 	Multi       bool // the user chooses the address
+	Providers   []Provider
 }
 
 // Join is the page on which an invited person makes an account.

@@ -1,5 +1,7 @@
 package web
 
+import "html/template"
+
 // field is a labelled field of a form.
 type field struct {
 	Name, Label, Type string
@@ -100,6 +102,96 @@ func CreateOrganization(organization, email, name, failure string) View {
 // MessageLink is a page with text and a link.
 func MessageLink(title, text, to, label string) View {
 	return View{Template: "link", Title: title, Data: [3]string{text, to, label}}
+}
+
+// ConnectLogin is the page on which a person whom a login provider has identified enters the password of the account
+// with their address.
+func ConnectLogin(email, failure string) View {
+	return formPage("Connect your login", failure, formData{"There is an account with your address. Enter its " +
+		"password once to connect it with this login.", []field{confirmedEmail(email),
+		{Name: "password", Label: "Password", Type: "password", Complete: "current-password"}}, "Connect"})
+}
+
+// LoginFailed is the page of a login that failed for a reason that the login page does not show.
+func LoginFailed(reason string) View {
+	return View{Template: "link", Title: "Log in", Error: reason, Data: [3]string{"", "/login/",
+		"Back to the login page"}}
+}
+
+// ChooseName is the page on which a person whom a login provider has identified enters the name of a new account.
+func ChooseName(email, name, failure string) View {
+	return formPage("Sign up", failure, formData{"", []field{confirmedEmail(email), nameField(name)}, "Sign up"})
+}
+
+// Identity is a login at a provider as its user sees it.
+type Identity struct {
+	Provider        string // name of the provider, or its issuer
+	Issuer, Subject string
+	Linked          string // date
+}
+
+// IdentitiesPage is the data of the page with a user's logins at providers.
+type IdentitiesPage struct {
+	List        []Identity
+	Providers   []Provider // that can be connected; their URL is type/name
+	AskPassword bool       // the login was long ago
+}
+
+// Identities is the page with a user's logins at providers.
+func Identities(d IdentitiesPage) View {
+	return View{Template: "identities", Title: "Your connected logins", Data: d}
+}
+
+// codeForm is the data of a page that asks for a code.
+type codeForm struct{ Text, Button string }
+
+// FactorCode is the page that asks for a code of the second factor in a login.
+func FactorCode(failure string) View {
+	return View{Template: "factor_code", Title: "Log in", Error: failure,
+		Data: codeForm{"Enter the code of your authenticator app, or a recovery code.", "Log in"}}
+}
+
+// Factor is the page of a user with a second factor.
+func Factor() View {
+	return View{Template: "factor_code", Title: "Your second factor", Data: codeForm{"Your account has a second " +
+		"factor. To turn it off, enter a code of your authenticator app, or a recovery code.", "Turn off"}}
+}
+
+// NewFactorData is the data of the page with a new second factor.
+type NewFactorData struct {
+	Secret      string
+	Picture     template.URL // of the secret, as a data URL
+	AskPassword bool
+}
+
+// NewFactor is the page with the secret of a second factor that a user adds.
+func NewFactor(d NewFactorData) View {
+	return View{Template: "factor_new", Title: "Your second factor", Data: d}
+}
+
+// recoveryCodes is the data of the page with recovery codes.
+type recoveryCodes struct {
+	Codes []string
+	Next  template.URL
+	Token string
+}
+
+// RecoveryCodes is the page with new recovery codes. next is the address of the next page, token the text for a desktop
+// app, if there is one.
+func RecoveryCodes(codes []string, next, token string) View {
+	return View{Template: "recovery", Title: "Your recovery codes",
+		Data: recoveryCodes{codes, template.URL(next), token}}
+}
+
+// ResetFactor is the page on which administrators remove the lost second factor of a user.
+func ResetFactor(email string, askPassword bool, failure string) View {
+	fields := []field{emailField(email)}
+	if askPassword {
+		fields = append(fields, field{Name: "password", Label: "Your password", Type: "password",
+			Complete: "current-password"})
+	}
+	return formPage("Reset a second factor", failure, formData{"The user logs in with the password alone afterwards, " +
+		"and can add another second factor.", fields, "Remove the second factor"})
 }
 
 // DesktopLogin is the page with the text that finishes a login in a desktop app.

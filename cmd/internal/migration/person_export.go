@@ -184,7 +184,16 @@ func (e *personExport) logins() object {
 	for _, t := range e.realm.PushTokensOf(e.user.ID) {
 		tokens = append(tokens, object{"kind": t.Kind, "app": t.App, "since": t.Since})
 	}
-	return object{"browser_sessions": sessions, "api_keys": keys, "devices": devices, "push_registrations": tokens}
+	since := int64(0)
+	if f := e.realm.FactorOf(e.user.ID); f != nil {
+		since = f.Since
+	}
+	identities := []object{}
+	for _, x := range e.realm.IdentitiesOf(e.user.ID) {
+		identities = append(identities, object{"issuer": x.Issuer, "subject": x.Subject, "linked": x.Linked})
+	}
+	return object{"browser_sessions": sessions, "api_keys": keys, "devices": devices, "push_registrations": tokens,
+		"identities": identities, "second_factor_since": since}
 }
 
 // channelName returns the name of a channel, "" for one that does not exist.

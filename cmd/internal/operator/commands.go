@@ -53,6 +53,7 @@ var commands = map[string]command{
 	"user-erase":    {run: userErase, from: cluster.FromCore},
 	"user-grant":    {run: userGrant, from: cluster.FromCore},
 	"user-sessions": {run: userSessions, from: cluster.FromCore},
+	"user-factor":   {run: userFactor, from: cluster.FromCore},
 }
 
 // realm returns the organization that the argument realm names by its subdomain.
@@ -332,6 +333,25 @@ func userSessions(o *Operator, args map[string]string) (any, error) {
 			})
 		}
 		return map[string]any{"sessions": list}, nil
+	})
+}
+
+// userFactor says whether a user has a second factor. With the argument remove it ends it.
+func userFactor(o *Operator, args map[string]string) (any, error) {
+	id, u, err := o.user(args)
+	if err != nil {
+		return nil, err
+	}
+	if args["remove"] == "true" {
+		_, err := realm.Execute(o.Orgs, id, realm.System, realm.RemoveFactor{User: u})
+		return map[string]any{"email": args["email"], "factor": "removed"}, err
+	}
+	return o.Orgs.View(id, realm.System, func(v realm.View) (any, error) {
+		state := map[string]any{"email": args["email"], "factor": "none"}
+		if f := v.FactorOf(u); f != nil {
+			state["factor"], state["since"], state["recovery_codes"] = "on", showTime(f.Since), len(f.Recovery)
+		}
+		return state, nil
 	})
 }
 

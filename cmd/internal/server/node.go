@@ -20,6 +20,7 @@ import (
 	"parley/wire"
 	"parley/wire/httpd"
 	"parley/wire/peer"
+	"parley/wire/signon"
 )
 
 // joinTimeout is how long an edge that starts tries to reach a core before it returns an error.
@@ -36,6 +37,13 @@ var sharedSettings = []string{
 // jwtKeysMark is the name under which cores compare jwt-keys. Its value is a signature with the server's secret, so
 // edges and logs do not have the keys.
 const jwtKeysMark = "jwt-keys (signature)"
+
+// authConfigMark is the name under which cores compare auth-config, like jwtKeysMark. loginsSetting has the names of
+// the login providers, for edges.
+const (
+	authConfigMark = "auth-config (signature)"
+	loginsSetting  = "login providers"
+)
 
 // filesSetting is the name of the setting for the place of files. Edges have no files and ignore it.
 const filesSetting = "files"
@@ -222,7 +230,13 @@ func (s *Server) openEdge() (err error) {
 	if s.JWTKeys != "" {
 		s.log.Warn("an edge does not use jwt-keys: remove the setting here, because its keys can make logins")
 	}
+	if s.AuthConfig != "" {
+		s.log.Warn("an edge does not use auth-config: remove the setting here, because its secrets can make logins")
+	}
 	s.sites = s.newSites()
+	if s.sites.Logins, err = signon.ParsePublic(g.Settings[loginsSetting]); err != nil {
+		return err
+	}
 	if err := s.openOrganizations(actors.NoDisk{}, actors.Options{Now: s.edge.Now}); err != nil {
 		return err
 	}
@@ -290,6 +304,8 @@ func (s *Server) startCore(o *operator.Operator) (err error) {
 		place, open = s.bucket.Place().String(), nil
 	}
 	settings[filesSetting], settings[jwtKeysMark] = place, datadir.NewSigner(s.secret)("jwt-keys "+s.JWTKeys)
+	settings[authConfigMark], settings[loginsSetting] = datadir.NewSigner(s.secret)("auth-config "+s.signOn.Secrets()),
+		s.signOn.Public().Text()
 	s.core, err = cluster.StartLeader(cluster.LeaderOptions{
 		Directory: s.node, Node: s.coreNode, Orgs: s.orgs, Disk: s.coreNode.Disk, HTTP: s.http, Log: s.log,
 		Now: s.config.now, Program: s.config.Program, Files: place, Settings: settings, Secret: s.secret,

@@ -46,6 +46,7 @@ import (
 	"parley/wire/markdown/preview"
 	"parley/wire/previews"
 	"parley/wire/push"
+	"parley/wire/signon"
 	"parley/wire/thumbnails"
 	"parley/wire/web"
 	"parley/wire/webapp"
@@ -113,6 +114,7 @@ type Server struct {
 	previewNetworks []netip.Prefix           // private networks that the server is allowed to fetch pages from
 	webhookNetworks []netip.Prefix           // private networks that bots' services may be in
 	webApp          *webapp.Release          // nil: the server has its own start page
+	signOn          *signon.Providers
 
 	// The parts, in the order in which they are made.
 	listeners  []net.Listener
@@ -248,6 +250,9 @@ func newServer(c Config) (s *Server, err error) {
 	if s.jwtKeys, err = c.parseJWTKeys(); err != nil {
 		return nil, err
 	}
+	if s.signOn, err = signon.Open(c.AuthConfig); err != nil {
+		return nil, err
+	}
 	if s.tlsConfig, err = c.TLS.Load(c.Data); err != nil {
 		return nil, err
 	}
@@ -312,6 +317,7 @@ func (s *Server) open(preloaded *actors.Preloaded) (err error) {
 		go s.watchCoreNode()
 	}
 	s.sites = s.newSites()
+	s.sites.Logins = s.signOn.Public()
 	if s.secret, err = datadir.LoadSecret(s.Data); err != nil {
 		return err
 	}
@@ -591,7 +597,8 @@ func (s *Server) httpOptions() httpd.Options {
 	p := s.parkConfig()
 	p.OnDrain, p.AnswersLatePolls, p.TLS, p.Unlimited = s.orgs.Drain, true, s.tlsConfig, s.limits.Unlimited
 	return httpd.Options{Server: s.orgs, Tools: s.tools, Realms: s.sites, Log: s.log, Park: p, Limits: s.limits,
-		Several: s.orgs.HasSeveralRealms, WebApp: s.webApp, DamagedTexts: s.orgs.DamagedTexts}
+		Several: s.orgs.HasSeveralRealms, WebApp: s.webApp, DamagedTexts: s.orgs.DamagedTexts, Now: s.config.Now,
+		SignOn: s.signOn}
 }
 
 // operator returns the commands of the operator that all nodes have.

@@ -25,6 +25,7 @@ import (
 	"parley/wire/httpd/park"
 	"parley/wire/mail"
 	"parley/wire/push"
+	"parley/wire/signon"
 	"parley/wire/webapp"
 )
 
@@ -47,6 +48,7 @@ type Settings struct {
 	fileSettings
 	webAppSettings
 	rateSettings
+	signOnSettings
 	connectionSettings
 	endpointSettings
 	deliverySettings
@@ -68,6 +70,7 @@ type (
 	fileSettings        = orgfiles.Settings
 	webAppSettings      = webapp.Settings
 	rateSettings        = httpd.Settings
+	signOnSettings      = signon.Settings
 	connectionSettings  = park.Settings
 	endpointSettings    = wire.Settings
 	deliverySettings    = delivery.Settings
@@ -85,9 +88,9 @@ type (
 func (s *Settings) Table() []registry.Setting {
 	return slices.Concat(s.ownTable(), s.storeSettings.Table(), s.upgradeSettings.Table(), s.fileSettings.Table(),
 		s.webAppSettings.Table(), s.rateSettings.Table(), s.connectionSettings.Table(), s.TLS.Table(),
-		s.endpointSettings.Table(), s.deliverySettings.Table(), s.Space.Table(), s.memorySettings.Table(),
-		s.realmSettings.Table(), s.mailSettings.Table(), s.pushSettings.Table(), s.nodeSettings.Table(),
-		s.replicationSettings.Table(), s.logSettings.Table())
+		s.endpointSettings.Table(), s.signOnSettings.Table(), s.deliverySettings.Table(), s.Space.Table(),
+		s.memorySettings.Table(), s.realmSettings.Table(), s.mailSettings.Table(), s.pushSettings.Table(),
+		s.nodeSettings.Table(), s.replicationSettings.Table(), s.logSettings.Table())
 }
 
 // ownTable describes the settings of the server as a whole.

@@ -10,12 +10,14 @@ import (
 	"parley/actors"
 	"parley/actors/realm"
 	"parley/wire"
+	"parley/wire/signon"
 )
 
 // Table maps organizations to their URLs and hosts: the host of the external URL is the root organization, its
 // subdomains are the others.
 type Table struct {
-	Orgs *actors.Server // set once the organizations are loaded
+	Orgs   *actors.Server // set once the organizations are loaded
+	Logins *signon.Public // nil: there are neither login providers nor rules for logins
 
 	scheme, host string
 	suffix       string // of the organizations' hosts: a dot and the server's own host, without a port
@@ -88,7 +90,11 @@ func (t *Table) Site(subdomain string) wire.Site {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		withoutPort = h
 	}
-	return wire.Site{URL: t.scheme + "://" + host, Host: withoutPort, Name: subdomain}
+	site := wire.Site{URL: t.scheme + "://" + host, Host: withoutPort, Name: subdomain}
+	if t.Logins != nil {
+		t.Logins.Complete(&site)
+	}
+	return site
 }
 
 // ByID returns the site of the organization with an id.

@@ -1502,7 +1502,13 @@ export interface components {
                 [key: string]: boolean;
             };
             email_auth_enabled: boolean;
-            external_authentication_methods: unknown[];
+            external_authentication_methods: {
+                display_icon: string | null;
+                display_name: string;
+                login_url: string;
+                name: string;
+                signup_url: string;
+            }[];
             ignored_parameters_unsupported?: string[];
             is_incompatible: boolean;
             msg: "";

@@ -1,0 +1,115 @@
+package wire
+
+import (
+	"net/url"
+
+	"parley/actors/realm"
+)
+
+// Paths of the pages of login providers; the type and the name of the provider follow (protocol).
+const (
+	SocialLoginPath  = "/accounts/login/social/"
+	SocialSignUpPath = "/accounts/register/social/"
+	// CompletePath is the address to which providers redirect; their type follows (protocol).
+	CompletePath = "/complete/"
+	// IdentitiesPath is the page with a user's identities at login providers.
+	IdentitiesPath = "/accounts/identities/"
+)
+
+// methodNames are the names of the methods of login providers by their type (protocol).
+var methodNames = map[string]string{"oidc": "OpenID Connect", "github": "GitHub"}
+
+// providerPath returns the last part of the address of a provider's pages.
+func providerPath(p realm.LoginProvider) string { return p.Type + "/" + url.PathEscape(p.Name) }
+
+// ProviderLoginPath returns the address of the page that begins a login at a provider.
+func ProviderLoginPath(p realm.LoginProvider) string { return SocialLoginPath + providerPath(p) + "/" }
+
+// externalMethod is a way to log in at a provider.
+type externalMethod struct {
+	Name     string  `json:"name"`
+	Display  string  `json:"display_name"`
+	Icon     *string `json:"display_icon"`
+	LogInURL string  `json:"login_url"`
+	JoinURL  string  `json:"signup_url"`
+}
+
+// externalMethods is the value of external_authentication_methods (protocol).
+func externalMethods(s Site) []externalMethod {
+	out := []externalMethod{}
+	for _, p := range s.Providers() {
+		out = append(out, externalMethod{Name: p.Type + ":" + p.Name, Display: p.Display,
+			LogInURL: SocialLoginPath + providerPath(p), JoinURL: SocialSignUpPath + providerPath(p)})
+	}
+	return out
+}
+
+// AccountByIdentity returns the user that an identity belongs to; false if it belongs to none. It refuses a deactivated
+// account.
+func AccountByIdentity(c *Call, name realm.IdentityName) (id realm.UserID, found bool, err error) {
+	_, err = Read(c.asServer(), func(v realm.View) (any, error) {
+		u := v.FindByIdentity(name)
+		if found = u != nil; !found {
+			return nil, nil
+		}
+		id = u.ID
+		if !u.Active {
+			return nil, errAccountDeactivated()
+		}
+		return nil, nil
+	})
+	return id, found, err
+}
+
+// CheckNewName refuses full names that a new account cannot have.
+func CheckNewName(c *Call, name string) error {
+	_, err := Read(c.asServer(), func(v realm.View) (any, error) { return nil, v.CheckNewName(name) })
+	return err
+}
+
+// ConfirmOwnPassword refuses a wrong password of the session's user. Where there are no passwords, nothing confirms a
+// session: its user logs in again.
+func ConfirmOwnPassword(c *Call, password string) error {
+	passwords, err := Read(c, func(v realm.View) (bool, error) { return v.PasswordLogin(), nil })
+	if err == nil && !passwords {
+		err = realm.BadRequest("Log out and log in again, then repeat this.")
+	}
+	if err != nil {
+		return err
+	}
+	return c.checkOwnPassword(password)
+}
+
+// LinkIdentity lets a user log in with an identity.
+func LinkIdentity(c *Call, cmd realm.LinkIdentity) error {
+	_, err := Execute(c.asServer(), cmd)
+	return err
+}
+
+// SignUpWithIdentity makes an account for a person at a login provider. invite is the token of an invitation, or "".
+func SignUpWithIdentity(c *Call, cmd realm.SignUpWithIdentity, invite string) (realm.UserID, error) {
+	if invite != "" {
+		cmd.Invite = c.Tools.HashKey(invite)
+	}
+	return Execute(c.asServer(), cmd)
+}
+
+// KeyForApp returns an API key for an app of a user. password is the hash that the user's password was checked against,
+// or "" for a login without password.
+func KeyForApp(c *Call, id realm.UserID, password string) (l AppLogin, err error) {
+	a, err := Read(c.asServer(), func(v realm.View) (a Account, err error) {
+		u := v.Find(id)
+		if u == nil {
+			return a, errAuthFailed()
+		}
+		return Account{Realm: c.Realm, User: u.ID, Email: u.Email, Active: u.Active}, nil
+	})
+	if err != nil {
+		return l, err
+	}
+	answer, err := issueKey(c, &a, password, c.loginEmail())
+	if err != nil {
+		return l, err
+	}
+	return AppLogin{User: a.User, Email: a.Email, Key: answer.Key}, nil
+}
