@@ -267,6 +267,7 @@ var endpoints = slices.Concat(
 	realmEndpoints,
 	registerEndpoints,
 	reminderEndpoints,
+	auditEndpoints,
 	resumableEndpoints,
 	scheduledEndpoints,
 	searchEndpoints,

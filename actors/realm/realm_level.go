@@ -17,7 +17,7 @@ import (
 
 // Level is the newest rule level of this program. A program applies batches of its own level and of lower ones. Tests
 // of two versions change it before anything else runs.
-var Level uint16 = 3
+var Level uint16 = 4
 
 // FirstLevel is the level of clusters, and of journals, that have no other one.
 const FirstLevel uint16 = 1
@@ -32,7 +32,10 @@ const mentionsLevel uint16 = 3
 
 // factLevels has the level from which on a fact may be recorded, by its number; numbers of formats, too. Facts that are
 // not listed may be recorded at FirstLevel.
-var factLevels = map[uint16]uint16{}
+var factLevels = map[uint16]uint16{
+	630: auditLevel,
+	631: auditLevel,
+}
 
 // levelOf returns the level from which on a fact may be recorded.
 func levelOf(f Fact) uint16 {

@@ -32,13 +32,11 @@ func TestFactsOfHigherLevels(t *testing.T) {
 	if b := NewBatch(r, 1, facts, func(Fact) []byte { return nil }); b.Level != 2 {
 		t.Errorf("the batch has the level %d", b.Level)
 	}
-	if got := NewestNumberAt(1); got != NewestNumber() {
-		t.Errorf("the newest number at level 1 is %d", got)
+	if got := NewestNumberAt(Level); got != NewestNumber() {
+		t.Errorf("the newest number at level %d is %d", Level, got)
 	}
-	factLevels[NewestNumber()] = 2
-	defer delete(factLevels, NewestNumber())
-	if got := NewestNumberAt(1); got >= NewestNumber() {
-		t.Errorf("the newest number at level 1 is %d, although %d needs level 2", got, NewestNumber())
+	if got := NewestNumberAt(auditLevel - 1); got >= NewestNumber() {
+		t.Errorf("the newest number below level %d is %d, although %d needs it", auditLevel, got, NewestNumber())
 	}
 }
 

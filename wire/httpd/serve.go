@@ -120,7 +120,7 @@ func (s *Server) call(ctx *fasthttp.RequestCtx, params *form.Values) *wire.Call 
 	c := &wire.Call{Server: s.options.Server, Tools: s.options.Tools, Params: params, Agent: string(ctx.UserAgent()),
 		AuthVersion: s.options.Server.AuthVersion(), Address: s.remote(ctx)}
 	c.Realm, c.Site = s.options.Realms.ByHost(strings.ToLower(string(ctx.Host())))
-	c.Caller.Client = clientName(params, c.Agent)
+	c.Caller.Client, c.Caller.Address = clientName(params, c.Agent), c.Address
 	c.CountPasswordAttempt = func(account string) error { return s.countLogin(account, s.remote(ctx)) }
 	c.ForgetPasswordAttempts = func(account string) { s.forgetLogins(account, s.remote(ctx)) }
 	c.CountAddressChange = s.countAddressChange
