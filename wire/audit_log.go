@@ -2,8 +2,8 @@ package wire
 
 import "parley/actors/realm"
 
-// The audit log is an extension of the protocol: owners read who changed what in their organization, and say for how
-// long this is kept.
+// The audit log is an extension of the protocol: owners read the changes of their organization with their
+// authors, and set for how long they are kept.
 var auditEndpoints = []Endpoint{
 	Get("/audit_log", auditLog).extension(auditReason),
 	CommandFromForm("PATCH", "/audit_log", func(f auditPolicyForm) realm.SetAuditDays {

@@ -60,7 +60,8 @@ func (t *Turn) auditUser(f Fact) {
 		t.note(AuditEntry{Kind: "user.create", User: f.User.ID, New: roleText(f.User.Role)})
 	case *UserChanged:
 		if f.Role != nil {
-			t.note(AuditEntry{Kind: "user.role", User: f.ID, Old: roleText(t.users.must(f.ID).Role), New: roleText(*f.Role)})
+			t.note(AuditEntry{Kind: "user.role", User: f.ID, Old: roleText(t.users.must(f.ID).Role),
+				New: roleText(*f.Role)})
 		}
 		if f.Name != nil {
 			t.note(AuditEntry{Kind: "user.name", User: f.ID})
@@ -155,7 +156,8 @@ func (t *Turn) auditOrganization(f Fact) {
 	case *AuditDaysSet:
 		t.note(AuditEntry{Kind: "retention.audit", Old: number(t.AuditDays()), New: number(f.Days)})
 	case *HoldAdded:
-		t.note(AuditEntry{Kind: "retention.hold", User: f.Hold.User, Channel: f.Hold.Channel, New: "hold " + number(f.ID)})
+		t.note(AuditEntry{Kind: "retention.hold", User: f.Hold.User, Channel: f.Hold.Channel,
+			New: "hold " + number(f.ID)})
 	case *HoldRemoved:
 		t.note(AuditEntry{Kind: "retention.hold", Old: "hold " + number(f.ID)})
 	}

@@ -2,8 +2,8 @@ package realm
 
 import "cmp"
 
-// The audit log says who changed what, when, from where and with which login. A turn derives its entries from its own
-// facts, in one place (audit_entries.go), and records them as one more fact in the same batch: so no change is without
+// The audit log has the author, time, address and login of each change. A turn derives its entries from its own facts,
+// in one place (audit_entries.go), and records them as one more fact in the same batch: so no change is without
 // its entry, and every node of a cluster has the same log. Entries have numbers instead of names and no text of a
 // message; readers look names up with their own rights.
 

@@ -25,7 +25,8 @@ func auditLines(t *testing.T, s *Scene, after int64) (lines []string, last int64
 		for _, x := range []struct {
 			name string
 			n    int64
-		}{{"user", int64(e.User)}, {"channel", int64(e.Channel)}, {"group", int64(e.Group)}, {"count", int64(e.Count)}} {
+		}{{"user", int64(e.User)}, {"channel", int64(e.Channel)}, {"group", int64(e.Group)},
+			{"count", int64(e.Count)}} {
 			if x.n != 0 {
 				line += fmt.Sprintf(" %s %d", x.name, x.n)
 			}
@@ -41,7 +42,7 @@ func auditLines(t *testing.T, s *Scene, after int64) (lines []string, last int64
 	return lines, last
 }
 
-// A story of permissions is explained line by line: who changed what, when, and with which login.
+// A story of permissions is explained line by line, with the author, time and login of each change.
 func TestAuditLogExplainsPermissions(t *testing.T) {
 	s := New(t)
 	Do(s, System, realm.CreateFirstChannels{})
@@ -96,7 +97,8 @@ func TestAuditLogReadersAndRetention(t *testing.T) {
 		ExpectRefusal(s, u, realm.SetAuditDays{Days: 1}, "Must be an organization owner")
 	}
 	ExpectRefusal(s, olive, realm.SetAuditDays{Days: 0}, "retention_days must be between 1 and 3650")
-	ExpectRefusal(s, olive, realm.SetAuditDays{Days: realm.MaxAuditDays + 1}, "retention_days must be between 1 and 3650")
+	ExpectRefusal(s, olive, realm.SetAuditDays{Days: realm.MaxAuditDays + 1},
+		"retention_days must be between 1 and 3650")
 	Do(s, olive, realm.SetAuditDays{Days: 2})
 	s.Advance(3 * 24 * 3600)
 	if lines, _ := auditLines(t, s, 0); len(lines) != 0 {
@@ -139,8 +141,8 @@ func TestErasureLeavesPseudonymInAuditLog(t *testing.T) {
 func TestAuditLogNeedsItsLevel(t *testing.T) {
 	r := realm.New(1)
 	run := func(level uint16, cmd realm.Command[realm.Done]) error {
-		_, _, _, err := realm.RunTurn(r, realm.System, realm.TurnEnv{Level: level, Now: 1, UUID: func() string { return "" },
-			Token: func(int) string { return "t" }}, cmd.Decide)
+		_, _, _, err := realm.RunTurn(r, realm.System, realm.TurnEnv{Level: level, Now: 1,
+			UUID: func() string { return "" }, Token: func(int) string { return "t" }}, cmd.Decide)
 		return err
 	}
 	if err := run(3, realm.FoundRealm{Name: "Old"}); err != nil {

@@ -1,4 +1,4 @@
-// Package doctor examines what a server needs from its machine, from the network and from its settings, and names for
-// each fault what an operator can do. It changes nothing, except that it writes and removes one file in the data
+// Package doctor examines the machine, the network and the settings of a server, and names a remedy for each fault. It
+// changes nothing, except that it writes and removes one file in the data
 // directory and one object in the bucket.
 package doctor

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Config is what is examined. Empty values are not set up, so they are not examined.
+// Config is the subject of an examination. Empty values are not set up, so they are not examined.
 type Config struct {
 	Data, URL, Listen, DebugListen, TrustedProxies string
 
@@ -41,10 +41,10 @@ type Config struct {
 
 // Finding is the result of one examination.
 type Finding struct {
-	Check  string // what was examined
-	Fault  string // what is wrong; "": nothing
-	Remedy string // what to do
-	Note   string // what was found if nothing is wrong
+	Check  string // name of the examination
+	Fault  string // "": none
+	Remedy string // of the fault
+	Note   string // the state, if there is no fault
 }
 
 // checkTimeout limits one examination: a name server or mail server may not answer.

@@ -97,9 +97,11 @@ func TestPlantedFaults(t *testing.T) {
 		{"old backup", "backups", "backup.tar, is 48 hours old", "parley backup daily", func(c *Config) {
 			c.Backups, c.Now = filepath.Dir(old), func() time.Time { return time.Now().Add(48*time.Hour + time.Minute) }
 		}},
-		{"certificate for another name", "settings", "tls-acme has no certificate for localhost.localdomain", "add the host",
+		{"certificate for another name", "settings", "tls-acme has no certificate for localhost.localdomain",
+			"add the host",
 			func(c *Config) { c.URL, c.ACME = "https://localhost.localdomain", "other.example.org" }},
-		{"TLS without anyone who speaks it", "settings", "neither the server nor a trusted proxy", "tls-acme or tls-cert",
+		{"TLS without anyone who speaks it", "settings", "neither the server nor a trusted proxy",
+			"tls-acme or tls-cert",
 			func(c *Config) { c.URL = "https://127.0.0.1:9991" }},
 		{"every proxy trusted", "settings", "trusts every address", "name only the proxies", func(c *Config) {
 			c.TrustedProxies = "0.0.0.0/0"

@@ -19,12 +19,12 @@ import (
 )
 
 const (
-	// maxSync is the longest median time of one sync to disk. A send waits for one, and 20 ms is what users begin to
-	// notice with the network's time added.
+	// maxSync is the longest median time of one sync to disk. A send waits for one, and users begin to notice
+	// 20 ms with the network's time added.
 	maxSync = 20 * time.Millisecond
 	// syncTries is how many syncs are measured.
 	syncTries = 15
-	// syncBytes is what one sync writes: about one batch of facts.
+	// syncBytes is the size of one sync: about one batch of facts.
 	syncBytes = 4096
 	// minOpenFiles is how many files the server may open at least: one for each connection.
 	minOpenFiles = 10_000
@@ -154,8 +154,8 @@ func checkBacklog(_ context.Context, c *Config) Finding {
 		return ok("the limit is not known: %v", err)
 	}
 	if n < minBacklog {
-		return fault("sysctl -w net.core.somaxconn=4096", "the kernel keeps only %d connections until the server accepts "+
-			"them", n)
+		return fault("sysctl -w net.core.somaxconn=4096", "the kernel keeps only %d connections until the server "+
+			"accepts them", n)
 	}
 	return ok("the kernel keeps %d connections until the server accepts them", n)
 }

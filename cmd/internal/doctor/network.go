@@ -40,7 +40,8 @@ func checkDNS(ctx context.Context, c *Config) Finding {
 	}
 	addresses, err := net.DefaultResolver.LookupHost(ctx, host)
 	if err != nil {
-		return fault("create an A or AAAA record for the host name of url, or correct url", "%s has no address: %v", host, err)
+		return fault("create an A or AAAA record for the host name of url, or correct url",
+			"%s has no address: %v", host, err)
 	}
 	return ok("%s is %s", host, strings.Join(addresses, ", "))
 }
@@ -77,8 +78,8 @@ func (c *Config) expiry(what string, leaf *x509.Certificate) Finding {
 		return fault("renew the certificate", "%s has expired on %s", what, leaf.NotAfter.Format(time.DateOnly))
 	}
 	if left < minCertificateTime {
-		return fault("renew the certificate; with tls-acme the log says why the renewal fails", "%s expires on %s", what,
-			leaf.NotAfter.Format(time.DateOnly))
+		return fault("renew the certificate; with tls-acme the log says why the renewal fails",
+			"%s expires on %s", what, leaf.NotAfter.Format(time.DateOnly))
 	}
 	return ok("%s is valid until %s", what, leaf.NotAfter.Format(time.DateOnly))
 }
@@ -136,8 +137,8 @@ func checkSMTP(ctx context.Context, c *Config) Finding {
 	}
 	from := c.sender()
 	if err := client.Mail(from); err != nil {
-		return fault("set smtp-from to an address for which the mail server accepts mail", "the mail server %s refuses "+
-			"mail from %s: %v", at, from, err)
+		return fault("set smtp-from to an address for which the mail server accepts mail",
+			"the mail server %s refuses mail from %s: %v", at, from, err)
 	}
 	client.Reset()
 	client.Quit()
@@ -181,8 +182,8 @@ func checkPush(ctx context.Context, c *Config) Finding {
 		}
 	}
 	if err != nil {
-		return fault("check push-bouncer, and that the firewall lets this machine out", "no answer of the push bouncer: %v",
-			err)
+		return fault("check push-bouncer, and that the firewall lets this machine out",
+			"no answer of the push bouncer: %v", err)
 	}
 	return ok("%s answers; parley push status shows more", c.Bouncer)
 }
@@ -192,8 +193,8 @@ func checkBucket(ctx context.Context, c *Config) Finding {
 		return ok("files are in the data directory")
 	}
 	if err := c.Bucket(ctx); err != nil {
-		return fault("check the address and region of files, the keys of files-credentials and their right to put, get "+
-			"and delete", "the bucket of the files does not work: %v", err)
+		return fault("check the address and region of files, the keys of files-credentials and their right to "+
+			"put, get and delete", "the bucket of the files does not work: %v", err)
 	}
 	return ok("an object was written, read and removed")
 }

@@ -10,7 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// The chart passes helm's own checks, and its objects have what the server needs.
+// The chart passes helm's own checks, and its objects have the values that the server needs.
 func TestChart(t *testing.T) {
 	helm, err := exec.LookPath("helm")
 	if err != nil {

@@ -109,7 +109,7 @@ func (r *Release) publish(arch, program string, man []File) error {
 // Program builds the static program for an architecture and returns its path.
 func (r *Release) Program(arch string) (string, error) {
 	out := r.path("parley-" + arch)
-	// The build id is a digest of the inputs; without it two linkers that differ only in their path write the same file.
+	// The build id is a digest of the inputs; without it, linkers that differ only in their path write the same file.
 	_, err := run(r.Source, []string{"CGO_ENABLED=0", "GOOS=linux", "GOARCH=" + arch, "GOFLAGS=-trimpath"},
 		"go", "build", "-ldflags", "-s -w -buildid= -X main.version="+r.Version, "-o", out, "./cmd/parley")
 	if err != nil {
@@ -184,7 +184,7 @@ func (r *Release) manPages(program string) (files []File, err error) {
 	return files, err
 }
 
-// changes returns the section of the changelog for the version, or for a version without one what is unreleased.
+// changes returns the section of the changelog for the version; a version without one gets the unreleased changes.
 func (r *Release) changes() (string, error) {
 	text, err := os.ReadFile(filepath.Join(r.Source, ".github/CHANGELOG.md"))
 	if err != nil {

@@ -165,7 +165,7 @@ func TestComponentsAreThoseOfTheProgram(t *testing.T) {
 	}
 }
 
-// A version without a section of the changelog gets what is unreleased.
+// A version without a section of the changelog gets the unreleased changes.
 func TestChangelogOfVersion(t *testing.T) {
 	text := "# Changelog\n\n## Unreleased\n\n- new\n\n## v1.0.0\n\n- old\n\n## v0.9.0\n\n- older\n"
 	for version, want := range map[string]string{"v1.0.0": "- old", "v0.9.0": "- older", "v1.1.0": "- new"} {
