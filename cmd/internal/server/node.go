@@ -303,7 +303,8 @@ func (s *Server) openEdgeEndpoints() (err error) {
 	})
 	s.connectHandover()
 	o := &operator.Operator{Orgs: s.orgs, Site: s.sites.site, SiteByID: s.sites.byID, Passwords: s.passwords,
-		Handover: s.handover, Data: s.Data, Log: s.log, Edge: s.edge.Follower}
+		Handover: s.handover, Data: s.Data, Log: s.log, Edge: s.edge.Follower,
+		Version: s.config.Program}
 	s.edge.Digest = o.StateDigest
 	s.edge.Start(s.edge.greeted, s.orgs, s.sites.subdomain)
 	if err = s.serveControl(o); err != nil {

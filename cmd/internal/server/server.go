@@ -213,8 +213,9 @@ func Start(c Config) (*Server, error) {
 		s.recordDataVersion()
 		s.startOutbox()
 	}
-	s.log.Info("serving", "url", s.URL, "listen", s.Listen, "data", s.Data, "version", wire.Version,
-		"organizations", len(s.orgs.Realms()), "took", time.Since(began).Round(time.Millisecond).String())
+	s.log.Info("serving", "url", s.URL, "listen", s.Listen, "data", s.Data, "version", s.config.Program,
+		"protocol", wire.Protocol, "organizations", len(s.orgs.Realms()),
+		"took", time.Since(began).Round(time.Millisecond).String())
 	return s, nil
 }
 
@@ -594,6 +595,7 @@ func (s *Server) openEndpoints() (err error) {
 		Orgs: s.orgs, Site: s.sites.site, SiteByID: s.sites.byID, Passwords: s.passwords, Store: s.store,
 		Handover: s.handover, Files: s.files, FilesElsewhere: s.fetcher != nil, Search: s.search, Push: s.push,
 		Data: s.Data, Sign: datadir.NewSigner(s.secret), Log: s.log, Node: s.node, MoveLeader: s.moveLeader,
+		Version: s.config.Program,
 	}
 	if err = s.startCore(o); err != nil {
 		return err

@@ -109,7 +109,7 @@ func (x *statusReader) read() web.ServerStatus {
 	}
 	s, r := x.server, x.server.readMetrics()
 	seconds := max(now.Sub(x.at).Seconds(), 1e-3)
-	status := web.ServerStatus{Health: "ok", Version: wire.Version,
+	status := web.ServerStatus{Health: "ok", Version: s.config.Program + ", " + wire.Protocol,
 		Uptime: now.Sub(x.started).Round(time.Second).String()}
 	if disk := s.space.State(); disk != "" {
 		status.Health = "degraded: the disk is " + disk
