@@ -134,7 +134,8 @@ func (r *metricReading) metrics() []registry.Metric {
 
 // labeled returns the metrics with a label, in the order of the reference page.
 func (r *metricReading) labeled() []registry.Labeled {
-	return slices.Concat(r.server.orgs.Labeled(r.realm), r.store.Labeled(), r.http.Labeled(), r.bucket.Labeled(),
+	return slices.Concat(r.server.orgs.Labeled(r.realm), r.store.Labeled(), r.http.Labeled(),
+		r.server.http.EndpointMetrics(), r.bucket.Labeled(),
 		cluster.Labeled(r.server.core, r.link()), r.boundMetrics())
 }
 
