@@ -6,7 +6,7 @@ GO ?= go
 export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
 export CGO_ENABLED := 0
 
-.PHONY: alerts-check bench bench-proxies browser browser-big browser-kills browser-screens browser-shots browser-views build check clients clocks-cluster cluster-import conform conform-s3 crash crash-cluster cut-links damage-cluster docs freeze-cluster full-cluster help hooks kill kill-cluster kill-core-edges kill-edges kill-presence licenses linear-edges login man mirror mirror-edge mixed-releases mutants partition-cluster poison race rolling-upgrade run sim sim-actors test types upgrades versions web web-check web-mirror
+.PHONY: alerts-check bench bench-proxies browser browser-big browser-kills browser-screens browser-shots browser-views build check clients clocks-cluster cluster-import conform conform-s3 crash crash-cluster cut-links damage-cluster docs freeze-cluster full-cluster help hooks kill kill-cluster kill-core-edges kill-edges kill-presence licenses linear-edges login man mirror mirror-edge mixed-releases mutants partition-cluster poison race release release-check rolling-upgrade run sim sim-actors test types upgrades versions web web-check web-mirror
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
@@ -16,6 +16,16 @@ hooks: ## install the commit-msg hook that checks commit subjects
 # Stripped of the symbols for debuggers. Panics, profiles and `parley version` do not use them.
 build: ## build bin/parley, one static file; VERSION=v1.2.3 sets its version
 	$(GO) build -ldflags "-s -w$(if $(VERSION), -X main.version=$(VERSION))" -o bin/parley ./cmd/parley
+
+release: ## write the files of a release to bin/release, the same bytes each time: make release VERSION=v1.2.3
+	$(GO) run ./cmd/internal/release/build "$(VERSION)" bin/release
+
+# helm is only a tool of this check: its build takes some minutes the first time.
+HELM := helm.sh/helm/v3/cmd/helm@v3.22.0
+release-check: ## build a release twice and compare, run the arm64 program, lint and render the chart (needs qemu-user)
+	command -v helm >/dev/null || GOFLAGS= $(GO) install $(HELM)
+	PATH="$$PATH:$$($(GO) env GOPATH)/bin" RELEASE=1 $(GO) test -count=1 -v -timeout 40m ./cmd/internal/release
+	$(GO) test ./cmd/parley -run '^TestPackage' -count=1 -v -timeout 10m
 
 docs: ## write the reference pages in .github/docs/reference
 	$(GO) run ./cmd/parley docs reference .github/docs/reference

@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"maps"
 	"sync"
 
@@ -15,6 +16,9 @@ const (
 	FeatureLevel = 494
 	Version      = "12.0"
 )
+
+// Protocol is the version of the protocol for people, beside that of the program.
+var Protocol = fmt.Sprintf("Zulip API feature level %d (server version %s)", FeatureLevel, Version)
 
 // bufferPool holds buffers for encoding.
 var bufferPool = sync.Pool{New: func() any { return new([]byte) }}

@@ -63,6 +63,9 @@ func (e Endpoint) allowWebhookBots() Endpoint { e.AllowWebhookBots = true; retur
 // apiKeyInQuery accepts the API key as a parameter instead of a login.
 func (e Endpoint) apiKeyInQuery() Endpoint { e.APIKeyInQuery = true; return e }
 
+// Name returns the method and path of the endpoint, such as "GET /messages/{message_id}".
+func (e *Endpoint) Name() string { return e.name }
+
 // extension marks an endpoint that the protocol's description does not contain; see Endpoint.Extension.
 func (e Endpoint) extension(reason string) Endpoint { e.Extension = reason; return e }
 
@@ -258,6 +261,7 @@ var endpoints = slices.Concat(
 	realmEndpoints,
 	registerEndpoints,
 	reminderEndpoints,
+	auditEndpoints,
 	resumableEndpoints,
 	scheduledEndpoints,
 	searchEndpoints,

@@ -161,6 +161,11 @@ func accountByPassword(c *Call, email, password string) (a *Account, hash string
 		return nil, "", err
 	}
 	if !right {
+		if ok {
+			c.Server.RunAsync([]AsyncCommand{{Realm: c.Realm, Caller: realm.Caller{System: true,
+				Client: c.Caller.Client, Address: c.Address, Operation: "note a failed login"},
+				CommandWithCallback: realm.NoteFailedLogin{User: a.User}}})
+		}
 		return nil, "", errAuthFailed()
 	}
 	return a, hash, nil

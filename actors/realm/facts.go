@@ -225,6 +225,10 @@ var typeByNumber = map[uint16]any{
 	// 620-624 deletion of a person's data
 	620: (*ErasureBegan)(nil),
 	621: (*ErasureStepped)(nil),
+
+	// 630-631 audit log
+	630: (*Audited)(nil),
+	631: (*AuditDaysSet)(nil),
 }
 
 // formatNumbers are the numbers of changes of the stored form that are no new types. They are never used for types. A

@@ -186,6 +186,8 @@ type Caller struct {
 	// Session is the hash of the secret of the browser session that the request was sent with, or zero. It is checked
 	// like Key.
 	Session [32]byte
+	// Address is the network address of the client, for the audit log; "": not known.
+	Address string
 	// Operation is the name under which metrics count the time of the request. If it is empty, the name of the function
 	// is used.
 	Operation string
@@ -214,6 +216,7 @@ type Turn struct {
 	env          TurnEnv
 	facts        []Fact
 	publications []Publication
+	entries      []AuditEntry // of the audit log, for the facts so far
 }
 
 // ViewAs returns a view of the realm for the caller.
@@ -250,6 +253,9 @@ func RunTurn[A any](
 	if err != nil && len(t.facts) > 0 {
 		panic(IncompleteTurn{"BUG: a command refused after recording: " + err.Error()})
 	}
+	if err == nil {
+		t.recordEntries()
+	}
 	return answer, t.facts, t.publications, err
 }
 
@@ -282,6 +288,7 @@ func (t *Turn) record(f Fact) {
 		}
 		panic(lowLevelTurn{})
 	}
+	t.audit(f)
 	t.facts = append(t.facts, f)
 	if n := t.applyNext(f); len(n) > 0 {
 		t.publications = append(t.publications, Publication{Seq: t.seq, Notices: n})

@@ -5,6 +5,9 @@ import "reflect"
 // System is the caller of commands that no user has sent.
 var System = Caller{System: true, Client: "Internal"}
 
+// Operator is the caller of commands on the command line of the server.
+var Operator = Caller{System: true, Client: "Operator"}
+
 // Turns gives a function exclusive access to an organization. It returns when the recorded facts are on disk.
 type Turns interface {
 	Turn(ID, Caller, func(*Turn) (any, error)) (any, error)

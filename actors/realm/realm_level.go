@@ -37,6 +37,8 @@ const loginsLevel uint16 = 4
 // factLevels has the level from which on a fact may be recorded, by its number; numbers of formats, too. Facts that are
 // not listed may be recorded at FirstLevel.
 var factLevels = map[uint16]uint16{
+	630: auditLevel,
+	631: auditLevel,
 	// identities and second factors
 	640: loginsLevel, 641: loginsLevel, 642: loginsLevel, 643: loginsLevel, 644: loginsLevel,
 }

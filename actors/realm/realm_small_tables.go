@@ -67,6 +67,11 @@ type smallTables struct {
 	purgedTexts     table[int, PurgedTexts]        // 104
 	archiveIndex    archiveIndex
 
+	// 110-119 audit log
+	audit       table[int64, AuditEntry] // 110
+	auditPolicy table[int, AuditPolicy]  // 111
+	auditLast   int64                    // number of the last entry
+
 	// 90-99 others
 	onboarding table[UserID, Onboarding] // 90
 	exports    table[int64, Export]      // 91
@@ -145,6 +150,12 @@ func (n *smallTables) init(r *Realm) {
 	n.purgedTexts.init(r, 104)
 	n.initArchive()
 
+	// audit log
+	n.audit.init(r, 110)
+	n.audit.useNumbering(paged)
+	n.audit.tracksOrder = true
+	n.auditPolicy.init(r, 111)
+
 	// others
 	n.onboarding.init(r, 90)
 	n.exports.init(r, 91)
@@ -172,6 +183,11 @@ func (n *smallTables) rebuildIndexes(r *Realm) {
 		for _, p := range l.List {
 			r.index.setTopicPolicy(topicKey{p.Channel, fold(p.Topic)}, ids.SetOf(u), p.Policy)
 		}
+	}
+
+	// audit log
+	for id := range n.audit.all() {
+		n.auditLast = max(n.auditLast, id)
 	}
 
 	// stored items

@@ -224,6 +224,7 @@ func (f *ErasureBegan) apply(r *Realm) {
 	u.KeyEpoch++
 	r.index.indexUserSettings(u)
 	r.erasePersonalRows(f.User)
+	r.eraseAudit(f.User)
 }
 
 func (*ErasureBegan) notices(*Realm) []Notice { return nil }

@@ -26,6 +26,7 @@ func (c LogInApp) Decide(t *Turn) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	t.note(AuditEntry{Kind: auditLogin, By: c.User, User: c.User, Via: "key", Address: c.Address})
 	login := BrowserSession{Opened: t.Now, Agent: cutAgent(c.Agent), Address: c.Address}
 	if u := t.Find(c.User); c.Compose != nil && u.wantsLoginEmail(t.Now) {
 		t.SendEmails(c.Compose(LoginEmail{User: u, Org: t.Org().Name, Session: login, App: true}))

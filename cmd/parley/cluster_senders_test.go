@@ -26,6 +26,9 @@ func TestClusterCommandsAtEdge(t *testing.T) {
 		"user password --email ann@example.org --password correct-horse-battery",
 		"user grant --email ann@example.org", "user sessions --email ann@example.org",
 		"retention list", "retention hold list", "push status",
+		"user role --email ann@example.org --role owner", "user rename --email ann@example.org --name X",
+		"user deactivate --email ann@example.org", "user reactivate --email ann@example.org", "channel list",
+		"channel archive --channel general", "mail test --to x@example.org", "audit list", "audit keep --days 3",
 		"backup " + filepath.Join(c.dir, "backup.tar"), "export " + export,
 	} {
 		out, code := runParley(append(strings.Fields(command), "--data", edge.data)...)

@@ -95,6 +95,7 @@ var libraryHomes = map[string][]string{
 	"golang.org/x/text":                   {"wire/web", "wire/imports/slack", "wire/mail", "wire/httpd"},
 	"github.com/trustelem/zxcvbn":         {"wire/httpd"},
 	"github.com/klauspost/compress":       {"wire/httpd"},
+	"github.com/CycloneDX/cyclonedx-go":   {"cmd/internal/release"},
 	"github.com/prometheus":               {"cmd/internal/metrics"},
 	"github.com/spf13":                    {"cmd/parley"},
 	"github.com/yuin/goldmark-emoji":      {"cmd/internal/migration"},

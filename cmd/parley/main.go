@@ -59,9 +59,10 @@ func newRootCommand() *cobra.Command {
 	)
 	root.SetHelpCommandGroupID(toolGroup)
 	root.SetCompletionCommandGroupID(toolGroup)
-	addAll(root, serverGroup, newServeCommand(), newUpgradeCommand(), newClusterCommand(), newAuthCommand(),
-		newVersionCommand())
-	addAll(root, orgGroup, newOperatorGroup("push"), newOperatorGroup("realm"),
+	addAll(root, serverGroup, newServeCommand(), newUpgradeCommand(), newDoctorCommand(), newClusterCommand(),
+		newAuthCommand(), newVersionCommand())
+	addAll(root, orgGroup, newAuditCommand(), newOperatorGroup("channel"), newOperatorGroup("mail"),
+		newOperatorGroup("push"), newOperatorGroup("realm"),
 		newOperatorGroup("retention"), newOperatorGroup("user"))
 	addAll(root, dataGroup, newBackupCommand(), newVerifyCommand(), newRestoreCommand(), newFilesCommand(),
 		newExportCommand(),
@@ -108,8 +109,7 @@ func newVersionCommand() *cobra.Command {
 		Short: "Print the version of the program and of the protocol",
 		Args:  noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintf(c.OutOrStdout(), "parley %s\nZulip API feature level %d (server version %s)\n",
-				buildVersion(), wire.FeatureLevel, wire.Version)
+			_, err := fmt.Fprintf(c.OutOrStdout(), "parley %s\n%s\n", buildVersion(), wire.Protocol)
 			return err
 		},
 	}

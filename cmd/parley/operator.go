@@ -26,7 +26,7 @@ type operatorFlag struct {
 
 // operatorCommand is a command that a running server executes, or this process on the directory of a stopped one.
 type operatorCommand struct {
-	Group   string // push, realm, retention, retention hold or user
+	Group   string // name of the group, such as retention hold
 	Name    string
 	Meaning string
 	Flags   []operatorFlag
@@ -40,6 +40,13 @@ var (
 
 // operatorCommands lists the commands below `parley push`, `parley realm`, `parley retention` and `parley user`.
 var operatorCommands = []operatorCommand{
+	{Group: "channel", Name: "list", Meaning: "List the channels"},
+	{Group: "channel", Name: "archive",
+		Meaning: "Archive a channel: its messages remain, nothing is sent to it any more",
+		Flags:   []operatorFlag{{Name: "channel", Meaning: "name of the channel"}}},
+	{Group: "mail", Name: "test", Meaning: "Send a test email as the server sends all others", Flags: []operatorFlag{
+		{Name: "to", Meaning: "email address that gets it"},
+	}},
 	{Group: "push", Name: "register", Meaning: "Register the server at the push bouncer, or renew its registration",
 		Flags: []operatorFlag{
 			{Name: "contact", Meaning: "email address at which the bouncer's operator reaches you"},
@@ -56,6 +63,7 @@ var operatorCommands = []operatorCommand{
 	}},
 	{Group: "realm", Name: "create", Meaning: "Create an organization with two channels", Flags: []operatorFlag{
 		{Name: "name", Meaning: "name of the organization"},
+		{Name: "owner", Meaning: "email address of its first owner, who gets a random password and an API key"},
 		{Name: "allow-reserved", Switch: true,
 			Meaning: "allow a subdomain where users expect a service of the server, such as mail or support"},
 	}},
@@ -87,6 +95,18 @@ var operatorCommands = []operatorCommand{
 		{Name: "password", Meaning: "password; - reads it from standard input"},
 	}},
 	{Group: "user", Name: "list", Meaning: "List the users"},
+	{Group: "user", Name: "role", Meaning: "Change the role of a user", Flags: []operatorFlag{
+		emailFlag,
+		{Name: "role", Meaning: "owner, administrator, moderator, member or guest"},
+	}},
+	{Group: "user", Name: "rename", Meaning: "Change the name of a user", Flags: []operatorFlag{
+		emailFlag,
+		{Name: "name", Meaning: "new full name"},
+	}},
+	{Group: "user", Name: "deactivate", Meaning: "End the access of a user; their messages remain",
+		Flags: []operatorFlag{emailFlag}},
+	{Group: "user", Name: "reactivate", Meaning: "Let a deactivated user log in again",
+		Flags: []operatorFlag{emailFlag}},
 	{Group: "user", Name: "api-key", Meaning: "Print a new API key of a user", Flags: []operatorFlag{
 		emailFlag,
 		{Name: "only", Meaning: "revoke every other key of the user", Switch: true},
@@ -136,6 +156,8 @@ func newOperatorGroup(group string) *cobra.Command {
 		}
 	}
 	short := map[string]string{
+		"channel":        "List and archive channels",
+		"mail":           "Check whether emails are delivered",
 		"push":           "Register at a push bouncer, and check whether notifications are delivered",
 		"realm":          "Create, list and close organizations",
 		"retention":      "Restore deleted messages, and manage legal holds",

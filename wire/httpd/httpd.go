@@ -104,6 +104,7 @@ type Server struct {
 	draining                context.Context
 	drain                   context.CancelFunc
 	owner                   *fasthttp.HostClient // for files; nil without other nodes
+	endpoints               map[string]*endpointCounts
 }
 
 // route holds all endpoints whose paths have the same shape.
@@ -121,7 +122,7 @@ type route struct {
 // New returns a server for the endpoints of the protocol. It listens to nothing until Serve.
 func New(o Options) *Server {
 	s := &Server{options: o, router: router.New(), largeBodies: make(chan struct{}, MaxLargeBodies),
-		identicons: newIdenticonCache(o.Several), builders: newAnswerBuilders(),
+		endpoints: newEndpointCounts(), identicons: newIdenticonCache(o.Several), builders: newAnswerBuilders(),
 		largeBodyShares: admission.NewShares(MaxLargeBodiesWaiting, o.Several)}
 	s.draining, s.drain = context.WithCancel(context.Background())
 	if s.now = o.Now; s.now == nil {

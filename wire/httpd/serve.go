@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -120,7 +121,7 @@ func (s *Server) call(ctx *fasthttp.RequestCtx, params *form.Values) *wire.Call 
 	c := &wire.Call{Server: s.options.Server, Tools: s.options.Tools, Params: params, Agent: string(ctx.UserAgent()),
 		AuthVersion: s.options.Server.AuthVersion(), Address: s.remote(ctx)}
 	c.Realm, c.Site = s.options.Realms.ByHost(strings.ToLower(string(ctx.Host())))
-	c.Caller.Client = clientName(params, c.Agent)
+	c.Caller.Client, c.Caller.Address = clientName(params, c.Agent), c.Address
 	c.CountPasswordAttempt = func(account string) error { return s.countLogin(account, s.remote(ctx)) }
 	c.ForgetPasswordAttempts = func(account string) { s.forgetLogins(account, s.remote(ctx)) }
 	c.CountAddressChange = s.countAddressChange
@@ -163,7 +164,12 @@ func attachBody(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.Endpoint) (err e
 
 // runEndpoint runs the endpoint and writes its answer, unless the request was parked.
 func (s *Server) runEndpoint(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.Endpoint) {
-	parked := false
+	parked, began := false, time.Now()
+	defer func() {
+		if !parked {
+			s.countEndpoint(e.Name(), ctx.Response.StatusCode(), began)
+		}
+	}()
 	c.Park = func(gone func()) wire.Reply {
 		parked = true
 		return s.parkFor(ctx, c, gone)
@@ -184,6 +190,7 @@ func (s *Server) runEndpoint(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.End
 		s.logIn(ctx, &logIn, *c.Opened)
 	}
 	if _, waits := a.(wire.Parked); waits || parked {
+		parked = true
 		return
 	}
 	if s.answerOwnershipError(ctx, c, e, err) {

@@ -110,7 +110,7 @@ func (x *StatusReader) Read() web.ServerStatus {
 	}
 	r := Read(x.parts())
 	seconds := max(now.Sub(x.at).Seconds(), 1e-3)
-	status := web.ServerStatus{Health: "ok", Version: wire.Version,
+	status := web.ServerStatus{Health: "ok", Version: s.config.Program + ", " + wire.Protocol,
 		Uptime: now.Sub(x.started).Round(time.Second).String()}
 	if disk := r.Space.State(); disk != "" {
 		status.Health = "degraded: the disk is " + disk

@@ -1,12 +1,14 @@
 package operator
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"parley/actors"
@@ -19,6 +21,17 @@ import (
 // commands is every command of the operator by its name in requests to the control socket, with the nodes from
 // which the leader of a cluster takes it. The leader refuses all others.
 var commands = map[string]command{
+	"audit-keep": {run: auditKeep, from: cluster.FromCore},
+	"audit-list": {run: auditList, from: cluster.FromCore},
+
+	"channel-list":    {run: channelList, from: cluster.FromCore},
+	"channel-archive": {run: channelArchive, from: cluster.FromCore},
+	"mail-test":       {run: mailTest, from: cluster.FromCore},
+	"user-role":       {run: userRole, from: cluster.FromCore},
+	"user-rename":     {run: userRename, from: cluster.FromCore},
+	"user-deactivate": {run: userDeactivate, from: cluster.FromCore},
+	"user-reactivate": {run: userReactivate, from: cluster.FromCore},
+
 	"cluster-level":       {run: clusterLevel, from: cluster.FromCore},
 	"cluster-move-leader": {run: clusterMoveLeader, from: cluster.FromCore},
 	"cluster-promote":     {run: clusterPromote, from: cluster.FromCores, self: true},
@@ -81,10 +94,42 @@ func realmCreate(o *Operator, args map[string]string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := realm.Execute(o.Orgs, id, realm.System, realm.CreateFirstChannels{}); err != nil {
+	if _, err := realm.Execute(o.Orgs, id, realm.Operator, realm.CreateFirstChannels{}); err != nil {
 		return nil, err
 	}
-	return map[string]any{"id": id, "url": o.Site(args["realm"]).URL}, nil
+	url := o.Site(args["realm"]).URL
+	if args["owner"] == "" {
+		return map[string]any{"id": id, "url": url}, nil
+	}
+	owner, err := o.createFirstOwner(id, url, args["owner"])
+	if err != nil {
+		return nil, fmt.Errorf("the organization was created without an owner, because %w; create one with "+
+			"parley user create --role owner", err)
+	}
+	return owner, nil
+}
+
+// createFirstOwner creates the owner of a new organization with a random password, and returns what they need for their
+// first message.
+func (o *Operator) createFirstOwner(id realm.ID, url, email string) (any, error) {
+	password := rand.Text()
+	hash, err := o.Passwords.Hash(id, password)
+	if err != nil {
+		return nil, err
+	}
+	name, _, _ := strings.Cut(email, "@")
+	u, err := realm.Execute(o.Orgs, id, realm.Operator, realm.CreateUser{Email: email, Name: name, Password: hash,
+		Role: realm.Owner, First: true})
+	if err != nil {
+		return nil, err
+	}
+	key, err := realm.Execute(o.Orgs, id, realm.Operator, realm.IssueAPIKey{User: u})
+	if err != nil {
+		return nil, err
+	}
+	return map[string]any{"id": id, "url": url, "email": email, "password": password, "api_key": key,
+		"first_message": fmt.Sprintf("curl -su '%s:%s' %s/api/v1/messages -d type=stream -d to=general -d topic=hello "+
+			"-d content=Hello", email, key, url)}, nil
 }
 
 func realmClose(o *Operator, args map[string]string) (any, error) {
@@ -92,7 +137,7 @@ func realmClose(o *Operator, args map[string]string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = realm.Execute(o.Orgs, id, realm.System, realm.CloseRealm{})
+	_, err = realm.Execute(o.Orgs, id, realm.Operator, realm.CloseRealm{})
 	return map[string]any{"id": id}, err
 }
 
@@ -101,7 +146,7 @@ func realmReopen(o *Operator, args map[string]string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = realm.Execute(o.Orgs, id, realm.System, realm.ReopenRealm{})
+	_, err = realm.Execute(o.Orgs, id, realm.Operator, realm.ReopenRealm{})
 	return map[string]any{"id": id}, err
 }
 
@@ -192,11 +237,11 @@ func userCreate(o *Operator, args map[string]string) (any, error) {
 			return nil, err
 		}
 	}
-	u, err := realm.Execute(o.Orgs, id, realm.System, cmd)
+	u, err := realm.Execute(o.Orgs, id, realm.Operator, cmd)
 	if err != nil {
 		return nil, err
 	}
-	key, err := realm.Execute(o.Orgs, id, realm.System, realm.IssueAPIKey{User: u})
+	key, err := realm.Execute(o.Orgs, id, realm.Operator, realm.IssueAPIKey{User: u})
 	return map[string]any{"user_id": u, "email": args["email"], "api_key": key}, err
 }
 
@@ -237,7 +282,7 @@ func userKey(o *Operator, args map[string]string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	key, err := realm.Execute(o.Orgs, id, realm.System, realm.IssueAPIKey{User: u, Only: args["only"] == "true"})
+	key, err := realm.Execute(o.Orgs, id, realm.Operator, realm.IssueAPIKey{User: u, Only: args["only"] == "true"})
 	return map[string]any{"email": args["email"], "api_key": key}, err
 }
 
@@ -255,7 +300,7 @@ func userKeys(o *Operator, args map[string]string) (any, error) {
 		if err != nil {
 			return nil, fmt.Errorf("--revoke must be the id of a key, not %q", args["revoke"])
 		}
-		if _, err := realm.Execute(o.Orgs, id, realm.System, realm.RevokeKey{User: u, Key: key}); err != nil {
+		if _, err := realm.Execute(o.Orgs, id, realm.Operator, realm.RevokeKey{User: u, Key: key}); err != nil {
 			return nil, err
 		}
 	}
@@ -287,7 +332,7 @@ func (o *Operator) addKey(id realm.ID, u realm.UserID, args map[string]string) (
 		}
 		c.Lifetime = int64(d / time.Second)
 	}
-	k, err := realm.Execute(o.Orgs, id, realm.System, c)
+	k, err := realm.Execute(o.Orgs, id, realm.Operator, c)
 	return map[string]any{"email": args["email"], "id": k.ID, "api_key": k.Secret, "expires": showTime(k.Expires)}, err
 }
 
@@ -300,7 +345,7 @@ func userPassword(o *Operator, args map[string]string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = realm.Execute(o.Orgs, id, realm.System, realm.SetPassword{
+	_, err = realm.Execute(o.Orgs, id, realm.Operator, realm.SetPassword{
 		User: u, Hash: hash, KeepKeys: args["keep-keys"] == "true"})
 	return map[string]any{"email": args["email"]}, err
 }
@@ -319,7 +364,7 @@ func userSessions(o *Operator, args map[string]string) (any, error) {
 				return nil, fmt.Errorf("--end must be the id of a session, or all, not %q", which)
 			}
 		}
-		if _, err := realm.Execute(o.Orgs, id, realm.System, cmd); err != nil {
+		if _, err := realm.Execute(o.Orgs, id, realm.Operator, cmd); err != nil {
 			return nil, err
 		}
 	}
@@ -360,7 +405,7 @@ func userGrant(o *Operator, args map[string]string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = realm.Execute(o.Orgs, id, realm.System, realm.Grant{
+	_, err = realm.Execute(o.Orgs, id, realm.Operator, realm.Grant{
 		User:         u,
 		CreateUsers:  args["create-users"] == "true",
 		ChangeEmails: args["change-emails"] == "true",
@@ -370,7 +415,7 @@ func userGrant(o *Operator, args map[string]string) (any, error) {
 
 // serverInfo returns the process id and the version of the server, and whether a successor is starting.
 func serverInfo(o *Operator, _ map[string]string) (any, error) {
-	info := map[string]any{"pid": os.Getpid(), "version": wire.Version}
+	info := map[string]any{"pid": os.Getpid(), "version": o.Version, "protocol": wire.Protocol}
 	if o.Handover != nil {
 		info["successor"] = o.Handover.HasSuccessor()
 	}

@@ -53,13 +53,13 @@ func userErase(o *Operator, args map[string]string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := realm.Execute(o.Orgs, id, realm.System, realm.EraseUser{User: u}); err != nil {
+	if _, err := realm.Execute(o.Orgs, id, realm.Operator, realm.EraseUser{User: u}); err != nil {
 		return nil, err
 	}
 	until := time.Now().Add(erasureCallTime)
 	e, left := realm.Erasure{}, 0
 	for e.Done == 0 {
-		if e, err = realm.Execute(o.Orgs, id, realm.System, realm.StepErasure{User: u}); err != nil {
+		if e, err = realm.Execute(o.Orgs, id, realm.Operator, realm.StepErasure{User: u}); err != nil {
 			return nil, err
 		}
 		if e.Done == 0 && time.Now().After(until) {

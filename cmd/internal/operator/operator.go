@@ -32,6 +32,7 @@ type Operator struct {
 	Data      string                   // data directory
 	Sign      func(text string) string // by the server's secret
 	Log       *slog.Logger
+	Version   string // of this program
 
 	// Nil on a stopped server.
 	Handover *handover.Handover

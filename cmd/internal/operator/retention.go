@@ -76,7 +76,7 @@ func retentionRestore(o *Operator, args map[string]string) (any, error) {
 	if (cmd.Archive == "") == (cmd.Message == 0) {
 		return nil, errors.New("give --archive or --message; parley retention list shows the archives")
 	}
-	n, err := realm.Execute(o.Orgs, id, realm.System, cmd)
+	n, err := realm.Execute(o.Orgs, id, realm.Operator, cmd)
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +129,7 @@ func holdAdd(o *Operator, args map[string]string) (any, error) {
 	if (cmd.User == 0) == (cmd.Channel == 0) {
 		return nil, errors.New("give --email or --channel")
 	}
-	hold, err := realm.Execute(o.Orgs, id, realm.System, cmd)
+	hold, err := realm.Execute(o.Orgs, id, realm.Operator, cmd)
 	return map[string]any{"hold": hold}, err
 }
 
@@ -161,6 +161,6 @@ func holdRemove(o *Operator, args map[string]string) (any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--hold must be the number of a legal hold, not %q", args["hold"])
 	}
-	_, err = realm.Execute(o.Orgs, id, realm.System, realm.RemoveHold{ID: n})
+	_, err = realm.Execute(o.Orgs, id, realm.Operator, realm.RemoveHold{ID: n})
 	return map[string]any{"hold": n}, err
 }

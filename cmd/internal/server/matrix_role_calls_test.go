@@ -159,6 +159,8 @@ var groupAndBotCalls = []roleCall{
 	{"PATCH /bots/{bot_id}", with("full_name", "Robot #"), newBot},
 	{"GET /bots/{bot_id}/api_key", nothing, newBot},
 	{"POST /bots/{bot_id}/api_key/regenerate", nothing, newBot},
+	{"GET /audit_log", nothing, nil},
+	{"PATCH /audit_log", with("retention_days", 30), nil},
 	{"GET /users/me/web_push", nothing, nil},
 	{"POST /users/me/web_push", with("endpoint", "https://push.example.com/#", "p256dh",
 		"BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4", "auth",

@@ -219,8 +219,9 @@ func Start(c Config) (*Server, error) {
 		s.recordDataVersion()
 		s.startOutbox()
 	}
-	s.log.Info("serving", "url", s.URL, "listen", s.Listen, "data", s.Data, "version", wire.Version,
-		"organizations", len(s.orgs.Realms()), "took", time.Since(began).Round(time.Millisecond).String())
+	s.log.Info("serving", "url", s.URL, "listen", s.Listen, "data", s.Data, "version", s.config.Program,
+		"protocol", wire.Protocol, "organizations", len(s.orgs.Realms()),
+		"took", time.Since(began).Round(time.Millisecond).String())
 	return s, nil
 }
 
@@ -604,7 +605,7 @@ func (s *Server) httpOptions() httpd.Options {
 // operator returns the commands of the operator that all nodes have.
 func (s *Server) operator() *operator.Operator {
 	return &operator.Operator{Orgs: s.orgs, Site: s.sites.Site, SiteByID: s.sites.ByID, Passwords: s.passwords,
-		Handover: s.handover, Data: s.Data, Log: s.log}
+		Handover: s.handover, Data: s.Data, Log: s.log, Version: s.config.Program}
 }
 
 // serveControl opens the control socket.

@@ -1323,6 +1323,29 @@ export interface components {
             result: "success";
             upload_space_used: number;
         };
+        GetAuditLogAnswer: {
+            entries: {
+                acting_user_id: number | null;
+                address: string;
+                channel_id: number | null;
+                client: string;
+                count: number | null;
+                group_id: number | null;
+                id: number;
+                kind: string;
+                name: string;
+                new: string;
+                old: string;
+                timestamp: number;
+                user_id: number | null;
+                via: string;
+            }[];
+            ignored_parameters_unsupported?: string[];
+            more: boolean;
+            msg: "";
+            result: "success";
+            retention_days: number;
+        };
         GetBotStorageAnswer: {
             ignored_parameters_unsupported?: string[];
             msg: "";
@@ -3157,6 +3180,7 @@ export type Export = components['schemas']['Export'];
 export type Folder = components['schemas']['Folder'];
 export type FoundMessage = components['schemas']['FoundMessage'];
 export type GetAttachmentsAnswer = components['schemas']['GetAttachmentsAnswer'];
+export type GetAuditLogAnswer = components['schemas']['GetAuditLogAnswer'];
 export type GetBotStorageAnswer = components['schemas']['GetBotStorageAnswer'];
 export type GetBotsAnswer = components['schemas']['GetBotsAnswer'];
 export type GetBotsBotIdApiKeyAnswer = components['schemas']['GetBotsBotIdApiKeyAnswer'];
