@@ -160,6 +160,11 @@ func TestTargetsThatAreNoServers(t *testing.T) {
 			t.Errorf("exit code %d: %s", code, errs)
 		}
 	})
+	for _, name := range ownLoads {
+		if code, _, errs := runMain(name, "--target", "https://127.0.0.1:1"); code != 2 || errs == "" {
+			t.Errorf("%s over https: exit code %d: %q", name, code, errs)
+		}
+	}
 	for _, target := range []string{"http://127.0.0.1:1", "ftp://127.0.0.1", "http://", "http://127.0.0.1:0",
 		"http://127.0.0.1:99999", "http://127.0.0.1/api", "http://u:p@127.0.0.1", "https://127.0.0.1:1", "://",
 		"http://host.invalid"} {
