@@ -52,8 +52,9 @@ func TestExitCodes(t *testing.T) {
 	defer srv.CloseClientConnections()
 	ca := writeCA(t, srv)
 	junit := filepath.Join(t.TempDir(), "junit.xml")
+	htmlFile := filepath.Join(t.TempDir(), "run.html")
 	csvFile := filepath.Join(t.TempDir(), "run.csv")
-	code, out, errs := runMain(benchArgs(srv.URL, "--ca", ca, "--junit", junit, "--csv", csvFile,
+	code, out, errs := runMain(benchArgs(srv.URL, "--ca", ca, "--junit", junit, "--csv", csvFile, "--html", htmlFile,
 		"--threshold", "p99(send) < 30s", "--threshold", "lost == 0", "--threshold", "errors < 0.1%",
 		"--threshold", "rate(all, chat) > 1/s", "--threshold", "chat.send_p50 < 1m", "--threshold", "count(send)>0")...)
 	if code != 0 || !strings.Contains(out, "threshold lost == 0: kept") {
@@ -65,6 +66,9 @@ func TestExitCodes(t *testing.T) {
 	suite := readJUnit(t, junit)
 	if suite.Failures != 0 || suite.Errors != 0 || suite.Tests != len(guaranteeKinds)+6 {
 		t.Errorf("JUnit: %d tests, %d failures, %d errors", suite.Tests, suite.Failures, suite.Errors)
+	}
+	if b, _ := os.ReadFile(htmlFile); !strings.Contains(string(b), "kept: p99(send) &lt; 30s") {
+		t.Error("the report does not show the thresholds")
 	}
 	if b, _ := os.ReadFile(csvFile); !strings.Contains(string(b), "\nchat,send,") {
 		t.Errorf("the CSV file has no row for sends:\n%s", b)
