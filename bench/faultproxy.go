@@ -7,6 +7,7 @@ import (
 	"io"
 	"log"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
@@ -23,7 +24,7 @@ type faultProxy struct {
 	proxy *httputil.ReverseProxy
 	next  http.RoundTripper
 	to    *url.URL
-	host  string // Host header of the server; empty: that of the client
+	host  string // Host header of the server
 	delay time.Duration
 	oneIn int
 	logTo io.Writer
@@ -97,11 +98,8 @@ func newFaultProxy(s *server, kinds []string, oneIn int, delay time.Duration, se
 		MaxResponseHeaderBytes: 64 << 10}
 	scheme, _, _ := strings.Cut(s.scheme(), ":")
 	f := &faultProxy{next: t, to: &url.URL{Scheme: scheme, Host: s.addr.String()}, delay: delay, oneIn: oneIn,
-		logTo: logTo, kinds: kinds, rng: rand.New(rand.NewPCG(seed, 0x6661756c)), lost: map[string]bool{},
+		host: s.host, logTo: logTo, kinds: kinds, rng: rand.New(rand.NewPCG(seed, 0x6661756c)), lost: map[string]bool{},
 		seen: map[string][]int64{}}
-	if s.tls != nil {
-		f.host = s.host
-	}
 	f.target = f.rng.IntN(oneIn)
 	// A client that ends its poll is not worth a line in a log: other failures of the server are answers with status
 	// 502.
@@ -109,13 +107,23 @@ func newFaultProxy(s *server, kinds []string, oneIn int, delay time.Duration, se
 	f.proxy = &httputil.ReverseProxy{Transport: t, ErrorLog: quiet, ModifyResponse: f.damageAnswer,
 		Rewrite: func(p *httputil.ProxyRequest) {
 			p.SetURL(f.to)
-			p.Out.Host = p.In.Host
-			if f.host != "" {
-				p.Out.Host = f.host
-			}
+			p.Out.Host = f.hostFor(p.In.Host)
 			p.Out.Header.Del("Accept-Encoding")
 		}}
 	return f
+}
+
+// hostFor returns the Host header for the server: that of the client if it names an organization, or that of the server
+// if the client only knows the address of the proxy.
+func (f *faultProxy) hostFor(client string) string {
+	name := client
+	if h, _, err := net.SplitHostPort(client); err == nil {
+		name = h
+	}
+	if name == "localhost" || net.ParseIP(name) != nil {
+		return f.host
+	}
+	return client
 }
 
 func isEvents(r *http.Request) bool {
@@ -408,7 +416,7 @@ func (f *faultProxy) poll(r *http.Request, last int64) ([]rawEvent, error) {
 	if err != nil {
 		return nil, err
 	}
-	req.Host = r.Host
+	req.Host = f.hostFor(r.Host)
 	for _, k := range []string{"Authorization", "Cookie", "User-Agent"} {
 		if v := r.Header.Get(k); v != "" {
 			req.Header.Set(k, v)

@@ -304,6 +304,9 @@ func (s *runFlags) parse(name string, args []string) error {
 	if s.options.caFile != "" && s.options.self {
 		return errors.New("--ca is for --target with https, not for --self")
 	}
+	if s.scenario.ownLoad() && strings.HasPrefix(strings.ToLower(s.options.target), "https:") {
+		return fmt.Errorf("%s makes its own load over plain HTTP: its target must be http://", s.scenario.Name)
+	}
 	if s.agentAddrs != "" {
 		s.options.agents = strings.Split(s.agentAddrs, ",")
 		var err error

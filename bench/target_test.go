@@ -52,8 +52,9 @@ func TestExitCodes(t *testing.T) {
 	defer srv.CloseClientConnections()
 	ca := writeCA(t, srv)
 	junit := filepath.Join(t.TempDir(), "junit.xml")
+	htmlFile := filepath.Join(t.TempDir(), "run.html")
 	csvFile := filepath.Join(t.TempDir(), "run.csv")
-	code, out, errs := runMain(benchArgs(srv.URL, "--ca", ca, "--junit", junit, "--csv", csvFile,
+	code, out, errs := runMain(benchArgs(srv.URL, "--ca", ca, "--junit", junit, "--csv", csvFile, "--html", htmlFile,
 		"--threshold", "p99(send) < 30s", "--threshold", "lost == 0", "--threshold", "errors < 0.1%",
 		"--threshold", "rate(all, chat) > 1/s", "--threshold", "chat.send_p50 < 1m", "--threshold", "count(send)>0")...)
 	if code != 0 || !strings.Contains(out, "threshold lost == 0: kept") {
@@ -65,6 +66,9 @@ func TestExitCodes(t *testing.T) {
 	suite := readJUnit(t, junit)
 	if suite.Failures != 0 || suite.Errors != 0 || suite.Tests != len(guaranteeKinds)+6 {
 		t.Errorf("JUnit: %d tests, %d failures, %d errors", suite.Tests, suite.Failures, suite.Errors)
+	}
+	if b, _ := os.ReadFile(htmlFile); !strings.Contains(string(b), "kept: p99(send) &lt; 30s") {
+		t.Error("the report does not show the thresholds")
 	}
 	if b, _ := os.ReadFile(csvFile); !strings.Contains(string(b), "\nchat,send,") {
 		t.Errorf("the CSV file has no row for sends:\n%s", b)
@@ -160,6 +164,11 @@ func TestTargetsThatAreNoServers(t *testing.T) {
 			t.Errorf("exit code %d: %s", code, errs)
 		}
 	})
+	for _, name := range ownLoads {
+		if code, _, errs := runMain(name, "--target", "https://127.0.0.1:1"); code != 2 || errs == "" {
+			t.Errorf("%s over https: exit code %d: %q", name, code, errs)
+		}
+	}
 	for _, target := range []string{"http://127.0.0.1:1", "ftp://127.0.0.1", "http://", "http://127.0.0.1:0",
 		"http://127.0.0.1:99999", "http://127.0.0.1/api", "http://u:p@127.0.0.1", "https://127.0.0.1:1", "://",
 		"http://host.invalid"} {
