@@ -46,9 +46,18 @@ func (c *Call) checkKeyMaker(password string) error {
 	return c.checkOwnPassword(password)
 }
 
-// checkOwnPassword refuses a wrong password of the session's user, unless the organization has no passwords.
+// recentLogin is how long after a login, in seconds, a user of a login provider without a password counts as one that
+// has just entered it.
+const recentLogin = 10 * 60
+
+// checkOwnPassword refuses a wrong password of the session's user, unless the organization has no passwords. A user
+// of a login provider without one needs a recent login.
 func (c *Call) checkOwnPassword(password string) error {
-	right, err := Read(c, func(v realm.View) (bool, error) { return !v.PasswordLogin(), nil })
+	right, err := Read(c, func(v realm.View) (bool, error) {
+		recent := c.Session != nil && c.Account.Password == "" && len(v.IdentitiesOf(c.Account.User)) > 0 &&
+			c.Server.Now().Unix()-c.Session.Opened < recentLogin
+		return !v.PasswordLogin() || recent, nil
+	})
 	if err != nil {
 		return err
 	}

@@ -154,6 +154,9 @@ func TestProviderLogin(t *testing.T) {
 	if me["full_name"] != "Jane Doe" || me["delivery_email"] != "jane@example.net" || me["role"] != 400.0 {
 		t.Errorf("the account: %v", me)
 	}
+	if a := first.call("POST", "fetch_api_key", nil); a.json["api_key"] == nil {
+		t.Errorf("the API key after a recent login: %d %s", a.status, a.body)
+	}
 	jane.Email, jane.Name, jane.Verified = "changed@example.net", "Jane Smith", false
 	p.LogIn(jane)
 	again := newBrowser(t, at)

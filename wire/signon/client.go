@@ -124,7 +124,8 @@ func requestError(err error) error {
 		return fail("The login provider sent an answer that is too large.", err)
 	case isCause(err, errScheme), isCause(err, errNetwork):
 		return fail("The login provider uses an address that this server must not contact.", err)
-	case isCause(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+	case isCause(err, context.DeadlineExceeded), strings.Contains(err.Error(), "Client.Timeout"),
+		errors.As(err, &timeout) && timeout.Timeout():
 		return fail("The login provider did not answer in time. Please try again later.", err)
 	}
 	return fail("The login provider cannot be reached, or sent a wrong answer. Please try again later.", err)
