@@ -31,7 +31,7 @@ case "$*" in
 *"--now parley.service")
   [ "$1" = enable ] || exit 0
   mkdir -p -m 0700 /var/lib/parley && chown parley:parley /var/lib/parley
-  as "$(line ExecStart)" >/run/parley.log 2>&1 &
+  (exec >/run/parley.log 2>&1 && as "$(line ExecStart)") & # no copy of the standard output remains open
   for i in $(seq 600); do
     grep -q msg=serving /run/parley.log && exit 0
     usleep 100000
