@@ -257,7 +257,7 @@ func (x *cleanRoot) upgradeUnderLoad(owner *account, deb string) {
 func (x *cleanRoot) stop() {
 	x.t.Helper()
 	x.run("", "sh", "-c", `for p in /proc/[0-9]*; do
-		[ "$(readlink $p/root)" = / ] && grep -q /var/lib/parley $p/cmdline && kill ${p#/proc/}
+		[ "$(readlink $p/root)" = / ] && grep -q '/var/lib/[p]arley' $p/cmdline && kill ${p#/proc/}
 	done`).Run()
 	for end := time.Now().Add(binaryTimeout); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		c, err := net.Dial("tcp", x.at)
