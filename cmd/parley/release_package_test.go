@@ -31,7 +31,7 @@ case "$*" in
 *"--now parley.service")
   [ "$1" = enable ] || exit 0
   mkdir -p -m 0700 /var/lib/parley && chown parley:parley /var/lib/parley
-  as "$(line ExecStart)" >/run/parley.log 2>&1 &
+  (exec >/run/parley.log 2>&1 && as "$(line ExecStart)") & # no copy of the standard output remains open
   for i in $(seq 600); do
     grep -q msg=serving /run/parley.log && exit 0
     usleep 100000
@@ -257,7 +257,7 @@ func (x *cleanRoot) upgradeUnderLoad(owner *account, deb string) {
 func (x *cleanRoot) stop() {
 	x.t.Helper()
 	x.run("", "sh", "-c", `for p in /proc/[0-9]*; do
-		[ "$(readlink $p/root)" = / ] && grep -q /var/lib/parley $p/cmdline && kill ${p#/proc/}
+		[ "$(readlink $p/root)" = / ] && grep -q '/var/lib/[p]arley' $p/cmdline && kill ${p#/proc/}
 	done`).Run()
 	for end := time.Now().Add(binaryTimeout); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		c, err := net.Dial("tcp", x.at)
