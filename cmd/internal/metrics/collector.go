@@ -95,6 +95,7 @@ func (m *Server) Close() error {
 // Parts are the parts of a server that have metrics and bounds. Those that a server does not have are nil: an edge has
 // no store, no files and no background work.
 type Parts struct {
+	Program     string // version
 	Log         *slog.Logger
 	Orgs        *actors.Server
 	Limits      realm.Limits

@@ -108,9 +108,10 @@ func (x *StatusReader) Read() web.ServerStatus {
 	if x.last.Version != "" && now.Sub(x.at) < statusAge {
 		return x.last
 	}
-	r := Read(x.parts())
+	parts := x.parts()
+	r := Read(parts)
 	seconds := max(now.Sub(x.at).Seconds(), 1e-3)
-	status := web.ServerStatus{Health: "ok", Version: s.config.Program + ", " + wire.Protocol,
+	status := web.ServerStatus{Health: "ok", Version: parts.Program + ", " + wire.Protocol,
 		Uptime: now.Sub(x.started).Round(time.Second).String()}
 	if disk := r.Space.State(); disk != "" {
 		status.Health = "degraded: the disk is " + disk
