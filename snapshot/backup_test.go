@@ -34,7 +34,7 @@ func newFilledStore(t testing.TB, fs vfs.FS) *Store {
 			})
 			if n == 3 {
 				if err := s.Snapshot(realm, 1, 3, yieldRows(
-					Row{1, []byte("a"), []byte("row a")}, Row{7, []byte("b"), []byte("row b")})); err != nil {
+					Row{Table: 1, Key: []byte("a"), Value: []byte("row a")}, Row{Table: 7, Key: []byte("b"), Value: []byte("row b")})); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -207,7 +207,7 @@ func TestBackupWhileServing(t *testing.T) {
 				return
 			}
 			if n%50 == 49 {
-				if err := s.Snapshot(1, 1, n, yieldRows(Row{1, []byte("n"), fmt.Append(nil, n)})); err != nil {
+				if err := s.Snapshot(1, 1, n, yieldRows(Row{Table: 1, Key: []byte("n"), Value: fmt.Append(nil, n)})); err != nil {
 					t.Error(err)
 					return
 				}
@@ -236,7 +236,7 @@ func TestBackupOnDisk(t *testing.T) {
 	mustClaim(t, s, 1)
 	mustAppend(t, s,
 		Entry{Realm: 1, Epoch: 1, Facts: facts("a", "b", "c"), Bodies: []Put{{[]byte("m"), []byte("text")}}})
-	if err := s.Snapshot(1, 1, 1, yieldRows(Row{1, []byte("k"), []byte("v")})); err != nil {
+	if err := s.Snapshot(1, 1, 1, yieldRows(Row{Table: 1, Key: []byte("k"), Value: []byte("v")})); err != nil {
 		t.Fatal(err)
 	}
 	var file bytes.Buffer

@@ -91,7 +91,7 @@ func (w *workload) step() error {
 	id := ids[w.rng.IntN(len(ids))]
 	switch w.rng.IntN(13) {
 	case 12: // may be lost, so no model knows it
-		return s.SaveRowsUnsynced(id, w.realms[id].epoch, []Row{{unsyncedTable, []byte("k"), []byte(w.text(300))}})
+		return s.SaveRowsUnsynced(id, w.realms[id].epoch, []Row{{Table: unsyncedTable, Key: []byte("k"), Value: []byte(w.text(300))}})
 	case 0:
 		w.meta = w.text(20)
 		return s.PutMeta("realms", []byte(w.meta))
@@ -137,11 +137,11 @@ func (w *workload) snapshot(id RealmID) error {
 		name := fmt.Sprintf("%d%s", table, key)
 		if w.rng.IntN(3) == 0 {
 			delete(m.rows, name)
-			changed = append(changed, Row{table, []byte(key), nil})
+			changed = append(changed, Row{Table: table, Key: []byte(key), Value: nil})
 			continue
 		}
 		m.rows[name] = w.text(200)
-		changed = append(changed, Row{table, []byte(key), []byte(m.rows[name])})
+		changed = append(changed, Row{Table: table, Key: []byte(key), Value: []byte(m.rows[name])})
 	}
 	m.facts = m.facts[at-m.first+1:]
 	m.first = at + 1

@@ -291,7 +291,7 @@ func TestUnsyncedRowsReachTheDisk(t *testing.T) {
 	if err := s.SaveRowsUnsynced(1, 2, nil); !errors.Is(err, ErrMoved) {
 		t.Errorf("rows of another epoch: %v", err)
 	}
-	if err := s.SaveRowsUnsynced(1, 1, []Row{{7, []byte("k"), []byte("v")}}); err != nil {
+	if err := s.SaveRowsUnsynced(1, 1, []Row{{Table: 7, Key: []byte("k"), Value: []byte("v")}}); err != nil {
 		t.Fatal(err)
 	}
 	var got []string

@@ -81,9 +81,9 @@ func stagedRows() []byte {
 	s := OpenMemory()
 	defer s.Close()
 	w := rowWriter{s: s}
-	w.add(Row{7, []byte("key"), []byte("value")})
-	w.add(Row{8, []byte("gone"), nil})
-	w.add(Row{9, nil, []byte{}})
+	w.add(Row{Table: 7, Key: []byte("key"), Value: []byte("value")})
+	w.add(Row{Table: 8, Key: []byte("gone"), Value: nil})
+	w.add(Row{Table: 9, Key: nil, Value: []byte{}})
 	return w.ops
 }
 
@@ -147,7 +147,7 @@ func TestInputsOfFactsAreStored(t *testing.T) {
 		Entry{Realm: 1, Epoch: 1, Facts: facts("before there were inputs")},
 		Entry{
 			Realm: 1, Epoch: 1, After: 1, Now: 100, Level: 1, Facts: facts("b", "c", "d"),
-			Requests: []Request{{"one", 3}, {"two", 4}},
+			Requests: []Request{{ID: "one", Seq: 3}, {ID: "two", Seq: 4}},
 		},
 		Entry{Realm: 1, Epoch: 1, After: 4, Now: 101, Level: 2, Facts: facts("e")},
 	)

@@ -119,7 +119,7 @@ func TestAppendWaitsForSpace(t *testing.T) {
 		t.Fatalf("append after space was made: %v", err)
 	}
 	saved := make(chan error, 1)
-	go func() { saved <- s.Snapshot(1, 1, 2, yieldRows(Row{1, []byte("r"), []byte("x")})) }()
+	go func() { saved <- s.Snapshot(1, 1, 2, yieldRows(Row{Table: 1, Key: []byte("r"), Value: []byte("x")})) }()
 	select {
 	case err := <-saved:
 		t.Fatalf("snapshot in a full store returned %v", err)

@@ -253,15 +253,15 @@ func TestSnapshot(t *testing.T) {
 			}
 			must(s.Snapshot(1, 1, 2, yieldRows(
 				Row{
-					1,
-					[]byte("k"),
-					[]byte("v"),
+					Table: 1,
+					Key:   []byte("k"),
+					Value: []byte("v"),
 				},
-				Row{1, []byte("gone"), []byte("soon")},
-				Row{2, nil, []byte("no key")},
-				Row{2, []byte("empty"), []byte{}},
+				Row{Table: 1, Key: []byte("gone"), Value: []byte("soon")},
+				Row{Table: 2, Key: nil, Value: []byte("no key")},
+				Row{Table: 2, Key: []byte("empty"), Value: []byte{}},
 			)))
-			must(s.Snapshot(1, 1, 3, yieldRows(Row{1, []byte("gone"), nil}, Row{1, []byte("k"), []byte("w")})))
+			must(s.Snapshot(1, 1, 3, yieldRows(Row{Table: 1, Key: []byte("gone"), Value: nil}, Row{Table: 1, Key: []byte("k"), Value: []byte("w")})))
 			want := []string{"1 k=w", "2 =no key", "2 empty="}
 			same(t, "rows", rows(t, s, 1), want)
 			same(t, "tail", tail(t, s, 1, 3), []string{"4 d"})
@@ -295,7 +295,7 @@ func TestSnapshotThatFailsChangesNothing(t *testing.T) {
 	broken := errors.New("broken")
 	err = s.Snapshot(1, 1, 2, func(yield func(Row) error) error {
 		for i := range 20 {
-			if err := yield(Row{1, fmt.Appendf(nil, "k%d", i), []byte("value")}); err != nil {
+			if err := yield(Row{Table: 1, Key: fmt.Appendf(nil, "k%d", i), Value: []byte("value")}); err != nil {
 				return err
 			}
 		}
@@ -306,7 +306,7 @@ func TestSnapshotThatFailsChangesNothing(t *testing.T) {
 	}
 	same(t, "rows", len(rows(t, s, 1)), 0)
 	same(t, "tail", tail(t, s, 1, 0), []string{"1 a", "2 b"})
-	if err := s.Snapshot(1, 1, 1, yieldRows(Row{1, []byte("k"), []byte("v")})); err != nil {
+	if err := s.Snapshot(1, 1, 1, yieldRows(Row{Table: 1, Key: []byte("k"), Value: []byte("v")})); err != nil {
 		t.Fatal(err)
 	}
 	for what, err := range map[string]error{
@@ -378,7 +378,7 @@ func TestImportRows(t *testing.T) {
 	s := mustOpen(t, fs)
 	mustClaim(t, s, 1)
 	mustAppend(t, s, Entry{Realm: 1, Epoch: 1, Facts: facts("a")})
-	rows := yieldRows(Row{1, []byte("k"), []byte("v")})
+	rows := yieldRows(Row{Table: 1, Key: []byte("k"), Value: []byte("v")})
 	if err := s.ImportRows(1, 1, 9, rows); !errors.Is(err, ErrMoved) {
 		t.Errorf("over facts: %v", err)
 	}

@@ -28,8 +28,9 @@ func TestOldLinksAreMarked(t *testing.T) {
 	me := d.call("ann@example.org", "GET", "users/me", nil)
 	ann := realm.Caller{User: realm.UserID(me["user_id"].(float64)), Client: "test"}
 	old := func(html string) realm.MessageID { // as an older program stored it
-		a, err := realm.Execute(d.orgs, id, ann, realm.SendMessage{ToChannel: true, Channel: general, Topic: "old links",
-			Body: realm.Body{Text: "see #**general**", HTML: html}})
+		a, err := realm.Execute(d.orgs, id, ann, realm.SendMessage{ToChannel: true, Channel: general,
+			Topic: "old links",
+			Body:  realm.Body{Text: "see #**general**", HTML: html}})
 		if err != nil {
 			t.Fatal(err)
 		}

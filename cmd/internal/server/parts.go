@@ -9,8 +9,9 @@ import (
 // parts returns the parts of the server that have metrics and bounds.
 func (s *Server) parts() *metrics.Parts {
 	p := &metrics.Parts{Program: s.config.Program, Log: s.log, Orgs: s.orgs, Limits: s.realmLimits(), HTTP: s.http,
-		Passwords: s.passwords, Encodings: s.encodings, TurnLatency: s.turnLatency, Space: s.space, Store: s.store, Search: s.search,
-		Files: s.files, Served: s.served, Fetcher: s.fetcher, Bucket: s.bucket, Thumbnails: s.thumbnails,
+		Passwords: s.passwords, Encodings: s.encodings, TurnLatency: s.turnLatency, Space: s.space, Store: s.store,
+		Search: s.search,
+		Files:  s.files, Served: s.served, Fetcher: s.fetcher, Bucket: s.bucket, Thumbnails: s.thumbnails,
 		Exports: s.exports, Dispatcher: s.dispatcher, CoreNode: s.coreNode, Leader: s.core, Follower: s.link,
 		MaxReplicas: s.MaxReplicas, ReplicaBytes: int64(s.memory().Replicas(s.ReplicaMemory))}
 	if s.edge != nil {
