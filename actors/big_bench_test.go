@@ -217,7 +217,7 @@ func sendTo(topic string, to any) func(int) params {
 	}
 }
 
-// view returns what a function reads as a user; 0 is the system.
+// view returns the result of a function that reads as a user; 0 is the system.
 func (m *largeBench) view(u realm.UserID, read func(v realm.View) (any, error)) any {
 	x, err := m.srv.View(1, realm.Caller{System: u == 0, User: u}, read)
 	if err != nil {

@@ -114,7 +114,7 @@ func (a *localRealm) Release(p *stream.Output) { a.handle.sessions.Flow.Release(
 // Applied continues the adoptions that wait for facts.
 func (a *localRealm) Applied() { a.hosting.Continue() }
 
-// publishState updates what other goroutines know of the realm.
+// publishState updates the facts about the realm that other goroutines read.
 func (a *localRealm) publishState() {
 	a.handle.markdownConfigSeq.Store(uint64(a.Realm().MarkdownConfigVersion()))
 	a.handle.setClosed(a.srv, a.Realm().Closed())

@@ -198,7 +198,7 @@ func (r *edgeLoadingRole) handleLoaded(m *replicaLoaded) {
 	r.follower.Follow(r.options.Source)
 }
 
-// closedRole refuses what was sent to the replica before it was closed.
+// closedRole refuses messages that were sent to the replica before it was closed.
 type closedRole struct{ *edgeActor }
 
 func (r closedRole) ask(m *ask) { r.refuse(m) }

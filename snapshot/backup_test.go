@@ -34,7 +34,8 @@ func newFilledStore(t testing.TB, fs vfs.FS) *Store {
 			})
 			if n == 3 {
 				if err := s.Snapshot(realm, 1, 3, yieldRows(
-					Row{Table: 1, Key: []byte("a"), Value: []byte("row a")}, Row{Table: 7, Key: []byte("b"), Value: []byte("row b")})); err != nil {
+					Row{Table: 1, Key: []byte("a"), Value: []byte("row a")},
+					Row{Table: 7, Key: []byte("b"), Value: []byte("row b")})); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -207,7 +208,8 @@ func TestBackupWhileServing(t *testing.T) {
 				return
 			}
 			if n%50 == 49 {
-				if err := s.Snapshot(1, 1, n, yieldRows(Row{Table: 1, Key: []byte("n"), Value: fmt.Append(nil, n)})); err != nil {
+				row := Row{Table: 1, Key: []byte("n"), Value: fmt.Append(nil, n)}
+				if err := s.Snapshot(1, 1, n, yieldRows(row)); err != nil {
 					t.Error(err)
 					return
 				}

@@ -17,7 +17,8 @@ func TestCheckpoint(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustAppend(t, s, Entry{Realm: 1, Epoch: 1, After: 6, Facts: facts("fact 7")})
-	if err := s.Snapshot(1, 1, 7, yieldRows(Row{Table: 1, Key: []byte("a"), Value: []byte("another row a")})); err != nil {
+	row := Row{Table: 1, Key: []byte("a"), Value: []byte("another row a")}
+	if err := s.Snapshot(1, 1, 7, yieldRows(row)); err != nil {
 		t.Fatal(err)
 	}
 	checkpoint, err := OpenCheckpoint(s.dir, Options{FS: fs})

@@ -91,7 +91,8 @@ func (w *workload) step() error {
 	id := ids[w.rng.IntN(len(ids))]
 	switch w.rng.IntN(13) {
 	case 12: // may be lost, so no model knows it
-		return s.SaveRowsUnsynced(id, w.realms[id].epoch, []Row{{Table: unsyncedTable, Key: []byte("k"), Value: []byte(w.text(300))}})
+		row := Row{Table: unsyncedTable, Key: []byte("k"), Value: []byte(w.text(300))}
+		return s.SaveRowsUnsynced(id, w.realms[id].epoch, []Row{row})
 	case 0:
 		w.meta = w.text(20)
 		return s.PutMeta("realms", []byte(w.meta))

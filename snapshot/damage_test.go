@@ -162,7 +162,8 @@ func TestDamageToEveryByteOfACrashedStore(t *testing.T) {
 		}
 		history = append(history, dumpStore(s))
 	}
-	step(s.Snapshot(1, 1, 5, yieldRows(Row{Table: 1, Key: []byte("a"), Value: []byte("newer")}, Row{Table: 7, Key: []byte("b"), Value: nil})))
+	step(s.Snapshot(1, 1, 5, yieldRows(Row{Table: 1, Key: []byte("a"), Value: []byte("newer")},
+		Row{Table: 7, Key: []byte("b"), Value: nil})))
 	marked := len(history) - 1
 	for n := Seq(6); n < 9; n++ {
 		step(

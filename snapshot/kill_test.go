@@ -46,7 +46,8 @@ func appendForEver(dir string) error {
 			return err
 		}
 		if n%50 == 0 {
-			if err := s.Snapshot(1, c.Epoch, n-10, yieldRows(Row{Table: 1, Key: []byte("last"), Value: number})); err != nil {
+			if err := s.Snapshot(1, c.Epoch, n-10, yieldRows(Row{Table: 1, Key: []byte("last"),
+				Value: number})); err != nil {
 				return err
 			}
 		}

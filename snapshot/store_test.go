@@ -261,7 +261,8 @@ func TestSnapshot(t *testing.T) {
 				Row{Table: 2, Key: nil, Value: []byte("no key")},
 				Row{Table: 2, Key: []byte("empty"), Value: []byte{}},
 			)))
-			must(s.Snapshot(1, 1, 3, yieldRows(Row{Table: 1, Key: []byte("gone"), Value: nil}, Row{Table: 1, Key: []byte("k"), Value: []byte("w")})))
+			must(s.Snapshot(1, 1, 3, yieldRows(Row{Table: 1, Key: []byte("gone"), Value: nil},
+				Row{Table: 1, Key: []byte("k"), Value: []byte("w")})))
 			want := []string{"1 k=w", "2 =no key", "2 empty="}
 			same(t, "rows", rows(t, s, 1), want)
 			same(t, "tail", tail(t, s, 1, 3), []string{"4 d"})

@@ -75,7 +75,8 @@ func serverSettings(c *Call, _ noParameters) (*serverSettingsAnswer, error) {
 		"openid connect": false,
 	}
 	a := &serverSettingsAnswer{Version: Version, MergeBase: Version, Level: FeatureLevel, Push: c.Tools.Push != nil,
-		Incompatible: ClientName(c.Agent) == "ZulipInvalid", EmailLogin: true, EmailNames: true, Methods: methods, External: externalMethods(c.Site)}
+		Incompatible: ClientName(c.Agent) == "ZulipInvalid", EmailLogin: true, EmailNames: true,
+		Methods: methods, External: externalMethods(c.Site)}
 	if c.Realm == 0 && c.Site.Name != "" {
 		return nil, realm.BadRequest("Invalid subdomain")
 	}

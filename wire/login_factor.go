@@ -14,7 +14,7 @@ func factorPurpose(id realm.ID, u realm.UserID) string {
 	return "second factor of " + strconv.Itoa(int(id)) + "/" + u.String()
 }
 
-// FactorNeed says what a login needs besides the password.
+// FactorNeed is the second factor that a login needs besides the password.
 type FactorNeed int
 
 const (
@@ -23,7 +23,7 @@ const (
 	SetFactor            // the user has none, and the organization requires one of the user's role
 )
 
-// FactorNeeded returns what the login of a user needs.
+// FactorNeeded returns the factor that the login of a user needs.
 func FactorNeeded(c *Call, id realm.UserID) (FactorNeed, error) {
 	return Read(c.asServer(), func(v realm.View) (FactorNeed, error) {
 		u := v.Find(id)

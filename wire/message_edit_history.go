@@ -26,7 +26,7 @@ type messageHistoryAnswer struct {
 	Next     int64                   `json:"next_offset,omitzero"`
 }
 
-// pastMessageJSON is a version of a message, with what the edit or move changed that made it.
+// pastMessageJSON is a version of a message, with the changes of the edit or move that made it.
 type pastMessageJSON struct {
 	Topic      string          `json:"topic"`
 	Text       string          `json:"content"`

@@ -86,7 +86,7 @@ func newIntegration(s *integrations.Service) integrationJSON {
 	return out
 }
 
-// webhookAnswer has what the service expects. Webhook and Event name an event without a message.
+// webhookAnswer has the fields that the service expects. Webhook and Event name an event without a message.
 type webhookAnswer struct {
 	Msg       string  `json:"msg"`
 	OK        *bool   `json:"ok,omitzero"`

@@ -157,7 +157,7 @@ func (n *node) run() {
 	}
 }
 
-// expect compares what has left the owner since the last call.
+// expect compares the output of the owner since the last call.
 func (n *node) expect(when string, want ...string) {
 	n.Helper()
 	if got := fmt.Sprint(n.happened); got != fmt.Sprint(want) {
@@ -189,7 +189,7 @@ func TestOutputLeavesAfterTheCommit(t *testing.T) {
 }
 
 // If the journal refuses a batch, another node owns the organization: all that waits is refused, no event leaves, and
-// what the journal says later changes nothing.
+// a later answer of the journal changes nothing.
 func TestOwnershipEnds(t *testing.T) {
 	n := newNode(t)
 	n.join("", "ann")

@@ -65,7 +65,7 @@ type Record struct {
 	Fact Fact
 }
 
-// Inputs are what a fact of the journal is applied with.
+// Inputs are the values with which a fact of the journal is applied.
 type Inputs struct {
 	Seq     Seq
 	Now     int64  // clock reading; 0 in journals from before there was one

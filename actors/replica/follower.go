@@ -26,7 +26,7 @@ type Clients interface {
 	HasQueues() bool
 	// Release sends an output to the queues.
 	Release(*stream.Output)
-	// Applied continues what waits for applied facts.
+	// Applied continues the requests that wait for applied facts.
 	Applied()
 }
 

@@ -22,7 +22,8 @@ func newDoctorCommand() *cobra.Command {
 		Use:   "doctor",
 		Short: "Examine the machine, the network and the settings, and name faults with their remedies",
 		Long: "Examine the machine, the network and the settings, and name faults with their remedies. The settings " +
-			"are those of --config and of the environment, as for parley serve. The exit code is 1 if there is a fault.",
+			"are those of --config and of the environment, as for parley serve. The exit code is 1 if there is a " +
+			"fault.",
 		Args: noArgs,
 	}
 	data := dataFlag(c, anyServer)

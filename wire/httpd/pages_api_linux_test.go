@@ -34,7 +34,8 @@ func TestAPIPages(t *testing.T) {
 		}
 		r := &handle(s, "GET", path, "Accept", "text/html").Response
 		policy := string(r.Header.Peek("Content-Security-Policy"))
-		if r.StatusCode() != 200 || !strings.Contains(policy, "default-src 'none'") || strings.Contains(policy, "script") {
+		if r.StatusCode() != 200 || !strings.Contains(policy, "default-src 'none'") ||
+			strings.Contains(policy, "script") {
 			t.Fatalf("%s: %d %q", path, r.StatusCode(), policy)
 		}
 		pages[path] = html.UnescapeString(string(r.Body()))

@@ -109,7 +109,7 @@ func realmCreate(o *Operator, args map[string]string) (any, error) {
 	return owner, nil
 }
 
-// createFirstOwner creates the owner of a new organization with a random password, and returns what they need for their
+// createFirstOwner creates the owner of a new organization with a random password, and returns the values that they need for their
 // first message.
 func (o *Operator) createFirstOwner(id realm.ID, url, email string) (any, error) {
 	password := rand.Text()

@@ -201,7 +201,7 @@ func newFollower(t *testing.T, core *matrixServer, isCore bool) (*matrixServer, 
 	return edge, cluster
 }
 
-// toolsOfEdge returns the tools that an edge has: what it answers itself needs no others.
+// toolsOfEdge returns the tools that an edge has: its own answers need no others.
 func toolsOfEdge(t wire.Tools) wire.Tools {
 	t.Sign, t.LinkToken, t.JWTKeys, t.WebPushKey = nil, nil, nil, ""
 	t.VerifySignature = func(string, string) bool { return false }

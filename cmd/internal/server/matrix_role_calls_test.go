@@ -89,7 +89,7 @@ var accountCalls = []roleCall{
 	{"PATCH /realm/user_settings_defaults", with("twenty_four_hour_time", true), nil},
 }
 
-// organizationCalls are about the organization, and what its administrators keep.
+// organizationCalls are about the organization, and the lists of its administrators.
 var organizationCalls = []roleCall{
 	{"PATCH /realm", with("name", "Ours"), nil},
 	{"PATCH /realm retention", with("message_retention_days", `"unlimited"`), nil},

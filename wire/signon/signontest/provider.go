@@ -126,7 +126,7 @@ func (p *Provider) Asked(path string) int {
 	return p.asked[path]
 }
 
-// Faults returns what the client did wrong.
+// Faults returns the mistakes of the client.
 func (p *Provider) Faults() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
