@@ -119,7 +119,7 @@ func (n *node) Release(o *stream.Output) {
 	n.happened = append(n.happened, what)
 }
 
-// command gives a command its turn. The answer is the last fact of the turn.
+// command gives a command its turn. The answer is the last fact of the command; the entry of the audit log follows.
 func command[A any](n *node, request string, c realm.Command[A]) {
 	n.turns.Command(realm.Caller{System: true, Request: request}, func(t *realm.Turn) (any, error) {
 		_, err := c.Decide(t)
@@ -182,8 +182,8 @@ func TestOutputLeavesAfterTheCommit(t *testing.T) {
 	if first == second || second == third {
 		t.Fatal("the commands have recorded nothing")
 	}
-	n.expect("after the commit", fmt.Sprint("publish ", second), fmt.Sprint("answer ", second), "answer view",
-		fmt.Sprint("publish ", third), fmt.Sprint("answer ", third), "refused false 0")
+	n.expect("after the commit", fmt.Sprint("publish ", second), fmt.Sprint("answer ", second-1), "answer view",
+		fmt.Sprint("publish ", third), fmt.Sprint("answer ", third-1), "refused false 0")
 	n.view()
 	n.expect("with everything on disk", "answer view")
 }
@@ -216,7 +216,7 @@ func TestRequestRunsOnce(t *testing.T) {
 	n.join("edge-1", "dan")
 	n.join(strings.Repeat("x", realm.MaxRequestID+1), "eve")
 	repeated := fmt.Sprint("repeated ", seq)
-	n.expect("four times", fmt.Sprint("publish ", seq), fmt.Sprint("answer ", seq), repeated, repeated, repeated,
+	n.expect("four times", fmt.Sprint("publish ", seq), fmt.Sprint("answer ", seq-1), repeated, repeated, repeated,
 		"refused false 0")
 	if n.realm.Seq() != seq || n.env.RequestsRepeated.Load() != 3 {
 		t.Errorf("fact %d, want %d; %d repetitions", n.realm.Seq(), seq, n.env.RequestsRepeated.Load())

@@ -48,7 +48,8 @@ var markdownNeutral = typeSet(
 	(*MessagesRestored)(nil), (*MessagesPurged)(nil), (*RestoreBegan)(nil), (*HoldAdded)(nil), (*HoldRemoved)(nil),
 	(*TextsCompacted)(nil), (*UploadSaved)(nil), (*UploadDeleted)(nil), (*ThumbnailStateChanged)(nil),
 	(*JobStopped)(nil), (*BrowserSessionOpened)(nil), (*BrowserSessionRenewed)(nil), (*BrowserSessionsEnded)(nil),
-	(*AllBrowserSessionsEnded)(nil), (*ErasureStepped)(nil),
+	(*AllBrowserSessionsEnded)(nil), (*ErasureStepped)(nil), (*Audited)(nil), (*AuditDaysSet)(nil),
+	(*IdentityLinked)(nil), (*IdentityUnlinked)(nil), (*FactorSet)(nil), (*FactorUsed)(nil), (*FactorRemoved)(nil),
 )
 
 // typeSet returns the types of facts.

@@ -92,7 +92,7 @@ func (n *smallTables) derived() map[string]any {
 		"drafts": n.drafts.byOwner, "scheduled": n.scheduled.byOwner, "reminders": n.reminders.byOwner,
 		"snippets": n.snippets.byOwner, "devicesOf": n.devicesOf, "pushReachable": n.pushReachable,
 		"outboxCount":   map[string]any{"count": n.outboxCount.count, "missed": n.outboxCount.missed},
-		"inviteByToken": n.inviteByToken, "identityOwners": n.ownersByIdentity(),
+		"inviteByToken": n.inviteByToken, "auditLast": n.auditLast, "identityOwners": n.ownersByIdentity(),
 		"archiveIndex": map[string]any{"messages": n.archiveIndex.messages, "uploads": n.archiveIndex.uploads,
 			"withFile": plainSets(n.archiveIndex.withFile), "withHash": n.archiveIndex.withHash,
 			"fileBytes": n.archiveIndex.fileBytes, "restoring": n.archiveIndex.restoring},

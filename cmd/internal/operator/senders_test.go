@@ -27,7 +27,7 @@ var wantCommands = map[string]string{
 	"realm-digest": "core", "realm-slowest": "core", "retention-list": "core", "retention-restore": "core",
 	"retention-hold-add": "core", "retention-hold-list": "core", "retention-hold-remove": "core",
 	"user-create": "core", "user-list": "core", "user-api-key": "core", "user-keys": "core", "user-password": "core",
-	"user-erase": "core", "user-grant": "core", "user-sessions": "core",
+	"user-erase": "core", "user-grant": "core", "user-sessions": "core", "user-factor": "core",
 }
 
 // Every command is sent to the leader as every kind of node. What is not for the node is refused before it runs.
