@@ -210,7 +210,28 @@ func (f *forgery) tokens() []stolenToken {
 			return f.status("POST", at+"/json/users/me/status", url.Values{"status_text": {"x"},
 				"csrfmiddlewaretoken": {token}}, header) == http.StatusOK
 		}},
+		{"person whom a provider has identified", "sealCipher", "", f.identified},
 	}
+}
+
+// identified asks for the page that connects a login at a provider with an account, with a cookie that the test seals. It
+// reports whether the server believes the cookie.
+func (f *forgery) identified(key []byte, at string) bool {
+	const name = "parley_identity"
+	text := fmt.Sprintf(`{"t":%d,"v":{"Issuer":"https://x.example.org","Subject":"1","Email":"ann@example.org"}}`,
+		f.until.Unix())
+	tools := &wire.Tools{Sign: datadir.NewSigner(key)}
+	r, err := http.NewRequest("GET", at+"/accounts/login/finish", nil)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	r.AddCookie(&http.Cookie{Name: name, Value: tools.Seal(fmt.Sprint(name, " of ", f.id), []byte(text))})
+	answer, err := http.DefaultTransport.RoundTrip(r) // redirects mean that it does not
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	answer.Body.Close()
+	return answer.StatusCode == http.StatusOK
 }
 
 // newForgery makes the accounts, files and links that tokens are about.
