@@ -197,7 +197,7 @@ var operationGroups = map[string]string{
 	"default_stream_groups": "Channels", "get_stream_id": "Channels", "user_topics": "Channels",
 	"events": "Events", "register": "Events",
 	"fetch_api_key": "Login", "jwt": "Login", "server_settings": "Login", "compatibility": "Login",
-	"export": "Organization", "realm": "Organization", "invites": "Organization",
+	"export": "Organization", "realm": "Organization", "invites": "Organization", "audit_log": "Organization",
 	"mobile_push": "Notifications", "register_client_device": "Notifications",
 	"remove_client_device": "Notifications", "remotes": "Notifications", "zulip-services": "Notifications",
 	"navigation_views": "Settings", "settings": "Settings",

@@ -8,8 +8,8 @@ import (
 )
 
 // chapters are the first words of file names in actors/realm and wire: the subject of the file.
-var chapters = []string{"answer", "bot", "channel", "emoji", "endpoint", "file", "group", "invite", "login", "mail",
-	"message", "org", "outbox", "push", "queue", "realm", "search", "topic", "upload", "user", "webhook"}
+var chapters = []string{"answer", "audit", "bot", "channel", "emoji", "endpoint", "file", "group", "invite", "login",
+	"mail", "message", "org", "outbox", "push", "queue", "realm", "search", "topic", "upload", "user", "webhook"}
 
 // cores are the files that every reader opens first; they have one word.
 var cores = []string{"audience.go", "bounds.go", "doc.go", "endpoint.go", "facts.go", "realm.go", "server.go", "settings.go"}

@@ -67,11 +67,8 @@ type messageMovedEvent struct {
 	NewChannel realm.ChannelID `json:"new_stream_id,omitzero"`
 }
 
-// deletedDirect and deletedHere say where messages were deleted.
+// deletedHere says where messages were deleted.
 type (
-	deletedDirect struct {
-		_ struct{} `const:"type=delete_message message_type=private"`
-	}
 	deletedHere struct {
 		_       struct{}        `const:"type=delete_message message_type=stream"`
 		Channel realm.ChannelID `json:"stream_id"`
@@ -88,11 +85,11 @@ type (
 		IDs []realm.MessageID `json:"message_ids"`
 	}
 	directDeletedEvent struct {
-		deletedDirect
+		_ struct{} `const:"type=delete_message message_type=private"`
 		deletedMessage
 	}
 	directsDeletedEvent struct {
-		deletedDirect
+		_ struct{} `const:"type=delete_message message_type=private"`
 		deletedMessages
 	}
 	messageDeletedEvent struct {

@@ -168,6 +168,12 @@ func (t *Turn) auditSetting(f *OrganizationChanged) {
 	case f.Group != nil:
 		t.note(AuditEntry{Kind: "organization.permission", Name: f.Setting,
 			Old: groupText(t.Org().GroupSettings[f.Setting]), New: groupText(*f.Group)})
+	case f.Setting == PasswordLoginSetting:
+		t.note(AuditEntry{Kind: "organization.setting", Name: "authentication_methods",
+			Old: "Email: " + auditText(t.PasswordLogin()), New: "Email: " + auditText(f.Value)})
+	case orgSettingsByName[f.Setting] == nil && f.Setting != "name" && f.Setting != "description":
+		t.note(AuditEntry{Kind: "organization.setting", Name: f.Setting,
+			Old: auditText(t.Org().Settings[f.Setting]), New: auditText(f.Value)})
 	case f.Setting == "name":
 		t.note(AuditEntry{Kind: "organization.setting", Name: f.Setting, Old: t.Org().Name, New: auditText(f.Value)})
 	case f.Setting == "description":

@@ -68,7 +68,6 @@ type Script struct {
 	firstBad time.Time
 	done     chan struct{}
 	log      io.Writer
-	polling  bool
 }
 
 // NewScript returns a script. It writes a line for each request to log.

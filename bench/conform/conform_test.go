@@ -18,7 +18,6 @@ type goodClient struct {
 	url, fault string
 	queue      string
 	last       int64
-	retry      time.Duration
 }
 
 func (c *goodClient) run(done <-chan struct{}) {

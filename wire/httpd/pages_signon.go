@@ -208,7 +208,9 @@ func (s *Server) completeSignOnPage(p *pageRequest) (web.View, error) {
 			"long. Please try again."))
 	}
 	answer := url.Values{}
-	p.ctx.QueryArgs().VisitAll(func(name, value []byte) { answer.Add(string(name), string(value)) })
+	for name, value := range p.ctx.QueryArgs().All() {
+		answer.Add(string(name), string(value))
+	}
 	var who signon.Identity
 	err := s.callProvider(p.call.Realm, func(ctx context.Context) (err error) {
 		who, err = e.Finish(ctx, f.Flow, answer)

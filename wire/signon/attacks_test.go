@@ -310,7 +310,9 @@ func wrongProviders(p *signontest.Provider) []attack {
 	status := func(code int) func(http.ResponseWriter, *http.Request) {
 		return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
 	}
-	away := func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, p.URL+"/elsewhere", 302) }
+	away := func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, p.URL+"/elsewhere", http.StatusFound)
+	}
 	change := func(name string, value any) signontest.Lies {
 		return signontest.Lies{Metadata: func(m map[string]any) { m[name] = value }}
 	}

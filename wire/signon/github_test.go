@@ -29,7 +29,7 @@ func (g *fakeGitHub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		q := r.URL.Query()
 		g.challenge = q.Get("code_challenge")
 		query := url.Values{"code": {"one"}, "state": {q.Get("state")}}
-		http.Redirect(w, r, q.Get("redirect_uri")+"?"+query.Encode(), 302)
+		http.Redirect(w, r, q.Get("redirect_uri")+"?"+query.Encode(), http.StatusFound)
 	case "/login/oauth/access_token":
 		if r.PostFormValue("code") != "one" || r.PostFormValue("client_secret") != "a secret: with % and +" ||
 			r.PostFormValue("code_verifier") == "" || g.challenge == "" {

@@ -23,6 +23,11 @@ import (
 // fasthttp are the same for both. A stream has a goroutine, also while its request is parked, so the number of
 // connections is limited; clients beyond it get HTTP/1.1.
 
+// The types of golang.org/x/net/http2 are marked as deprecated in favour of net/http, which has no way to serve a
+// connection that is already open and not its own.
+//
+//lint:file-ignore SA1019 see above
+
 // protocolHTTP2 is the name of HTTP/2 in a TLS handshake (RFC 9113, section 3.1).
 const protocolHTTP2 = "h2"
 
