@@ -25,7 +25,7 @@ HELM := helm.sh/helm/v3/cmd/helm@v3.22.0
 release-check: ## build a release twice and compare, run the arm64 program, lint and render the chart (needs qemu-user)
 	command -v helm >/dev/null || GOFLAGS= $(GO) install $(HELM)
 	PATH="$$PATH:$$($(GO) env GOPATH)/bin" RELEASE=1 $(GO) test -count=1 -v -timeout 40m ./cmd/internal/release
-	$(GO) test ./cmd/parley -run '^TestPackage' -count=1 -v -timeout 10m
+	RELEASE=1 $(GO) test ./cmd/parley -run '^TestPackage' -count=1 -v -timeout 10m
 
 docs: ## write the reference pages in .github/docs/reference
 	$(GO) run ./cmd/parley docs reference .github/docs/reference

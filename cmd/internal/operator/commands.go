@@ -109,8 +109,8 @@ func realmCreate(o *Operator, args map[string]string) (any, error) {
 	return owner, nil
 }
 
-// createFirstOwner creates the owner of a new organization with a random password, and returns the values that they need for their
-// first message.
+// createFirstOwner creates the owner of a new organization with a random password, and returns the values that they
+// need for their first message.
 func (o *Operator) createFirstOwner(id realm.ID, url, email string) (any, error) {
 	password := rand.Text()
 	hash, err := o.Passwords.Hash(id, password)

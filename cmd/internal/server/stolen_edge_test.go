@@ -214,8 +214,8 @@ func (f *forgery) tokens() []stolenToken {
 	}
 }
 
-// identified asks for the page that connects a login at a provider with an account, with a cookie that the test seals. It
-// reports whether the server believes the cookie.
+// identified asks for the page that connects a login at a provider with an account, with a cookie that the test seals.
+// It reports whether the server believes the cookie.
 func (f *forgery) identified(key []byte, at string) bool {
 	const name = "parley_identity"
 	text := fmt.Sprintf(`{"t":%d,"v":{"Issuer":"https://x.example.org","Subject":"1","Email":"ann@example.org"}}`,
