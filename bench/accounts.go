@@ -95,15 +95,7 @@ type accountBuilder struct {
 
 func (a accountBuilder) Build(r *run, _ crowd.Plan) (*population, error) {
 	pop := &population{how: "from a file of accounts", people: a.people}
-	realms := map[string]int{}
-	for i := range pop.people {
-		p := &pop.people[i]
-		p.setAuth(r.server.host)
-		if _, ok := realms[p.Host]; !ok {
-			realms[p.Host] = len(realms)
-		}
-		p.realm = realms[p.Host]
-	}
+	r.placePeople(pop.people)
 	if err := r.fetchKeys(pop.people); err != nil {
 		return nil, err
 	}

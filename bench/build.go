@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"strconv"
 	"strings"
@@ -63,20 +62,20 @@ type Builder interface {
 	Build(r *run, plan crowd.Plan) (*population, error)
 }
 
-// params are form or query values; values that are not strings are encoded as JSON, as the protocol requires.
-type params map[string]any
+// params are the values of a request.
+type params = swarm.Form
 
-func (p params) encode() string {
-	v := url.Values{}
-	for k, x := range p {
-		if s, ok := x.(string); ok {
-			v.Set(k, s)
-			continue
+// placePeople sets the credentials of people and numbers their organizations in the order of their hosts.
+func (r *run) placePeople(people []person) {
+	realms := map[string]int{}
+	for i := range people {
+		p := &people[i]
+		p.setAuth(r.server.host)
+		if _, ok := realms[p.Host]; !ok {
+			realms[p.Host] = len(realms)
 		}
-		b, _ := json.Marshal(x)
-		v.Set(k, string(b))
+		p.realm = realms[p.Host]
 	}
-	return v.Encode()
 }
 
 // newCall returns a request by a user; nil means without credentials.
@@ -85,7 +84,7 @@ func (r *run) newCall(method, path string, user *person, p params) *swarm.Call {
 	if user != nil {
 		c.Host, c.Auth, c.Owner = user.Host, user.auth, user
 	}
-	q := p.encode()
+	q := p.Encode()
 	if method == "GET" && q != "" {
 		c.Path += "?" + q
 	} else {
@@ -420,15 +419,7 @@ func (a adoptBuilder) Build(r *run, plan crowd.Plan) (*population, error) {
 			plan.Users)
 	}
 	pop.people = pop.people[:plan.Users]
-	realms := map[string]int{}
-	for i := range pop.people {
-		p := &pop.people[i]
-		p.setAuth(r.server.host)
-		if _, ok := realms[p.Host]; !ok {
-			realms[p.Host] = len(realms)
-		}
-		p.realm = realms[p.Host]
-	}
+	r.placePeople(pop.people)
 	if pop.people[0].Key == "" {
 		if err := r.logInAll(pop.people, ""); err != nil {
 			return nil, err

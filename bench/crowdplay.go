@@ -130,14 +130,14 @@ func (p *crowdRunner) handleOutcome(a *crowd.Action, ans *swarm.Answer, ok bool,
 func (p *crowdRunner) sendBody(c *swarm.Call, a *crowd.Action, text string) {
 	if a.Kind == crowd.Send {
 		c.Body = params{"type": "channel", "to": p.r.population.channels[a.Channel].ID, "topic": a.Topic,
-			"content": text}.encode()
+			"content": text}.Encode()
 		return
 	}
 	to := []int64{}
 	for _, u := range a.Others {
 		to = append(to, p.r.population.people[u].ID)
 	}
-	c.Body = params{"type": "direct", "to": to, "content": text}.encode()
+	c.Body = params{"type": "direct", "to": to, "content": text}.Encode()
 }
 
 var subscriptionProperties = []string{"is_muted", "pin_to_top", "desktop_notifications", "color"}

@@ -202,7 +202,7 @@ func (h *hostileRun) countStatus(status int) int {
 
 // form sends a request with parameters.
 func (h *hostileRun) form(p *person, method, path string, v params) (int, []byte) {
-	q := v.encode()
+	q := v.Encode()
 	if method == "GET" {
 		return h.request(p, method, path+"?"+q, "", nil)
 	}

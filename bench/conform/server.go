@@ -9,9 +9,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
+
+	"parley/bench/swarm"
 )
 
 const (
@@ -120,20 +121,8 @@ func (a *answer) String() string {
 	return fmt.Sprintf("status %d: %.*s", a.status, maxText, a.body)
 }
 
-type form map[string]any
-
-func (f form) encode() string {
-	v := url.Values{}
-	for k, x := range f {
-		if s, ok := x.(string); ok {
-			v.Set(k, s)
-			continue
-		}
-		b, _ := json.Marshal(x)
-		v.Set(k, string(b))
-	}
-	return v.Encode()
-}
+// form are the values of a request.
+type form = swarm.Form
 
 // do sends a request as the user with this index, or without credentials for -1. It waits and repeats the request while
 // the server limits its rate.
@@ -164,7 +153,7 @@ func (s *session) once(auth *User, method, path string, f form) (*answer, error)
 	defer cancel()
 	u := s.target.URL + "/api/v1/" + path
 	var body io.Reader
-	if q := f.encode(); method == "GET" || method == "DELETE" && path == "events" {
+	if q := f.Encode(); method == "GET" || method == "DELETE" && path == "events" {
 		u += "?" + q
 	} else {
 		body = strings.NewReader(q)
