@@ -164,25 +164,25 @@ func (t *Turn) auditOrganization(f Fact) {
 }
 
 func (t *Turn) auditSetting(f *OrganizationChanged) {
-	switch {
-	case f.Group != nil:
+	if f.Group != nil {
 		t.note(AuditEntry{Kind: "organization.permission", Name: f.Setting,
 			Old: groupText(t.Org().GroupSettings[f.Setting]), New: groupText(*f.Group)})
-	case f.Setting == PasswordLoginSetting:
-		t.note(AuditEntry{Kind: "organization.setting", Name: "authentication_methods",
-			Old: "Email: " + auditText(t.PasswordLogin()), New: "Email: " + auditText(f.Value)})
-	case orgSettingsByName[f.Setting] == nil && f.Setting != "name" && f.Setting != "description":
-		t.note(AuditEntry{Kind: "organization.setting", Name: f.Setting,
-			Old: auditText(t.Org().Settings[f.Setting]), New: auditText(f.Value)})
-	case f.Setting == "name":
-		t.note(AuditEntry{Kind: "organization.setting", Name: f.Setting, Old: t.Org().Name, New: auditText(f.Value)})
-	case f.Setting == "description":
-		t.note(AuditEntry{Kind: "organization.setting", Name: f.Setting, Old: t.Org().Description,
-			New: auditText(f.Value)})
-	default:
-		t.note(AuditEntry{Kind: "organization.setting", Name: f.Setting, Old: auditText(t.OrgSetting(f.Setting)),
-			New: auditText(f.Value)})
+		return
 	}
+	e := AuditEntry{Kind: "organization.setting", Name: f.Setting, New: auditText(f.Value)}
+	switch {
+	case f.Setting == "name":
+		e.Old = t.Org().Name
+	case f.Setting == "description":
+		e.Old = t.Org().Description
+	case f.Setting == PasswordLoginSetting: // the protocol has it under another name
+		e.Name, e.Old, e.New = "authentication_methods", "Email: "+auditText(t.PasswordLogin()), "Email: "+e.New
+	case orgSettingsByName[f.Setting] != nil:
+		e.Old = auditText(t.OrgSetting(f.Setting))
+	default: // a setting without a default value
+		e.Old = auditText(t.Org().Settings[f.Setting])
+	}
+	t.note(e)
 }
 
 func (t *Turn) auditChannel(f Fact) {

@@ -2,6 +2,7 @@ package realm_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -156,5 +157,30 @@ func TestAuditLogNeedsItsLevel(t *testing.T) {
 	}
 	if err := run(3, realm.SetAuditDays{Days: 1}); err == nil {
 		t.Error("the retention of the log was set at the level before")
+	}
+}
+
+// The change of any setting has an entry, wherever the setting is stored: in the table of settings, in a field of its
+// own, or in neither.
+func TestAuditOfEverySetting(t *testing.T) {
+	s := New(t)
+	olive := s.Join("Olive", realm.Owner)
+	values := map[string]any{"name": "Otters", "description": "new", realm.PasswordLoginSetting: false, "no_table": 1}
+	for _, x := range realm.OrgSettings {
+		values[x.Name] = s.Realm.OrgSetting(x.Name)
+	}
+	_, last := auditLines(t, s, 0)
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		RunTurn(s, olive, func(turn *realm.Turn) (any, error) {
+			turn.Record(&realm.OrganizationChanged{Setting: name, Value: values[name]})
+			return nil, nil
+		})
+		var lines []string
+		if name == realm.PasswordLoginSetting {
+			name = "authentication_methods"
+		}
+		if lines, last = auditLines(t, s, last); len(lines) != 1 || !strings.Contains(lines[0]+" ", " "+name+" ") {
+			t.Errorf("%s: entries %q", name, lines)
+		}
 	}
 }
