@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -194,6 +195,26 @@ func TestRefusedGreetings(t *testing.T) {
 	c.SetLeader(false)
 	err := c.greet(edge.Directory, greeting{Version: peer.Version, Boot: "x", Clock: now(0)})
 	expect("a core that is not the leader", err, errNotLeader.Error())
+}
+
+// A core that is behind does not know the nodes that joined last. It sends them to the leader instead of refusing them,
+// as the leader refuses a node that it does not know.
+func TestGreetingOfNodeThatJoinedLast(t *testing.T) {
+	c := startTestCore(t, "")
+	b, _ := joinEdge(t, c.Directory, "b")
+	hello := greeting{Version: peer.Version, Clock: time.Now().UnixMilli()}
+	c.Directory.mu.Lock()
+	c.Directory.Members = slices.DeleteFunc(c.Directory.Members, func(m Member) bool { return m.Node == "b" })
+	c.Directory.publish()
+	c.Directory.mu.Unlock()
+	if err := c.greet(b, hello); !errors.Is(err, peer.ErrRefused) || !strings.Contains(err.Error(), "not a member") {
+		t.Errorf("the leader: %v", err)
+	}
+	c.SetLeader(false)
+	if err := c.greet(b, hello); err == nil || !strings.Contains(err.Error(), errNotLeader.Error()) ||
+		strings.Contains(err.Error(), "not a member") {
+		t.Errorf("a core that is behind: %v", err)
+	}
 }
 
 // An edge has the facts of a core, each of them sent once, and the core knows how far it is. It asks for the texts of a

@@ -188,12 +188,17 @@ func (c *Leader) Connect(p *peer.Peer, data []byte) ([]byte, error) {
 	if err := decode(data, &g); err != nil {
 		return nil, err
 	}
+	// A core that is not the leader may be behind: it refuses a removed node, but not one that it does not know yet.
+	_, known := c.Directory.member(p.Node)
 	err := errors.Join(peer.CheckVersion(g.Version), c.permitProtocol(p.Node, p.Role, peer.LinkProtocol))
-	if err != nil {
+	if err != nil && (known || g.Version != peer.Version) {
 		return nil, err
 	}
 	if !c.isLeader.Load() && !c.awaitOwnership() {
 		return nil, errNotLeader
+	}
+	if err := c.permitProtocol(p.Node, p.Role, peer.LinkProtocol); err != nil {
+		return nil, err
 	}
 	now := c.Now()
 	if err := checkClock(p.Node, g.Clock, now); err != nil {
