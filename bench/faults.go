@@ -147,7 +147,8 @@ func (s *runFlags) proveFaults(to *server, kinds []string, oneIn int, delay time
 		srv := &http.Server{Handler: f, ReadHeaderTimeout: settingsLimit}
 		go srv.Serve(l)
 		opt := s.options
-		opt.self, opt.tls, opt.target, opt.caFile, opt.quiet = false, false, "http://"+l.Addr().String(), "", true
+		opt.self, opt.tls, opt.http2, opt.caFile, opt.quiet = false, false, false, "", true
+		opt.target = "http://" + l.Addr().String()
 		opt.drainLimit = 3 * time.Second
 		if kind == "delay" {
 			opt.drainLimit += delay

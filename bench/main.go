@@ -215,6 +215,7 @@ func newRunFlags(name string, stdout, stderr io.Writer) *runFlags {
 	f.StringVar(&s.promFile, "prometheus", "", "write the figures to `file`, in the text form of Prometheus")
 	f.BoolVar(&s.options.self, "self", false, "start a fresh Parley in its own process and measure it")
 	f.BoolVar(&s.options.tls, "tls", false, "with --self: the server uses TLS, with a certificate of this run")
+	f.BoolVar(&s.options.http2, "http2", false, "use HTTP/2, with one stream at a time on each connection; needs TLS")
 	f.StringVar(&s.options.executable, "exe", "", "with --self: the `executable` to start (default: this one)")
 	f.StringVar(&s.serve, "serve", "",
 		"with --self: `arguments` for serve, separated by spaces, instead of those the scenario chooses")
@@ -300,6 +301,9 @@ func (s *runFlags) parse(name string, args []string) error {
 	}
 	if s.options.tls && (!s.options.self || s.options.floor || s.scenario.ownLoad()) {
 		return fmt.Errorf("--tls requires --self, excludes --floor, and is not for %s", strings.Join(ownLoads, ", "))
+	}
+	if s.options.http2 && !s.options.tls && !strings.HasPrefix(strings.ToLower(s.options.target), "https:") {
+		return errors.New("--http2 needs TLS: a target with https://, or --self --tls")
 	}
 	if s.options.caFile != "" && s.options.self {
 		return errors.New("--ca is for --target with https, not for --self")

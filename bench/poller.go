@@ -52,7 +52,7 @@ func (r *run) openPollers() error {
 	r.pollers = make([]*poller, n)
 	for i := range r.pollers {
 		p := &poller{r: r, person: r.pollerOf(i), lastEvent: -1}
-		p.conn = swarm.Conn{Loop: r.loop, Remote: r.server.addr, TLS: r.server.tls}
+		p.conn = swarm.Conn{Loop: r.loop, Remote: r.server.addr, TLS: r.server.loadTLS(r.options.http2)}
 		if len(from) > 0 {
 			p.conn.Local = from[i%len(from)]
 		}

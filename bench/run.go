@@ -37,6 +37,7 @@ type options struct {
 	mayLoad                                       bool     // the target may be beyond this machine
 	self                                          bool
 	tls                                           bool // with self: over TLS
+	http2                                         bool // the load uses HTTP/2
 	executable                                    string
 	adopt                                         bool
 	accounts                                      []person // existing accounts; nil: create users
@@ -204,7 +205,7 @@ func (r *run) openPool() {
 	r.pool = swarm.NewPool(r.loop, r.server.addr, sourceAddresses(r.server.addr, r.scenario.Sources), r.scenario.Conns,
 		agent)
 	if r.server.tls != nil {
-		r.pool.UseTLS(r.server.tls)
+		r.pool.UseTLS(r.server.loadTLS(r.options.http2))
 	}
 }
 
@@ -658,8 +659,10 @@ func serveArgs(exe string, sc Scenario) []string {
 			args = append(args, "--"+flag, "0")
 		}
 	}
-	if has("max-connections") {
-		args = append(args, "--max-connections", fmt.Sprint(maxServerConnections))
+	for _, flag := range []string{"max-connections", "max-http2-connections"} {
+		if has(flag) {
+			args = append(args, "--"+flag, fmt.Sprint(maxServerConnections))
+		}
 	}
 	return args
 }

@@ -23,6 +23,7 @@ type server struct {
 	pid          int    // 0: its process is not visible
 	metrics      string
 	tls          *tls.Config // nil: plain HTTP
+	tls2         *tls.Config // the same for HTTP/2; nil before its first use
 	featureLevel int
 	version      string
 

@@ -101,6 +101,19 @@ func lookUp(host string) (netip.Addr, error) {
 	return ips[0], nil
 }
 
+// loadTLS returns the TLS configuration of the load's connections, which choose the version of HTTP. It returns nil for
+// plain HTTP.
+func (s *server) loadTLS(http2 bool) *tls.Config {
+	if s.tls == nil || !http2 {
+		return s.tls
+	}
+	if s.tls2 == nil {
+		s.tls2 = s.tls.Clone()
+		s.tls2.NextProtos = []string{"h2", "http/1.1"}
+	}
+	return s.tls2
+}
+
 // clientTLS returns the TLS configuration for a server. The requests use HTTP/1.1.
 func clientTLS(host string, ca []byte) (*tls.Config, error) {
 	c := &tls.Config{ServerName: host, NextProtos: []string{"http/1.1"},

@@ -91,6 +91,36 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
+// A run with --http2 uses HTTP/2 for its load, and keeps its guarantees. It cannot be made against a server that knows
+// only HTTP/1.1, or without TLS.
+func TestRunOverHTTP2(t *testing.T) {
+	var second atomic.Int64
+	fake := newFake("")
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ProtoMajor == 2 {
+			second.Add(1)
+		}
+		fake.ServeHTTP(w, r)
+	}))
+	srv.EnableHTTP2 = true
+	srv.StartTLS()
+	defer srv.CloseClientConnections()
+	code, out, errs := runMain(benchArgs(srv.URL, "--ca", writeCA(t, srv), "--http2", "--threshold", "lost == 0")...)
+	if code != 0 || second.Load() < 50 {
+		t.Errorf("exit code %d, %d requests with HTTP/2:\n%s%s", code, second.Load(), out, errs)
+	}
+	first := httptest.NewTLSServer(newFake(""))
+	defer first.CloseClientConnections()
+	code, _, errs = runMain(benchArgs(first.URL, "--ca", writeCA(t, first), "--http2")...)
+	if code != 2 || !strings.Contains(errs, "does not speak HTTP/2") {
+		t.Errorf("a server without HTTP/2: exit code %d: %s", code, errs)
+	}
+	if code, _, errs = runMain(benchArgs("http://127.0.0.1:1", "--http2")...); code != 2 ||
+		!strings.Contains(errs, "needs TLS") {
+		t.Errorf("without TLS: exit code %d: %s", code, errs)
+	}
+}
+
 func readJUnit(t *testing.T, file string) (s junitSuite) {
 	t.Helper()
 	b, err := os.ReadFile(file)
@@ -330,12 +360,12 @@ func TestBehindProxies(t *testing.T) {
 	backend := srv.Listener.Addr().String()
 	for name, config := range map[string]string{
 		"haproxy": "defaults\n mode http\n timeout connect 5s\n timeout client 120s\n timeout server 120s\n" +
-			"frontend f\n bind 127.0.0.1:PORT ssl crt " + both + "\n default_backend b\n" +
+			"frontend f\n bind 127.0.0.1:PORT ssl crt " + both + " alpn h2,http/1.1\n default_backend b\n" +
 			"backend b\n option http-buffer-request\n server s " + backend + "\n",
 		"nginx": "daemon off; pid " + dir + "/pid; error_log " + dir + "/error.log; events {}\nhttp { access_log " +
 			"off; " +
 			"client_body_temp_path " + dir + "/body; proxy_temp_path " + dir + "/proxy; fastcgi_temp_path " + dir +
-			"/f; uwsgi_temp_path " + dir + "/u; scgi_temp_path " + dir + "/s;\nserver { listen 127.0.0.1:PORT ssl; " +
+			"/f; uwsgi_temp_path " + dir + "/u; scgi_temp_path " + dir + "/s;\nserver { listen 127.0.0.1:PORT ssl http2; " +
 			"ssl_certificate " + cert.certFile + "; ssl_certificate_key " + cert.keyFile + ";\nlocation / { " +
 			"proxy_pass " +
 			"http://" + backend + "; proxy_read_timeout 120s; } } }\n",
@@ -370,9 +400,11 @@ func TestBehindProxies(t *testing.T) {
 			}()
 			target := fmt.Sprintf("https://127.0.0.1:%d", port)
 			waitForPort(t, port, &log)
-			code, out, errs := runMain(benchArgs(target, "--ca", cert.certFile, "--threshold", "errors == 0")...)
-			if code != 0 {
-				t.Errorf("exit code %d:\n%s%s%s", code, out, errs, log.String())
+			for _, more := range [][]string{nil, {"--http2"}} {
+				args := benchArgs(target, "--ca", cert.certFile, "--threshold", "errors == 0")
+				if code, out, errs := runMain(append(args, more...)...); code != 0 {
+					t.Errorf("%v: exit code %d:\n%s%s%s", more, code, out, errs, log.String())
+				}
 			}
 		})
 	}

@@ -55,10 +55,11 @@ type Conn struct {
 	Loop   *Loop
 	Remote netip.AddrPort
 	Local  netip.Addr  // source address; zero lets the kernel choose
-	TLS    *tls.Config // nil: plain HTTP
+	TLS    *tls.Config // nil: plain HTTP. If the first of its protocols is h2, requests use HTTP/2
 
 	secure    *secureConn
-	fd        int // file descriptor + 1, so that zero means closed
+	h2        *http2Conn // nil: HTTP/1.1
+	fd        int        // file descriptor + 1, so that zero means closed
 	gen       int32
 	connected bool
 	closing   bool // the server sent Connection: close
@@ -89,6 +90,7 @@ func (c *Conn) Send(req []byte, h Handler, timeout time.Duration, discard bool) 
 	}
 	l := c.Loop
 	c.handler, c.discard, c.deadline, c.first, c.head, c.need, c.got = h, discard, 0, 0, 0, 0, 0
+	c.status = 0
 	if timeout > 0 {
 		c.deadline = l.Now() + timeout
 	}
@@ -109,6 +111,9 @@ func (c *Conn) Send(req []byte, h Handler, timeout time.Duration, discard bool) 
 }
 
 func (c *Conn) write(b []byte) {
+	if c.h2 != nil {
+		b = c.h2.request(b)
+	}
 	if c.secure != nil {
 		b = c.secure.seal(b)
 	}
@@ -117,6 +122,10 @@ func (c *Conn) write(b []byte) {
 
 // writeBytes writes bytes as they are, and keeps those that the socket does not take.
 func (c *Conn) writeBytes(b []byte) {
+	if len(c.out) > 0 {
+		c.out = append(c.out, b...)
+		return
+	}
 	n, _, e := unix.RawSyscall(unix.SYS_WRITE, uintptr(c.fd-1), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
 	switch {
 	case e == unix.EAGAIN || e == unix.EINTR:
@@ -215,7 +224,7 @@ func (c *Conn) drop() {
 	c.fd, c.connected = 0, false
 	if c.secure != nil {
 		c.secure.stop()
-		c.secure = nil
+		c.secure, c.h2 = nil, nil
 	}
 	c.in, c.out = nil, nil
 	c.count()
@@ -261,6 +270,13 @@ func (c *Conn) handleEvents(ev uint32) {
 			return
 		}
 		c.connected = true
+		if len(c.TLS.NextProtos) > 0 && c.TLS.NextProtos[0] == "h2" {
+			if c.secure.tls.ConnectionState().NegotiatedProtocol != "h2" {
+				c.fail(ErrNoHTTP2)
+				return
+			}
+			c.h2 = newHTTP2Conn(c)
+		}
 		b := c.out
 		c.out = nil
 		c.write(b)
@@ -313,6 +329,10 @@ func (c *Conn) read(b []byte) (int, unix.Errno) {
 
 // receive processes the bytes of one read. A complete answer, the usual case, is parsed without copying it.
 func (c *Conn) receive(b []byte) {
+	if c.h2 != nil {
+		c.h2.receive(b)
+		return
+	}
 	if c.handler == nil {
 		// Bytes without a request: a server may send an answer to an idle connection before it closes it.
 		c.drop()

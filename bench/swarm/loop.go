@@ -1,6 +1,7 @@
 package swarm
 
 import (
+	"bytes"
 	"container/heap"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"time"
 	"unsafe"
 
+	"golang.org/x/net/http2/hpack"
 	"golang.org/x/sys/unix"
 )
 
@@ -30,6 +32,8 @@ type Loop struct {
 	scratch   []byte
 	out       []byte
 	sealed    []byte // records of the last request with TLS
+	encoder   *hpack.Encoder
+	encoded   bytes.Buffer // header block of the last request with HTTP/2
 	timers    timers
 	timerNo   uint64
 	gen       int32 // of the last socket

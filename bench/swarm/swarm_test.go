@@ -2,6 +2,8 @@ package swarm
 
 import (
 	"bytes"
+	"cmp"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -25,6 +27,13 @@ func openLoop(t *testing.T) *Loop {
 }
 
 func TestAnswerEncodings(t *testing.T) {
+	for _, protocol := range []string{"", "http/1.1", "h2"} {
+		t.Run(cmp.Or(protocol, "without TLS"), func(t *testing.T) { testAnswerEncodings(t, protocol) })
+	}
+}
+
+// testAnswerEncodings asks with a protocol above TLS, or with HTTP/1.1 without TLS.
+func testAnswerEncodings(t *testing.T, protocol string) {
 	big := strings.Repeat("0123456789abcdef", 40000)
 	mux := http.NewServeMux()
 	mux.HandleFunc("/plain", func(w http.ResponseWriter, r *http.Request) {
@@ -47,14 +56,31 @@ func TestAnswerEncodings(t *testing.T) {
 		w.WriteHeader(418)
 		fmt.Fprintf(w, "%s %s %s %s %s", r.Method, r.Form.Get("a"), u, p, r.Host)
 	})
+	mux.HandleFunc("/length", func(w http.ResponseWriter, r *http.Request) {
+		n, err := io.Copy(io.Discard, r.Body)
+		if err != nil || (r.ProtoMajor == 2) != (protocol == "h2") {
+			w.WriteHeader(500)
+		}
+		fmt.Fprint(w, n)
+	})
 	mux.HandleFunc("/bye", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Connection", "close")
 		io.WriteString(w, "bye")
 	})
-	srv := httptest.NewServer(mux)
+	srv := httptest.NewUnstartedServer(mux)
+	srv.EnableHTTP2 = true
+	if protocol == "" {
+		srv.Start()
+	} else {
+		srv.StartTLS()
+	}
 	defer srv.Close()
 	l := openLoop(t)
 	p := NewPool(l, netip.MustParseAddrPort(srv.Listener.Addr().String()), nil, 3, "test/1")
+	if protocol != "" {
+		p.UseTLS(&tls.Config{RootCAs: srv.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs,
+			ServerName: "example.com", NextProtos: []string{protocol}})
+	}
 	got := map[string]string{}
 	left := 0
 	ask := func(c *Call) {
@@ -73,12 +99,13 @@ func TestAnswerEncodings(t *testing.T) {
 			ask(&Call{Method: "GET", Path: path, Host: "h"})
 		}
 		ask(&Call{Method: "PATCH", Path: "/echo", Host: "chat.example", Auth: "Basic dTpw", Body: "a=b"})
+		ask(&Call{Method: "POST", Path: "/length", Host: "h", Body: big}) // larger than a window of HTTP/2
 		if err := l.RunFor(time.Minute, func() bool { return left == 0 }); err != nil {
 			t.Fatal(err)
 		}
 		for path, want := range map[string]string{"/plain": "200 plain",
 			"/chunks": "200 part0 part1 part2 part3 part4 ", "/big": "200 " + big, "/bye": "200 bye",
-			"/echo": "418 PATCH b u p chat.example"} {
+			"/echo": "418 PATCH b u p chat.example", "/length": "200 640000"} {
 			if got[path] != want {
 				t.Errorf("%s: %.60q, want %.60q", path, got[path], want)
 			}
