@@ -345,8 +345,8 @@ func newAgentRun(plan *agentPlan, mayLoad bool) (*run, error) {
 	if err := plan.Scenario.check(); err != nil {
 		return nil, err
 	}
-	r := newRun(plan.Scenario, options{target: plan.Target, ca: plan.CA, http2: plan.HTTP2, mayLoad: mayLoad, quiet: true,
-		out: io.Discard, late: plan.Late, drainLimit: plan.Drain})
+	r := newRun(plan.Scenario, options{target: plan.Target, ca: plan.CA, http2: plan.HTTP2, mayLoad: mayLoad,
+		quiet: true, out: io.Discard, late: plan.Late, drainLimit: plan.Drain})
 	r.agent = plan
 	if err := r.connect(); err != nil {
 		return r, err

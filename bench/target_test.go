@@ -365,7 +365,8 @@ func TestBehindProxies(t *testing.T) {
 		"nginx": "daemon off; pid " + dir + "/pid; error_log " + dir + "/error.log; events {}\nhttp { access_log " +
 			"off; " +
 			"client_body_temp_path " + dir + "/body; proxy_temp_path " + dir + "/proxy; fastcgi_temp_path " + dir +
-			"/f; uwsgi_temp_path " + dir + "/u; scgi_temp_path " + dir + "/s;\nserver { listen 127.0.0.1:PORT ssl http2; " +
+			"/f; uwsgi_temp_path " + dir + "/u; scgi_temp_path " + dir +
+			"/s;\nserver { listen 127.0.0.1:PORT ssl http2; " +
 			"ssl_certificate " + cert.certFile + "; ssl_certificate_key " + cert.keyFile + ";\nlocation / { " +
 			"proxy_pass " +
 			"http://" + backend + "; proxy_read_timeout 120s; } } }\n",

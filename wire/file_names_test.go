@@ -12,7 +12,8 @@ var chapters = []string{"answer", "audit", "bot", "channel", "emoji", "endpoint"
 	"mail", "message", "org", "outbox", "push", "queue", "realm", "search", "topic", "upload", "user", "webhook"}
 
 // cores are the files that every reader opens first; they have one word.
-var cores = []string{"audience.go", "bounds.go", "doc.go", "endpoint.go", "facts.go", "realm.go", "server.go", "settings.go"}
+var cores = []string{"audience.go", "bounds.go", "doc.go", "endpoint.go", "facts.go", "realm.go", "server.go",
+	"settings.go"}
 
 // facesAlone are files of wire without a rule of the same name in actors/realm, each with its reason.
 var facesAlone = map[string]string{

@@ -87,7 +87,8 @@ func buildUncached(s *initialState) *registration {
 	usersSectionUncached(&uncached)
 	uncached.answer.Realm.JSON = encodedFieldsOf(registeredOrganization{newOrganizationFields(s), newServerFields(s)})
 	uncached.answer.Groups = encodedAs[[]groupJSON](encode(allGroups(s.View, s.Has(realm.CapDeactivatedGroups))))
-	list := each(s.visibleChannels(), func(c visibleChannel) channelJSON { return newChannel(s.ChannelInfo(c.Channel)) })
+	list := each(s.visibleChannels(),
+		func(c visibleChannel) channelJSON { return newChannel(s.ChannelInfo(c.Channel)) })
 	uncached.answer.Channels = encodedAs[[]channelJSON](encode(list))
 	return uncached.answer
 }

@@ -39,7 +39,8 @@ var resumableEndpoints = []Endpoint{
 		[]string{"Location", "Upload-Offset", "Upload-Expires"}, begunUpload{}}).
 		takesPiece("The file or its first piece."),
 	resumableEndpoint("HEAD", "/tus/{upload}", getUploadOffset,
-		tusSuccess{200, "The offset of the upload.", []string{"Upload-Offset", "Upload-Length", "Upload-Expires"}, nil}).
+		tusSuccess{200, "The offset of the upload.", []string{"Upload-Offset", "Upload-Length", "Upload-Expires"},
+			nil}).
 		extension(laterUploadStep),
 	resumableEndpoint("GET", "/tus/{upload}", getUploadResult,
 		tusSuccess{200, "The repeated answer of a finished upload.", []string{"Upload-Offset", "Upload-Expires"},

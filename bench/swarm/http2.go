@@ -136,7 +136,8 @@ func (l *Loop) block(head string) []byte {
 	}
 	l.encoded.Reset()
 	add := func(name, value string) {
-		l.encoder.WriteField(hpack.HeaderField{Name: name, Value: value, Sensitive: true}) // sensitive: not in the table
+		l.encoder.WriteField(hpack.HeaderField{Name: name, Value: value,
+			Sensitive: true}) // sensitive: not in the table
 	}
 	lines := strings.Split(head, "\r\n")
 	method, rest, _ := strings.Cut(lines[0], " ")

@@ -37,7 +37,8 @@ func fields(pairs ...string) []byte {
 
 // headers writes a header block that is complete.
 func headers(f *http2.Framer, ends bool, pairs ...string) {
-	f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: fields(pairs...), EndHeaders: true, EndStream: ends})
+	f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: fields(pairs...), EndHeaders: true,
+		EndStream: ends})
 }
 
 // A server that breaks the rules of HTTP/2 fails the request, and nothing else. One that uses them all gets its answer
@@ -68,7 +69,8 @@ func TestFramesOfServers(t *testing.T) {
 		{"a body without a head", frames(func(f *http2.Framer) { f.WriteData(1, true, []byte("x")) }), ErrAnswer},
 		{"a head without a status", frames(func(f *http2.Framer) { headers(f, true, "a", "b") }), ErrAnswer},
 		{"a head of another stream", frames(func(f *http2.Framer) {
-			f.WriteHeaders(http2.HeadersFrameParam{StreamID: 3, BlockFragment: fields(":status", "200"), EndHeaders: true})
+			f.WriteHeaders(http2.HeadersFrameParam{StreamID: 3, BlockFragment: fields(":status", "200"),
+				EndHeaders: true})
 		}), ErrAnswer},
 		{"a promise", frames(func(f *http2.Framer) {
 			f.WritePushPromise(http2.PushPromiseParam{StreamID: 1, PromiseID: 2, EndHeaders: true})
@@ -92,7 +94,8 @@ func TestFramesOfServers(t *testing.T) {
 		{"a window that is too large", frames(func(f *http2.Framer) { f.WriteWindowUpdate(0, maxWindow) }), ErrAnswer},
 		{"the end of the stream", frames(func(f *http2.Framer) { f.WriteRSTStream(1, http2.ErrCodeRefusedStream) }),
 			ErrClosed},
-		{"the end of the connection", frames(func(f *http2.Framer) { f.WriteGoAway(0, http2.ErrCodeNo, nil) }), ErrClosed},
+		{"the end of the connection", frames(func(f *http2.Framer) { f.WriteGoAway(0, http2.ErrCodeNo, nil) }),
+			ErrClosed},
 		{"an answer and the end of the connection", frames(func(f *http2.Framer) {
 			f.WriteGoAway(1, http2.ErrCodeNo, nil)
 			headers(f, false, ":status", "200")

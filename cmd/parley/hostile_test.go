@@ -74,6 +74,7 @@ type attack struct {
 }
 
 func TestHostileClients(t *testing.T) {
+	t.Parallel() // it waits for the server's limits of time
 	n := attackerCount(t)
 	bomb := func() string {
 		var b bytes.Buffer

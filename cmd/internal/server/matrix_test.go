@@ -172,12 +172,8 @@ func endpointOf(method, path string) string {
 	best, score := "", -1
 	path, _, _ = strings.Cut(path, "?")
 	parts := strings.Split(path, "/")
-	for _, e := range wire.Endpoints() {
-		if e.Method != method {
-			continue
-		}
-		segments := strings.Split(e.Path, "/")
-		n := 0
+	for _, e := range splitEndpoints()[method] {
+		segments, n := e.segments, 0
 		for i, s := range segments {
 			if strings.HasSuffix(s, ":*}") && i < len(parts) {
 				n += 1
@@ -199,11 +195,26 @@ func endpointOf(method, path string) string {
 			continue
 		}
 		if n > score {
-			best, score = e.Method+" "+e.Path, n
+			best, score = method+" "+e.Path, n
 		}
 	}
 	return best
 }
+
+// splitEndpoint is a row of the endpoint table with the parts of its path.
+type splitEndpoint struct {
+	wire.Endpoint
+	segments []string
+}
+
+// splitEndpoints returns the endpoint table by method.
+var splitEndpoints = sync.OnceValue(func() map[string][]splitEndpoint {
+	all := map[string][]splitEndpoint{}
+	for _, e := range wire.Endpoints() {
+		all[e.Method] = append(all[e.Method], splitEndpoint{e, strings.Split(e.Path, "/")})
+	}
+	return all
+})
 
 // callerKinds are the kinds of callers that must have asked every endpoint: accounts of each role, bots, and callers
 // without an account here.
