@@ -6,7 +6,7 @@ GO ?= go
 export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
 export CGO_ENABLED := 0
 
-.PHONY: alerts-check bench bench-proxies browser browser-big browser-kills browser-screens browser-shots browser-views build check clients clocks-cluster cluster-import conform conform-s3 crash crash-cluster cut-links damage-cluster docs freeze-cluster full-cluster help hooks kill kill-cluster kill-core-edges kill-edges kill-presence licenses linear-edges login man mirror mirror-edge mixed-releases mutants partition-cluster poison race release release-check rolling-upgrade run sim sim-actors test types upgrades versions web web-check web-mirror
+.PHONY: alerts-check bench bench-peers bench-proxies browser browser-big browser-kills browser-screens browser-shots browser-views build check clients clocks-cluster cluster-import conform conform-s3 crash crash-cluster cut-links damage-cluster docs freeze-cluster full-cluster help hooks kill kill-cluster kill-core-edges kill-edges kill-presence licenses linear-edges login man mirror mirror-edge mixed-releases mutants partition-cluster poison race release release-check rolling-upgrade run sim sim-actors test types upgrades versions web web-check web-mirror
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
@@ -92,6 +92,9 @@ check: ## run go vet, staticcheck and gofmt, and test the alert rules if promtoo
 alerts-check: ## test the alert rules of .deploy/alerts.yml (needs promtool)
 	promtool check rules .deploy/alerts.yml
 	promtool test rules .deploy/alerts_test.yml
+
+bench-peers: build ## compare the load generator with k6 (builds it) and locust (installs it): the same sends, within 10 %
+	bench/peers/run
 
 bench-proxies: ## run the load generator behind haproxy and nginx with TLS (those that are installed)
 	go test -count=1 -v -run TestBehindProxies ./bench

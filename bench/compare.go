@@ -2,6 +2,7 @@ package bench
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -44,6 +45,15 @@ func compareMain(args []string, stdout, stderr io.Writer) int {
 		noise, err = parseWorse(text)
 		return err
 	})
+	names := [2]string{"A", "B"}
+	htmlFile := f.String("html", "", "write a report with a column for each result to `file`")
+	f.Func("names", "`names` of the two servers in the report, separated by a comma", func(text string) error {
+		a, b, ok := strings.Cut(text, ",")
+		if names = [2]string{strings.TrimSpace(a), strings.TrimSpace(b)}; !ok || names[0] == "" || names[1] == "" {
+			return errors.New("must be two names, separated by a comma")
+		}
+		return nil
+	})
 	// Flags may precede or follow the files.
 	var files []string
 	for len(args) > 0 {
@@ -63,6 +73,14 @@ func compareMain(args []string, stdout, stderr io.Writer) int {
 		var b *Result
 		if b, err = ReadResult(files[1]); err == nil {
 			worse := Compare(stdout, a, b, noise)
+			if *htmlFile != "" {
+				if err := writeFile(*htmlFile, func(w io.Writer) error {
+					return WriteComparison(w, a, b, names, noise)
+				}); err != nil {
+					fmt.Fprintln(stderr, err)
+					return 2
+				}
+			}
 			if fails && (worse > 0 || b.Broken > a.Broken) {
 				return 1
 			}
@@ -103,27 +121,34 @@ func Compare(w io.Writer, a, b *Result, noise float64) (worse int) {
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "figure\tA\tB\tdifference\tnoise\t")
+	worse = compareFigures(a, b, noise, func(f comparedFigure) {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", f.Name, f.A, f.B, f.Difference, f.Noise, f.Word)
+	})
+	t.Flush()
+	if a.Broken+b.Broken > 0 {
+		fmt.Fprintf(w, "guarantees violated: A %d, B %d\n", a.Broken, b.Broken)
+	}
+	return worse
+}
+
+// compareFigures passes each figure of a or b to row, and returns the number of those that are worse in b.
+func compareFigures(a, b *Result, noise float64, row func(comparedFigure)) (worse int) {
 	for _, fa := range a.Figures {
 		fb, ok := b.Figure(fa.Name)
 		if !ok {
-			fmt.Fprintf(t, "%s\t%s\t-\t\t\t\n", fa.Name, valueText(fa))
+			row(comparedFigure{Name: fa.Name, A: valueText(fa), B: "-"})
 			continue
 		}
 		diff, both, word := judge(fa, fb, noise)
 		if word == "WORSE" {
 			worse++
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t±%.0f %%\t%s\n", fa.Name, valueText(fa), valueText(fb), diff, 100*both,
-			word)
+		row(comparedFigure{fa.Name, valueText(fa), valueText(fb), diff, fmt.Sprintf("±%.0f %%", 100*both), word})
 	}
 	for _, fb := range b.Figures {
 		if _, ok := a.Figure(fb.Name); !ok {
-			fmt.Fprintf(t, "%s\t-\t%s\t\t\t\n", fb.Name, valueText(fb))
+			row(comparedFigure{Name: fb.Name, A: "-", B: valueText(fb)})
 		}
-	}
-	t.Flush()
-	if a.Broken+b.Broken > 0 {
-		fmt.Fprintf(w, "guarantees violated: A %d, B %d\n", a.Broken, b.Broken)
 	}
 	return worse
 }

@@ -236,16 +236,26 @@ func tickLabel(v float64) string {
 	return fmt.Sprintf("%.4g", v)
 }
 
-//go:embed report.html
-var reportSource string
+var (
+	//go:embed report.html
+	reportSource string
+	//go:embed report.css
+	reportStyle string
+)
+
+// reportFuncs are the functions of the templates of reports.
+var reportFuncs = template.FuncMap{
+	"num":      number,
+	"val":      valueText,
+	"statuses": statuses,
+	"style":    func() template.CSS { return template.CSS(reportStyle) },
+	"four":     func() []struct{} { return make([]struct{}, 4) },
+	"ms":       func(v float64) string { return fmt.Sprintf("%.2f", v) },
+	"f0":       func(v float64) string { return fmt.Sprintf("%.0f", v) },
+	"f1":       func(v float64) string { return fmt.Sprintf("%.1f", v) },
+	"pc":       func(v float64) string { return fmt.Sprintf("%.0f %%", 100*v) },
+	"mb":       func(v int64) string { return fmt.Sprintf("%.1f MB", float64(v)/(1<<20)) },
+}
 
 // report is the template of WriteHTML.
-var report = template.Must(template.New("report").Funcs(template.FuncMap{
-	"num": number,
-	"val": valueText,
-	"ms":  func(v float64) string { return fmt.Sprintf("%.2f", v) },
-	"f0":  func(v float64) string { return fmt.Sprintf("%.0f", v) },
-	"f1":  func(v float64) string { return fmt.Sprintf("%.1f", v) },
-	"pc":  func(v float64) string { return fmt.Sprintf("%.0f %%", 100*v) },
-	"mb":  func(v int64) string { return fmt.Sprintf("%.1f MB", float64(v)/(1<<20)) },
-}).Parse(reportSource))
+var report = template.Must(template.New("report").Funcs(reportFuncs).Parse(reportSource))

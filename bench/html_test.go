@@ -3,6 +3,7 @@ package bench
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -52,5 +53,47 @@ func TestReportOpensInABrowser(t *testing.T) {
 	if shot := os.Getenv("BENCH_SCREENSHOT"); shot != "" {
 		exec.Command(chromium, "--headless", "--no-sandbox", "--disable-gpu", "--user-data-dir="+t.TempDir(),
 			"--window-size=1240,1900", "--screenshot="+shot, "file://"+file).Run()
+	}
+}
+
+// A comparison has a column for each server, also for phases and kinds that only one of them has.
+func TestComparisonHasTwoColumns(t *testing.T) {
+	s := smallScenario("chat")
+	s.Phases = []Phase{{Name: "open", Seconds: 2, Rate: 100, Mix: map[string]float64{"send": 1, "typing": 1}}}
+	a, _ := runAgainst(t, newFake(""), s)
+	s.Phases = []Phase{{Name: "open", Seconds: 2, Rate: 100, Mix: map[string]float64{"send": 1}},
+		{Name: "later", Seconds: 1, Rate: 50, Mix: map[string]float64{"send": 1}}}
+	b, _ := runAgainst(t, newFake(""), s)
+	dir := t.TempDir()
+	files := [2]string{filepath.Join(dir, "a.json"), filepath.Join(dir, "b.json")}
+	for i, res := range []*Result{a, b} {
+		text, err := json.Marshal(res)
+		if err == nil {
+			err = os.WriteFile(files[i], text, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	file := filepath.Join(dir, "both.html")
+	code, _, errs := runMain("compare", files[0], files[1], "--html", file, "--names", "Ours, <b>Theirs</b>")
+	page, _ := os.ReadFile(file)
+	text := string(page)
+	if code != 0 {
+		t.Fatalf("exit code %d: %s", code, errs)
+	}
+	for _, want := range []string{"Ours", "&lt;b&gt;Theirs&lt;/b&gt;", "Phase open", "Phase later", "<td>typing</td>",
+		"sent to seen: latency by percentile", "send: latency by percentile", "later.send_p50"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the comparison does not contain %q", want)
+		}
+	}
+	if m := regexp.MustCompile(`(?:src|href)=|url\(|@import|<b>Theirs`).FindString(text); m != "" {
+		t.Errorf("the comparison contains %s", m)
+	}
+	for _, bad := range []string{"one", ",", "a,"} {
+		if code, _, _ := runMain("compare", files[0], files[1], "--names", bad); code != 2 {
+			t.Errorf("--names %q: exit code %d", bad, code)
+		}
 	}
 }

@@ -24,7 +24,8 @@ const usage = `parley bench: generate load on a Zulip-compatible server, verify 
   parley bench schema                                     print the JSON schema of scenario files
   parley bench hunt SCENARIO (--self | --target URL)      search for the most users within the limits of the gate
   parley bench targets --self [--short] [--only NAME,…]   check Parley's performance targets: reached or MISSED
-  parley bench compare A.json B.json [--fail-if worse=5%]  compare two results, with their noise
+  parley bench compare A.json B.json [--fail-if worse=5%]  compare two results, with their noise;
+	--html FILE makes a report with two columns
   parley bench faults (--self | --target URL) [flags]     prove that a run finds each kind of fault,
 	or be a faulty proxy
   parley bench agent --listen ADDR --token-file F         generate load for a run with --agents on another machine
