@@ -168,6 +168,7 @@ func (r *run) recentSend() (*send, int32) {
 			continue
 		}
 		if c := r.byAudience[s.audience]; c != nil && len(c.senders) > 0 {
+			r.ledger.touch(s)
 			return s, c.senders[r.rng.IntN(len(c.senders))]
 		}
 	}

@@ -33,13 +33,14 @@ type faultProxy struct {
 	rng    *rand.Rand
 	kinds  []string
 	events int // message events so far
+	later  int // events about messages so far
 	sends  int
 	target int // number of the event, or send, in its group that is damaged
 	turn   int // of the kinds
 	newest int64
 	lost   map[string]bool    // queues that the proxy took from their clients
 	seen   map[string][]int64 // the newest message ids that each queue received
-	leaks  []leakedEvent      // events that wait for a queue they are not meant for
+	leaks  []leakedEvent      // events that wait for a queue they are not meant for; at most maxFaults
 	all    []injectedFault
 }
 
@@ -52,6 +53,7 @@ type injectedFault struct {
 }
 
 type leakedEvent struct {
+	kind    string // of the fault
 	event   map[string]json.RawMessage
 	message int64
 	user    string // authorization of the user who received it
@@ -67,9 +69,19 @@ var faultKinds = map[string][]string{
 	"truncate": {"truncated"},
 	"cut":      {"bad answer"},
 	"leak":     {"leak"},
+	leakLater:  {"leak"},
 	"queue":    {"queue lost"},
 	"unstored": {"not stored"},
 }
+
+// leakLater leaks an event about a message, such as a reaction, instead of the message.
+const leakLater = "leak-later"
+
+// ownGroups are the kinds that damage something else than a message event.
+var ownGroups = []string{"unstored", leakLater}
+
+// perDelivery is about the number of message events of a run for each send, reaction and edit.
+const perDelivery = 20
 
 const (
 	// maxFaultBody bounds a body that the proxy reads as a whole, in bytes: that of a client or of an events answer.
@@ -202,7 +214,7 @@ func (f *faultProxy) nextKind() string {
 	}
 	for range f.kinds {
 		f.turn++
-		if k := f.kinds[f.turn%len(f.kinds)]; k != "unstored" {
+		if k := f.kinds[f.turn%len(f.kinds)]; !slices.Contains(ownGroups, k) {
 			return k
 		}
 	}
@@ -273,6 +285,7 @@ func (f *faultProxy) damageEvents(r *http.Request, resp *http.Response, b []byte
 	user := r.Header.Get("Authorization") + r.Header.Get("Cookie")
 	kind, at := "", 0
 	f.mu.Lock()
+	f.leakLater(events, user)
 	for i, e := range events {
 		if id := messageOf(e); id != 0 {
 			f.remember(queue, id)
@@ -316,7 +329,7 @@ func (f *faultProxy) damageEvents(r *http.Request, resp *http.Response, b []byte
 	case "cut":
 		cut = true
 	case "leak":
-		f.leaks = append(f.leaks, leakedEvent{events[at], id, user, time.Now().Add(leakAfter)})
+		f.leaks = append(f.leaks, leakedEvent{kind, events[at], id, user, time.Now().Add(leakAfter)})
 	case "queue":
 		f.lost[queue] = true
 		resp.StatusCode, resp.Status = 400, "400 Bad Request"
@@ -337,6 +350,20 @@ func (f *faultProxy) damageEvents(r *http.Request, resp *http.Response, b []byte
 		out = out[:max(end, 0)+len(part)*3/4]
 	}
 	return out
+}
+
+// leakLater takes some of the events about messages to leak them. The caller holds the lock.
+func (f *faultProxy) leakLater(events []rawEvent, user string) {
+	if !slices.Contains(f.kinds, leakLater) {
+		return
+	}
+	for _, e := range events {
+		if id := rawInt(e["message_id"]); id != 0 && messageOf(e) == 0 {
+			if f.later++; f.later%max(1, f.oneIn/perDelivery) == 0 && len(f.leaks) < maxFaults {
+				f.leaks = append(f.leaks, leakedEvent{leakLater, e, id, user, time.Now().Add(leakAfter)})
+			}
+		}
+	}
 }
 
 // remember stores that a queue received a message. The caller holds the lock.
@@ -367,12 +394,12 @@ func (f *faultProxy) leakInto(events []rawEvent, queue, user string) ([]rawEvent
 			e[k] = v
 		}
 		e["id"] = events[last]["id"]
-		if messageOf(events[last]) == 0 {
+		if messageOf(events[last]) == 0 && rawInt(events[last]["message_id"]) == 0 {
 			events[last] = e // instead of an event that a load test does not miss
 		} else {
 			events = append(events, e)
 		}
-		f.record("leak", x.message, queue)
+		f.record(x.kind, x.message, queue)
 		return events, true
 	}
 	return events, false

@@ -22,7 +22,7 @@ func faultsScenario() Scenario {
 	s := Scenarios()["chat"]
 	s.Name, s.About = "faults", "sends through a proxy that damages one event in many"
 	s.Users, s.Pollers, s.Channels, s.Zipf, s.History, s.Sample = 40, 40, 8, 1, 0, 0
-	s.Phases = []Phase{{Name: "faults", Seconds: 6, Rate: 200}}
+	s.Phases = []Phase{{Name: "faults", Seconds: 6, Rate: 200, Mix: map[string]float64{"send": 9, "react": 1}}}
 	return s
 }
 
@@ -137,7 +137,7 @@ func (s *runFlags) proveFaults(to *server, kinds []string, oneIn int, delay time
 	for _, kind := range kinds {
 		n := oneIn
 		if kind == "unstored" {
-			n = max(1, oneIn/20) // a run has about 20 times as many deliveries as sends
+			n = max(1, oneIn/perDelivery)
 		}
 		f := newFaultProxy(to, []string{kind}, n, delay, s.scenario.Seed, nil)
 		l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -31,6 +31,10 @@ type ledger struct {
 	unstamp       func(int64) time.Duration
 	checked       int // sends of other agents that all pollers saw
 
+	// touched has the audience of each message that this run has reacted to or edited: the events about it are only for
+	// that audience.
+	touched map[int64]int32
+
 	checkText bool // the text of each message is compared with the one that was sent
 }
 
@@ -40,6 +44,8 @@ const (
 	// lateLimit is the time between the first poller and the last one that sees a message. A longer time is a fault of
 	// the server or of a proxy: all pollers are behind if the server is only slow.
 	lateLimit = 10 * time.Second
+	// maxTouched bounds the messages whose later events are checked: some 10 MB.
+	maxTouched = 200_000
 )
 
 type sendState uint8
@@ -115,7 +121,22 @@ func (v violation) line() string {
 
 func newLedger(seed uint64) *ledger {
 	return &ledger{marker: []byte(fmt.Sprintf("pb%04xx", seed&0xffff)), lateLimit: lateLimit,
-		violationsByKind: map[string]int{}}
+		violationsByKind: map[string]int{}, touched: map[int64]int32{}}
+}
+
+// touch records that the run changes a message.
+func (l *ledger) touch(s *send) {
+	if len(l.touched) < maxTouched {
+		l.touched[s.message] = s.audience
+	}
+}
+
+// recordAbout records an event about a message: only the audience of the message may see it.
+func (l *ledger) recordAbout(x *listener, kind []byte, message int64) {
+	if to, ok := l.touched[message]; ok && !l.audiences[to].contains(x.person) {
+		l.report(x, message, "leak", "%s saw an event %s of message %d in %s, but is not in its audience", x, kind, message,
+			l.audiences[to].name)
+	}
 }
 
 func (l *ledger) addAudience(name string, people ...int32) int32 {

@@ -201,6 +201,8 @@ func (p *poller) Answer(_ *swarm.Conn, a *swarm.Answer) {
 			if intended, ours := r.ledger.recordSeen(p.listener, e.Message, e.Content); ours {
 				r.meter.recordSeen(a.At - intended)
 			}
+		case e.About != 0:
+			r.ledger.recordAbout(p.listener, e.Type, e.About)
 		case string(e.Type) == "heartbeat":
 			r.meter.heartbeats++
 		}

@@ -19,6 +19,8 @@ type Event struct {
 	Stream   int64
 	Content  []byte
 	MsgFlags []byte // the value of "flags" next to the message
+	// About is the message of another event, such as a reaction, an edit or a deletion: its "message_id".
+	About int64
 }
 
 var errJSON = errors.New("not the JSON of an events answer")
@@ -72,6 +74,11 @@ func (s *scanner) event(key []byte, e *Event) (err error) {
 		e.Op, err = s.text()
 	case "local_message_id":
 		e.LocalID, err = s.text()
+	case "message_id":
+		if s.peek() == 'n' {
+			return s.skip()
+		}
+		e.About, err = s.number()
 	case "flags":
 		start := s.i
 		err = s.skip()
