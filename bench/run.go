@@ -644,7 +644,7 @@ func serveArgs(exe string, sc Scenario) []string {
 	var args []string
 	help := helpText(exe, "serve")
 	has := func(flag string) bool { return strings.Contains(help, "-"+flag) }
-	if has("demo-crowd") {
+	if has("demo-crowd") && sc.Name != "faults" { // through a proxy, runs create their crowds themselves
 		args = append(args, "--demo-crowd",
 			fmt.Sprintf("users=%d,channels=%d,zipf=%g,hundred=%d,messages=%d,realms=%d,seed=%d", sc.Users, sc.Channels,
 				sc.Zipf, sc.Hundred, sc.History, max(1, sc.Realms), sc.Seed))
