@@ -33,7 +33,7 @@ func SendServiceReply(c *Call, e *realm.ServiceTriggered, text, widget string, j
 			return err
 		}
 	} else {
-		m.Widget, m.WidgetData = widgetIn(text)
+		m.Widget, m.WidgetData = WidgetIn(text)
 	}
 	if m.Body, m.Content, err = render(c, text); err != nil {
 		return err

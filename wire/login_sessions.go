@@ -106,17 +106,34 @@ func DevelopmentLogIn(c *Call, email string) (o realm.OpenedBrowserSession, err 
 // maxDevelopmentLogins limits the accounts that a login page offers.
 const maxDevelopmentLogins = 20
 
-// DevelopmentLogins returns the addresses of accounts that DevelopmentLogIn accepts, the oldest first.
-func DevelopmentLogins(c *Call, v realm.View) (emails []string) {
+// DevelopmentAccount is an account that needs no password.
+type DevelopmentAccount struct {
+	Email, Name string
+	Role        string // in English, as pages show it
+	Picture     string // path
+}
+
+// DevelopmentLogins returns the accounts that DevelopmentLogIn accepts, the oldest first.
+func DevelopmentLogins(c *Call, v realm.View) (accounts []DevelopmentAccount) {
 	if !c.Tools.Dev {
 		return nil
 	}
 	v.EachUser(func(u *realm.User) {
-		if u.Active && !u.System && !u.IsBot() && len(emails) < maxDevelopmentLogins {
-			emails = append(emails, u.Email)
+		if u.Active && !u.System && !u.IsBot() && len(accounts) < maxDevelopmentLogins {
+			info := v.UserInfo(u.ID)
+			if info.Avatar == "G" { // the page loads nothing from other servers
+				info.Avatar = ""
+			}
+			accounts = append(accounts, DevelopmentAccount{u.Email, u.Name, roleTitles[u.Role], ownAvatarURL(info, c.Site)})
 		}
 	})
-	return emails
+	return accounts
+}
+
+// roleTitles are the names of roles on pages, in English.
+var roleTitles = map[realm.Role]string{
+	realm.Owner: "Owner", realm.Administrator: "Administrator", realm.Moderator: "Moderator", realm.Member: "Member",
+	realm.Guest: "Guest",
 }
 
 // OpenSession opens a browser session for a user whose credentials were checked.

@@ -103,7 +103,7 @@ func scheduleMessage(c *Call, f scheduleForm) (realm.ScheduleMessage, error) {
 	if err != nil {
 		return cmd, err
 	}
-	m.Widget, m.WidgetData = widgetIn(text)
+	m.Widget, m.WidgetData = WidgetIn(text)
 	m.Body, m.Content, err = render(c, text)
 	return cmd, err
 }
@@ -164,7 +164,7 @@ func changeScheduled(c *Call, f changeScheduledForm) (realm.ChangeScheduled, err
 			return cmd, err
 		}
 		cmd.Body = &body
-		cmd.Widget, cmd.WidgetData = widgetIn(text)
+		cmd.Widget, cmd.WidgetData = WidgetIn(text)
 	}
 	return cmd, nil
 }

@@ -124,7 +124,7 @@ func (f *sendForm) commandWithoutBody(c *Call) (cmd realm.SendMessage, text stri
 			return cmd, "", err
 		}
 	} else {
-		cmd.Widget, cmd.WidgetData = widgetIn(text)
+		cmd.Widget, cmd.WidgetData = WidgetIn(text)
 	}
 	return cmd, text, nil
 }

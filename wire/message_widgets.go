@@ -9,9 +9,9 @@ import (
 	"parley/actors/realm"
 )
 
-// widgetIn returns the widget that the first word of a text requests, and the data of its first submessage; "" for
+// WidgetIn returns the widget that the first word of a text requests, and the data of its first submessage; "" for
 // none.
-func widgetIn(text string) (kind, data string) {
+func WidgetIn(text string) (kind, data string) {
 	word := text
 	if i := strings.IndexAny(text, " \t\r\n"); i >= 0 {
 		word = text[:i]

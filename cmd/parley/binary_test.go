@@ -80,7 +80,7 @@ type program struct {
 // parleyCommand returns a command that runs this test binary as parley.
 func parleyCommand(args ...string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0], args...)
-	cmd.Env = append(os.Environ(), runAsParley+"=1")
+	cmd.Env = append(os.Environ(), runAsParley+"=1", "PARLEY_DEMO_CONTENT=false")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	return cmd
 }

@@ -80,7 +80,7 @@ func (lt *liveTest) start(binary string) {
 		lt.Fatal(err)
 	}
 	server := exec.Command(binary, "serve", "--data", filepath.Join(dir, "data"), "--listen", "127.0.0.1:0",
-		"--demo")
+		"--demo", "--demo-content=false")
 	server.Stdout, server.Stderr = log, log
 	if err := server.Start(); err != nil {
 		lt.Fatal(err)

@@ -58,7 +58,9 @@ func (s *Server) loginPage(p *pageRequest) (web.View, error) {
 	}
 	name, err := wire.Read(c, func(v realm.View) (string, error) {
 		f.Register = s.sendsEmail() && v.SignUpOpen()
-		f.Demo = wire.DevelopmentLogins(c, v)
+		for _, a := range wire.DevelopmentLogins(c, v) {
+			f.Demo = append(f.Demo, web.DemoAccount(a))
+		}
 		f.Passwords = v.PasswordLogin()
 		f.Reset = f.Reset && f.Passwords
 		return v.Org().Name, nil

@@ -180,6 +180,59 @@ func TestPageTextsAreTranslated(t *testing.T) {
 	}
 }
 
+// Every language has the texts of all others, with the same unknown parts and without empty ones. No text is left in
+// English, except names and words that both languages have.
+func TestLanguagesHaveTheSameTexts(t *testing.T) {
+	wanted := []string{"en", "ar", "de", "es", "fr", "it", "ja", "nl", "pt", "zh-Hans"}
+	var have []string
+	for _, tag := range Languages() {
+		have = append(have, tag.String())
+	}
+	if !slices.Equal(have, wanted) {
+		t.Fatalf("languages %v, want %v", have, wanted)
+	}
+	var german map[string]string
+	if err := json.Unmarshal(mustRead("locale/de.json"), &german); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range have[1:] {
+		var list map[string]string
+		if err := json.Unmarshal(mustRead("locale/"+name+".json"), &list); err != nil {
+			t.Fatal(err)
+		}
+		same := 0
+		for english := range german {
+			translated := list[english]
+			if translated == "" || strings.Count(translated, "%s") != strings.Count(english, "%s") ||
+				strings.Count(translated, "%") != strings.Count(english, "%") {
+				t.Errorf("%s: %q is translated to %q", name, english, translated)
+			}
+			if translated == english && strings.Contains(english, " ") && english != "%s on %s" {
+				same++
+				t.Logf("%s: %q is not translated", name, english)
+			}
+		}
+		if len(list) != len(german) || same > 0 {
+			t.Errorf("%s has %d texts, German has %d; %d are English", name, len(list), len(german), same)
+		}
+	}
+}
+
+// Pages in Arabic are written from right to left, others are not.
+func TestDirectionOfPages(t *testing.T) {
+	for accept, want := range map[string]bool{"ar": true, "ar-EG": true, "de": false, "zh-CN": false, "": false} {
+		page := Page{Language: Match(accept), View: Message("Log in", "Log out")}
+		if got := strings.Contains(string(Render(page)), `dir="rtl"`); got != want {
+			t.Errorf("%q: right to left is %v", accept, got)
+		}
+	}
+	for accept, want := range map[string]string{"zh-CN": "zh-Hans", "pt-BR": "pt", "fr-CA,en": "fr", "xx": "en"} {
+		if got := Match(accept).String(); got != want {
+			t.Errorf("%q gets %s, want %s", accept, got, want)
+		}
+	}
+}
+
 // A text with an unknown part is translated around that part, which stays as it is.
 func TestTranslateAroundParts(t *testing.T) {
 	for english, want := range map[string]string{

@@ -24,8 +24,15 @@ type LoginForm struct {
 	Register  bool // a user can sign up without an invitation
 	// Mobile and Desktop are the one-time secrets of the app that has opened the page, or "".
 	Mobile, Desktop string
-	Demo            []string // accounts that need no password
+	Demo            []DemoAccount
 	Providers       []Provider
+}
+
+// DemoAccount is an account of a demo organization, which needs no password.
+type DemoAccount struct {
+	Email, Name string
+	Role        string // in English
+	Picture     string // path
 }
 
 // Login is the page with the login form.

@@ -161,12 +161,13 @@ func parseTemplates() map[language.Tag]map[string]*template.Template {
 	for _, tag := range languages {
 		printer, patterns := message.NewPrinter(tag, message.Catalog(texts)), patterns[tag]
 		layout := template.Must(template.New("layout.html").Funcs(template.FuncMap{
-			"t":        func(english string, args ...any) string { return translate(printer, patterns, english, args) },
-			"style":    func() string { return StylePath },
-			"icon":     func() string { return IconPath },
-			"client":   func() clientFiles { return client },
-			"manifest": func() string { return ManifestPath },
-			"labelled": func(label string, fields []APIField) labelledFields { return labelledFields{label, fields} },
+			"t":           func(english string, args ...any) string { return translate(printer, patterns, english, args) },
+			"rightToLeft": func() bool { return isRightToLeft(tag) },
+			"style":       func() string { return StylePath },
+			"icon":        func() string { return IconPath },
+			"client":      func() clientFiles { return client },
+			"manifest":    func() string { return ManifestPath },
+			"labelled":    func(label string, fields []APIField) labelledFields { return labelledFields{label, fields} },
 		}).Parse(string(mustRead("templates/layout.html"))))
 		template.Must(layout.Parse(string(mustRead("client.html"))))
 		all[tag] = map[string]*template.Template{}
@@ -179,6 +180,12 @@ func parseTemplates() map[language.Tag]map[string]*template.Template {
 		}
 	}
 	return all
+}
+
+// isRightToLeft reports whether a language is written from right to left.
+func isRightToLeft(tag language.Tag) bool {
+	script, _ := tag.Script()
+	return script.String() == "Arab" || script.String() == "Hebr"
 }
 
 // translate returns a text in the language of the printer. Without args, % has no meaning in it: so a text from

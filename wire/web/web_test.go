@@ -14,7 +14,7 @@ var views = []View{
 	Failure("Page not found", "<b>bold</b>"),
 	Login("A <b>bold</b> org", LoginForm{URL: "https://chat.example", Email: `"<b>`, Next: `/"<b>`, Reset: true,
 		Register: true, Mobile: "ab", Desktop: "cd"}),
-	Login("Demo", LoginForm{Demo: []string{"<b>@example.org"}}),
+	Login("Demo", LoginForm{Demo: []DemoAccount{{"<b>@example.org", "<b>Ann", "Member", `/"<b>.png`}}}),
 	Register(`"<b>`, "The password is too weak."),
 	SignUp(`"<b>`, `"<b>`, ""),
 	ForgottenPassword(`"<b>`, ""),
@@ -147,7 +147,7 @@ func TestTranslations(t *testing.T) {
 // A page is shown in the language that the browser prefers among those that exist, else in English.
 func TestMatch(t *testing.T) {
 	for accept, want := range map[string]string{"": "en", "de-AT,de;q=0.9,en;q=0.5": "de", "en-GB,de;q=0.1": "en",
-		"xx": "en", "fr;q=1, de;q=0.5": "de", ";;;": "en"} {
+		"xx": "en", "fr;q=1, de;q=0.5": "fr", "sv;q=1, de;q=0.5": "de", ";;;": "en"} {
 		if got := Match(accept).String(); got != want {
 			t.Errorf("Accept-Language %q: %s, want %s", accept, got, want)
 		}

@@ -11,9 +11,10 @@ import (
 
 // builder creates the demo organization.
 type builder struct {
-	orgs  *actors.Server
-	realm realm.ID
-	ids   map[string]realm.UserID // by login
+	orgs    *actors.Server
+	content Content
+	realm   realm.ID
+	ids     map[string]realm.UserID // by login
 }
 
 // accounts are the accounts of the demo organization. The login is the part of the email address before the @.
@@ -35,13 +36,17 @@ var accounts = []struct {
 }
 
 // Create creates the demo organization in an empty data directory and prints its accounts.
-func Create(orgs *actors.Server, url string, out io.Writer) error {
+func Create(orgs *actors.Server, url string, content Content, out io.Writer) error {
 	id, err := orgs.CreateRealm("", "Parley Demo")
 	if err != nil {
 		return err
 	}
-	d := &builder{orgs, id, map[string]realm.UserID{}}
-	for _, step := range []func() error{d.createUsers, d.createChannels, d.sendMessages, d.createWebPublicChannel} {
+	d := &builder{orgs, content, id, map[string]realm.UserID{}}
+	steps := []func() error{d.createUsers, d.createChannels, d.sendMessages, d.createWebPublicChannel}
+	if content.Render != nil {
+		steps = append(steps, d.createMoreChannels, d.createConversations)
+	}
+	for _, step := range steps {
 		if err := step(); err != nil {
 			return err
 		}
@@ -91,7 +96,7 @@ func (d *builder) createUsers() error {
 		if u.login == "demo-bot" {
 			create.Bot, create.BotOwner = realm.GenericBot, d.ids["olive"]
 		}
-		id, err := realm.Execute(d.orgs, d.realm, realm.System, create)
+		id, err := realm.Execute(d.past(usersAge), d.realm, realm.System, create)
 		if err != nil {
 			return fmt.Errorf("%s: %w", create.Email, err)
 		}
@@ -109,13 +114,42 @@ func (d *builder) createUsers() error {
 	return nil
 }
 
-func (d *builder) createChannels() error {
-	var members []string
+// Days before the start of the server at which the accounts and the first channels and messages of the demo
+// organization were made, if it has conversations.
+const (
+	usersAge    = 9
+	channelsAge = 7
+)
+
+// past returns turns some days ago. An organization without conversations has no past.
+func (d *builder) past(days int) realm.Turns {
+	if d.content.Render == nil {
+		return d.orgs
+	}
+	return atTime{d.orgs, d.content.Now.Unix() - int64(days)*24*60*60}
+}
+
+// membersOfDemo returns the logins of all accounts that are neither guests nor bots.
+func membersOfDemo() (logins []string) {
 	for _, p := range accounts {
 		if p.role != realm.Guest && p.login != "demo-bot" {
-			members = append(members, p.login)
+			logins = append(logins, p.login)
 		}
 	}
+	return logins
+}
+
+// createMoreChannels creates the channels that only the conversations use.
+func (d *builder) createMoreChannels() error {
+	members := membersOfDemo()
+	if err := d.createChannel("design", "What it looks like, and why", realm.NewChannel{}, members); err != nil {
+		return err
+	}
+	return d.createChannel("random", "Books, pictures, cake", realm.NewChannel{}, members)
+}
+
+func (d *builder) createChannels() error {
+	members := membersOfDemo()
 	if err := d.createChannel("general", "Everything that concerns everybody", realm.NewChannel{},
 		members); err != nil {
 		return err
@@ -133,7 +167,7 @@ func (d *builder) createChannel(name, about string, kind realm.NewChannel, membe
 		principals = append(principals, realm.Principal{ID: d.ids[login]})
 	}
 	channel := realm.ChannelToJoin{Name: name, Description: about, DescriptionHTML: "<p>" + about + "</p>"}
-	_, err := realm.Execute(d.orgs, d.realm, d.caller("olive"), realm.Subscribe{
+	_, err := realm.Execute(d.past(channelsAge), d.realm, d.caller("olive"), realm.Subscribe{
 		Channels:     []realm.ChannelToJoin{channel},
 		New:          kind,
 		Principals:   principals,
@@ -148,7 +182,7 @@ func (d *builder) sendMessages() error {
 		{"ann", "general", "welcome", "Glad to be here."},
 		{"bo", "engineering", "queues", "Event queues survive a restart."},
 	} {
-		_, err := realm.Execute(d.orgs, d.realm, d.caller(m.from), realm.SendMessage{
+		_, err := realm.Execute(d.past(channelsAge), d.realm, d.caller(m.from), realm.SendMessage{
 			ToChannel:    true,
 			ChannelName:  m.to,
 			Topic:        m.topic,

@@ -107,7 +107,7 @@ func newRequestTester(t testing.TB) *requestTester {
 		SubdomainTaken:     func(string) bool { return false },
 	}
 	var said bytes.Buffer
-	if err := demo.Create(orgs, sites.Site("").URL, &said); err != nil {
+	if err := demo.Create(orgs, sites.Site("").URL, demo.Content{}, &said); err != nil {
 		t.Fatal(err)
 	}
 	settings := DefaultSettings()

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -558,11 +559,31 @@ func (s *Server) createDemo() error {
 			return fmt.Errorf("create the crowd: %w", err)
 		}
 	} else if s.Demo {
-		if err := demo.Create(s.orgs, s.URL, out); err != nil {
+		if err := demo.Create(s.orgs, s.URL, s.demoContent(), out); err != nil {
 			return fmt.Errorf("create the demo organization: %w", err)
 		}
 	}
 	return nil
+}
+
+// demoContent returns what the conversations of the demo organization need; nothing if it gets none.
+func (s *Server) demoContent() demo.Content {
+	if !s.DemoContent {
+		return demo.Content{}
+	}
+	return demo.Content{
+		Now: time.Now(),
+		Render: func(text string, author realm.UserID, v realm.View) (realm.Body, realm.ContentInfo, error) {
+			return s.renderer.RenderImported(wire.ImportedText{Text: text, Author: author}, v, s.sites.Site(""))
+		},
+		SavePicture: func(id realm.ID, png []byte) (wire.SavedFile, error) {
+			return s.served.SaveUpload(id, bytes.NewReader(png), wire.MaxUploadBytes)
+		},
+		PictureSaved: func(id realm.ID, u realm.Upload) error {
+			s.thumbnails.Add(id, u)
+			return s.served.Release(u.Hash, nil)
+		},
+	}
 }
 
 // openEndpoints makes the HTTP server, which handles no request yet, and opens the control socket, the SMTP server and

@@ -35,6 +35,7 @@ type Settings struct {
 	Data          string
 	URL           string
 	Demo          bool
+	DemoContent   bool
 	DemoCrowd     string
 	Listen        string
 	DebugListen   string
@@ -109,6 +110,11 @@ func (s *Settings) ownTable() []registry.Setting {
 			Name: "demo", Default: "false", Group: registry.General, Value: &s.Demo,
 			Meaning: "create a demo organization in an empty data directory, allow development logins, " +
 				"and switch off rate limits that are not set",
+		},
+		{
+			Name: "demo-content", Default: "true", Group: registry.General, Value: &s.DemoContent,
+			Meaning: "fill the demo organization with some days of conversations; false: only three messages, " +
+				"for tests",
 		},
 		{
 			Name: "demo-crowd", Group: registry.General, Value: &s.DemoCrowd,

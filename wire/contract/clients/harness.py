@@ -52,7 +52,8 @@ class Server:
             self.process = subprocess.Popen(
                 [os.path.join(ROOT, "bin", "parley"), "serve", "--data", os.path.join(self.dir, "data"),
                  "--listen", f"127.0.0.1:{self.port}", "--demo", *self.options],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                env={"PARLEY_DEMO_CONTENT": "false", **os.environ})  # only the messages of the checks
         until = time.monotonic() + READY_SECONDS
         while time.monotonic() < until:
             if self.process.poll() is not None:

@@ -80,7 +80,7 @@ scene('a demo logs in with one click', async (s) => {
   const parley = await s.serveNew();
   const bo = await s.profile(parley);
   await bo.visit('/login/?next=/accounts/sessions/');
-  await bo.press('bo@example.org');
+  await bo.press('Bo Park Member');
   assert.equal(bo.path(), '/accounts/sessions/');
   assert.equal(await bo.user(), 'bo@example.org');
 });

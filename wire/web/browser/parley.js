@@ -91,7 +91,7 @@ export class Parley {
     const log = fs.openSync(this.log, 'a');
     const served = this.#served();
     this.#process = spawn(PROGRAM, ['serve', '--data', this.data, '--listen', `127.0.0.1:${this.port}`, '--demo',
-      ...this.#options], { stdio: ['ignore', log, log] });
+      ...this.#options], { stdio: ['ignore', log, log], env: { PARLEY_DEMO_CONTENT: 'false', ...process.env } });
     fs.closeSync(log);
     const ended = once(this.#process, 'exit').then(() => { throw new Error(`the server ended:\n${this.text()}`); });
     ended.catch(() => {});

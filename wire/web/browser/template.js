@@ -35,6 +35,9 @@ try {
   for (const email of people) {
     await parley.setPassword(email);
     sessions[email] = await logIn(parley, email);
+    for (const onboarding_step of ['intro_inbox_view_modal', 'navigation_tour_video']) {
+      await parley.call(email, 'POST', 'users/me/onboarding_steps', { onboarding_step });
+    }
   }
   fs.writeFileSync(path.join(dir, 'sessions.json'), JSON.stringify(sessions));
   await parley.kill('SIGTERM'); // the journal is closed, so that the copies start at once

@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { basename, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
+import { catalogues } from "./catalogue.mjs";
 
 const here = fileURLToPath(new URL(".", import.meta.url));
 process.chdir(here);
@@ -23,6 +24,7 @@ const shared = {
   legalComments: "none",
   loader: { ".txt": "text" },
   charset: "utf8",
+  plugins: [catalogues],
   logLevel: "warning",
 };
 
@@ -72,7 +74,7 @@ if (process.argv.includes("--test")) {
     splitting: true,
     minify: true,
     metafile: true,
-    plugins: [oneCore],
+    plugins: [oneCore, catalogues],
     entryNames: "[name]-[hash]",
     chunkNames: "[name]-[hash]",
     assetNames: "[name]-[hash]",

@@ -3,6 +3,7 @@ import { effect } from "@preact/signals";
 import { useLayoutEffect } from "preact/hooks";
 import { Compose } from "./compose/compose.tsx";
 import { t } from "./i18n/text.ts";
+import { FirstMinute } from "./help/hints.tsx";
 import { countOnIcon } from "./notify/badge.ts";
 import { People } from "./sidebar/people.tsx";
 import { Left } from "./sidebar/left.tsx";
@@ -32,6 +33,7 @@ export function App() {
         <Left />
         {covered.value && <div class="shade" onClick={closeColumns} />}
         <main class="middle" id="main" tabIndex={-1} inert={covered.value}>
+          <FirstMinute />
           <Loaded entry={views.get(view.name)} route={view} />
           <Compose />
         </main>

@@ -32,6 +32,11 @@ export function register(signal?: AbortSignal): Promise<RegisterAnswer> {
   return request("/register", { method: "POST", params: registerParams, repeatable: true, timeout: 60_000, signal });
 }
 
+// dismissHint stores that the user does not want to see a hint again, on no device.
+export function dismissHint(onboarding_step: string): Promise<unknown> {
+  return request("/users/me/onboarding_steps", { method: "POST", params: { onboarding_step } });
+}
+
 export interface Poll {
   queue: string;
   last: number;

@@ -1,21 +1,49 @@
-// The languages of the texts. A table is loaded when a user chooses its language.
+// The languages of the texts. A table is loaded when a user chooses its language. catalogue.mjs makes it of a file in
+// locale.
 import { effect } from "@preact/signals";
 import { setTexts } from "./text.ts";
 
-// languageNames are the languages with a table, each in its own language.
-export const languageNames: Record<string, string> = { en: "English", de: "Deutsch" };
+// languageNames are the languages with a table, by their codes on the server, each in its own language.
+export const languageNames: Record<string, string> = {
+  en: "English",
+  de: "Deutsch",
+  fr: "Français",
+  es: "Español",
+  pt: "Português",
+  it: "Italiano",
+  nl: "Nederlands",
+  ja: "日本語",
+  "zh-hans": "简体中文",
+  ar: "العربية",
+};
 
-const tables: Record<string, () => Promise<Record<string, string>>> = {
-  de: () => import("./de.ts").then((m) => m.texts),
+type Table = () => Promise<{ texts: Record<string, string> }>;
+
+// tables has the languages by their standard codes.
+const tables: Record<string, Table> = {
+  de: () => import("../../locale/de.json"),
+  fr: () => import("../../locale/fr.json"),
+  es: () => import("../../locale/es.json"),
+  pt: () => import("../../locale/pt.json"),
+  it: () => import("../../locale/it.json"),
+  nl: () => import("../../locale/nl.json"),
+  ja: () => import("../../locale/ja.json"),
+  "zh-Hans": () => import("../../locale/zh-Hans.json"),
+  ar: () => import("../../locale/ar.json"),
 };
 
 const waitMs = 5000; // the first screen is shown in English if the table has not arrived by then
 
-async function load(wanted: string, chosen: () => string): Promise<void> {
+// standardCode returns the code of the table for a language of the server, "en" if there is none.
+export function standardCode(wanted: string): string {
+  if (wanted === "zh-hans") return "zh-Hans";
   const language = wanted.split("-")[0]!;
-  const table = tables[language];
-  if (!table) return setTexts("en", {});
-  const texts = await table();
+  return language in tables ? language : "en";
+}
+
+async function load(wanted: string, chosen: () => string): Promise<void> {
+  const language = standardCode(wanted);
+  const texts = (await tables[language]?.())?.texts ?? {};
   if (chosen() === wanted) setTexts(language, texts);
 }
 

@@ -29,18 +29,18 @@ export function currentLanguage(): string {
 
 export function t(english: string, values?: Values): string {
   const text = current.value.table[english] ?? english;
-  if (!values) return text;
+  return values ? fill(text, values) : text;
+}
+
+function fill(text: string, values: Values): string {
   return text.replace(/\{(\w+)\}/g, (whole, name: string) => (name in values ? String(values[name]) : whole));
 }
 
-// plural chooses the form for a number. The translation of the second text may have the keys "TEXT|few" and so on.
+// plural chooses the form for a number, by the rules of the language.
 export function plural(count: number, one: string, other: string, values: Values = {}): string {
-  const all = { count: formatNumber(count), ...values };
   const { rules, table } = current.value;
-  const category = rules.select(count);
-  const special = table[`${other}|${category}`];
-  if (special !== undefined) return t(`${other}|${category}`, all);
-  return t(category === "one" ? one : other, all);
+  const form = table[`${other}|${rules.select(count)}`] ?? table[`${other}|other`];
+  return fill(form ?? (count === 1 ? one : other), { count: formatNumber(count), ...values });
 }
 
 export function formatNumber(n: number): string {

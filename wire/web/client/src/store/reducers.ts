@@ -29,7 +29,7 @@ const reducers: { [T in EventType]: Reducer<T> } = {
   muted_topics: nothing, // topicPolicies holds the same
   muted_users: people.muted,
   navigation_view: nothing,
-  onboarding_steps: nothing,
+  onboarding_steps: (c, e) => replace(c, "hints", e.onboarding_steps.map((x) => x.name)),
   presence: people.presence,
   reaction: messages.reaction,
   realm: organization.changed,

@@ -115,6 +115,7 @@ export interface State {
   exports: Export[];
   exportConsents: Map<number, boolean>;
   invitesVersion: number; // grows when the invitations must be fetched again
+  hints: string[]; // hints that the user has not dismissed ("onboarding steps" in the protocol)
 }
 
 // Part is a part of the state that components read and reducers change as one.
@@ -175,6 +176,7 @@ export function emptyState(): State {
     exports: [],
     exportConsents: new Map(),
     invitesVersion: 0,
+    hints: [],
   };
 }
 
@@ -367,4 +369,5 @@ function addLists(s: State, r: RegisterAnswer): void {
   for (const x of r.reminders ?? []) s.reminders.set(x.reminder_id, x);
   for (const x of r.saved_snippets ?? []) s.snippets.set(x.id, x);
   s.defaultChannels = r.realm_default_streams ?? [];
+  s.hints = (r.onboarding_steps ?? []).map((x) => x.name);
 }

@@ -1,1 +1,0 @@
-import{Cb as r}from"./chunk-NRXRA7CT.js";r();

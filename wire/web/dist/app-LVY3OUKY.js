@@ -1,0 +1,1 @@
+import{Ib as r}from"./chunk-ILMMF2XO.js";r();

@@ -1,1 +1,0 @@
-import{a as o,b as r}from"./chunk-53KF5Q2K.js";import"./chunk-7UMNNTJU.js";import"./chunk-PM4QXWYD.js";import"./chunk-JUPH6HNI.js";import"./chunk-KAGEZNU6.js";import"./chunk-NRXRA7CT.js";export{r as NotificationFields,o as Notifications};

@@ -1,1 +1,0 @@
-import{a as o}from"./chunk-DXCOIJLO.js";import"./chunk-7UMNNTJU.js";import"./chunk-PM4QXWYD.js";import"./chunk-JUPH6HNI.js";import"./chunk-KAGEZNU6.js";import"./chunk-NRXRA7CT.js";export{o as Preferences};
