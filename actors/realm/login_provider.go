@@ -29,6 +29,8 @@ type Person struct {
 	Groups []string
 	// Fields are values of custom profile fields, by the name of the field; "" removes a value.
 	Fields map[string]string
+	// Picture is the name of the file with the picture of the account; "": the account keeps its own.
+	Picture string
 	// Active says that the account can be used: a directory deactivates those of people that have left, and reactivates
 	// what it has deactivated.
 	Active bool
@@ -210,6 +212,9 @@ func (p *providerUpdate) updateProfile() {
 		} else {
 			p.record(&UserChanged{ID: u.ID, Name: &name, OldName: u.Name})
 		}
+	}
+	if file := p.person.Picture; file != "" && (u.Avatar != "U" || u.AvatarFile != file) {
+		p.record(&AvatarChanged{User: u.ID, Source: "U", File: file, Version: u.AvatarVersion + 1})
 	}
 	known := 0
 	for _, f := range p.ProfileFields() {
