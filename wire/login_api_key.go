@@ -75,7 +75,7 @@ func serverSettings(c *Call, _ noParameters) (*serverSettingsAnswer, error) {
 		"openid connect": false,
 	}
 	a := &serverSettingsAnswer{Version: Version, MergeBase: Version, Level: FeatureLevel, Push: c.Tools.Push != nil,
-		Incompatible: ClientName(c.Agent) == "ZulipInvalid", EmailLogin: true, EmailNames: true,
+		Incompatible: ClientName(c.Agent) == "ZulipInvalid", EmailLogin: true, EmailNames: !c.Site.HasDirectory(),
 		Methods: methods, External: externalMethods(c.Site)}
 	if c.Realm == 0 && c.Site.Name != "" {
 		return nil, realm.BadRequest("Invalid subdomain")
@@ -117,7 +117,10 @@ func errAuthFailed() error {
 }
 
 func fetchKeyByPassword(c *Call, f fetchKeyForm) (*loginAnswer, error) {
-	a, hash, err := accountByPassword(c, f.Username, f.Password)
+	a, hash, person, err := CheckNamedLogin(c, f.Username, f.Password)
+	if err == nil && person != nil {
+		a, err = accountOfDirectory(c, person)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -136,43 +139,67 @@ func fetchKeyByPassword(c *Call, f fetchKeyForm) (*loginAnswer, error) {
 // accountByPassword returns the account of a user with a password, and the hash that the password was checked against.
 // The account may be deactivated.
 func accountByPassword(c *Call, email, password string) (a *Account, hash string, err error) {
-	if c.Realm == 0 {
-		return nil, "", realm.Refuse(realm.NotFound, "NONEXISTENT_SUBDOMAIN", "Invalid subdomain")
-	}
-	if c.Site.Deactivated {
-		return nil, "", errRealmDeactivated()
-	}
-	passwords, err := Read(c, func(v realm.View) (bool, error) { return v.PasswordLogin(), nil })
-	if err != nil {
+	if err := c.checkLoginPlace(); err != nil {
 		return nil, "", err
 	}
-	if !passwords {
-		return nil, "", realm.ErrPasswordLogin()
-	}
-	if !realm.ValidEmail(email) {
-		return nil, "", realm.ErrInvalidEmail()
-	}
-	a, ok := c.Server.AccountByEmail(c.Realm, email)
-	// checking "" takes the same time, so that timing does not reveal which accounts exist
-	if ok && a.Bot == realm.Human {
-		hash = a.Password
-	}
-	right, err := c.checkPassword(email, password, hash)
+	a, hash, right, err := localAccount(c, email, password)
 	if err != nil {
 		return nil, "", err
 	}
 	if !right {
-		if ok {
-			c.Server.RunAsync([]AsyncCommand{{Realm: c.Realm, Caller: realm.Caller{System: true,
-				Client: c.Caller.Client, Address: c.Address, Operation: "note a failed login"},
-				CommandWithCallback: realm.NoteFailedLogin{User: a.User}}})
-		}
+		c.noteFailedLogin(a)
 		return nil, "", errAuthFailed()
 	}
 	return a, hash, nil
 }
 
-func errAccountDeactivated() error {
+// checkLoginPlace refuses logins where there is no organization, or a deactivated one.
+func (c *Call) checkLoginPlace() error {
+	if c.Realm == 0 {
+		return realm.Refuse(realm.NotFound, "NONEXISTENT_SUBDOMAIN", "Invalid subdomain")
+	}
+	if c.Site.Deactivated {
+		return errRealmDeactivated()
+	}
+	return nil
+}
+
+// noteFailedLogin records a failed login to an account; nil: there is none.
+func (c *Call) noteFailedLogin(a *Account) {
+	if a != nil {
+		c.Server.RunAsync([]AsyncCommand{{Realm: c.Realm, Caller: realm.Caller{System: true,
+			Client: c.Caller.Client, Address: c.Address, Operation: "note a failed login"},
+			CommandWithCallback: realm.NoteFailedLogin{User: a.User}}})
+	}
+}
+
+// localAccount returns the account with an address, nil if there is none, and whether the password is right. hash is
+// what the password was checked against.
+func localAccount(c *Call, email, password string) (a *Account, hash string, right bool, err error) {
+	passwords, err := Read(c, func(v realm.View) (bool, error) { return v.PasswordLogin(), nil })
+	if err != nil {
+		return nil, "", false, err
+	}
+	if !passwords {
+		return nil, "", false, realm.ErrPasswordLogin()
+	}
+	if !realm.ValidEmail(email) {
+		return nil, "", false, realm.ErrInvalidEmail()
+	}
+	a, ok := c.Server.AccountByEmail(c.Realm, email)
+	if !ok {
+		a = nil
+	}
+	// checking "" takes the same time, so that timing does not reveal which accounts exist
+	if ok && a.Bot == realm.Human {
+		hash = a.Password
+	}
+	right, err = c.checkPassword(email, password, hash)
+	return a, hash, right, err
+}
+
+// ErrAccountDeactivated refuses a login to a deactivated account.
+func ErrAccountDeactivated() error {
 	return realm.Refuse(realm.Unauthenticated, "USER_DEACTIVATED", "Account is deactivated")
 }
 
@@ -199,7 +226,7 @@ func issueKey(
 		return nil, errRealmDeactivated()
 	}
 	if !a.Active {
-		return nil, errAccountDeactivated()
+		return nil, ErrAccountDeactivated()
 	}
 	key, err := Execute(&Call{Server: c.Server, Realm: a.Realm, Caller: realm.Caller{System: true}},
 		realm.LogInApp{LogIn: realm.LogIn{User: a.User, Password: password}, Agent: c.Agent, Address: c.Address,

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"errors"
 	"net/url"
 
 	"parley/actors/realm"
@@ -17,7 +18,7 @@ const (
 )
 
 // methodNames are the names of the methods of login providers by their type (protocol).
-var methodNames = map[string]string{"oidc": "OpenID Connect", "github": "GitHub"}
+var methodNames = map[string]string{"oidc": "OpenID Connect", "github": "GitHub", realm.DirectoryType: "LDAP"}
 
 // providerPath returns the last part of the address of a provider's pages.
 func providerPath(p realm.LoginProvider) string { return p.Type + "/" + url.PathEscape(p.Name) }
@@ -37,28 +38,46 @@ type externalMethod struct {
 // externalMethods is the value of external_authentication_methods (protocol).
 func externalMethods(s Site) []externalMethod {
 	out := []externalMethod{}
-	for _, p := range s.Providers() {
+	for _, p := range s.ProviderPages() {
 		out = append(out, externalMethod{Name: p.Type + ":" + p.Name, Display: p.Display,
 			LogInURL: SocialLoginPath + providerPath(p), JoinURL: SocialSignUpPath + providerPath(p)})
 	}
 	return out
 }
 
-// AccountByIdentity returns the user that an identity belongs to; false if it belongs to none. It refuses a deactivated
-// account.
-func AccountByIdentity(c *Call, name realm.IdentityName) (id realm.UserID, found bool, err error) {
-	_, err = Read(c.asServer(), func(v realm.View) (any, error) {
-		u := v.FindByIdentity(name)
-		if found = u != nil; !found {
-			return nil, nil
+// AccountOfPerson returns the user that a person at a login provider is, after it has given the account what the
+// provider says; false if there is none. It refuses a deactivated account. The problems are for the log.
+func AccountOfPerson(c *Call, p realm.Person) (id realm.UserID, found bool, problems []string, err error) {
+	id, err = Read(c.asServer(), func(v realm.View) (realm.UserID, error) {
+		if u := v.FindByIdentity(p.Identity); u != nil {
+			return u.ID, nil
 		}
-		id = u.ID
-		if !u.Active {
-			return nil, errAccountDeactivated()
+		return 0, nil
+	})
+	if err != nil || id == 0 {
+		return 0, false, nil, err
+	}
+	if problems, err = UpdateFromProvider(c, id, p); err != nil {
+		return 0, false, nil, err
+	}
+	_, err = Read(c.asServer(), func(v realm.View) (any, error) {
+		if u := v.Find(id); u == nil || !u.Active {
+			return nil, ErrAccountDeactivated()
 		}
 		return nil, nil
 	})
-	return id, found, err
+	return id, true, problems, err
+}
+
+// UpdateFromProvider gives the account of a person what the login provider says. While the nodes of a cluster are
+// upgraded, it does nothing. The problems are for the log.
+func UpdateFromProvider(c *Call, id realm.UserID, p realm.Person) (problems []string, err error) {
+	out, err := Execute(c.asServer(), realm.UpdateFromProvider{User: id, Person: p})
+	var refused *realm.Refusal
+	if errors.As(err, &refused) && refused.Kind == realm.Busy {
+		return []string{refused.Error()}, nil
+	}
+	return out.Problems, err
 }
 
 // CheckNewName refuses full names that a new account cannot have.

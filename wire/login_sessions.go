@@ -78,7 +78,7 @@ func (c *Call) checkOwnPassword(password string) error {
 func CheckLogin(c *Call, email, password string) (*Account, string, error) {
 	a, hash, err := accountByPassword(c, email, password)
 	if err == nil && !a.Active {
-		err = errAccountDeactivated()
+		err = ErrAccountDeactivated()
 	}
 	return a, hash, err
 }
@@ -98,7 +98,7 @@ func DevelopmentLogIn(c *Call, email string) (o realm.OpenedBrowserSession, err 
 	case !ok || a.Bot != realm.Human:
 		return o, errAuthFailed()
 	case !a.Active:
-		return o, errAccountDeactivated()
+		return o, ErrAccountDeactivated()
 	}
 	return OpenSession(c, realm.LogIn{User: a.User})
 }

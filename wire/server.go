@@ -228,6 +228,9 @@ type Call struct {
 	// there were too many recently. ForgetPasswordAttempts takes attempts back after a correct password.
 	CountPasswordAttempt   func(account string) error
 	ForgetPasswordAttempts func(account string)
+	// AskDirectories returns the person with a name and a password in the directories of the organization, nil if there
+	// is none; nil: the organization has no directory.
+	AskDirectories func(name, password string) (*DirectoryPerson, error)
 	// ReserveMemory counts n more bytes of memory for the answer, and refuses if answers take too much memory.
 	// Endpoints whose answers can be large call it while they collect the answer; nil: there is no limit.
 	ReserveMemory func(n int) error

@@ -16,8 +16,8 @@ const (
 // AuditKinds are the kinds of entries of the audit log.
 var AuditKinds = []string{
 	"bot.change", "bot.owner", "channel.archive", "channel.create", "channel.permission", "channel.privacy",
-	"channel.setting", "channel.subscribe", "channel.unarchive", "channel.unsubscribe", "export.change", "group.create",
-	"group.join", "group.leave", "group.permission", "group.setting", "invitation.link", "invitation.revoke",
+	"channel.setting", "channel.subscribe", "channel.unarchive", "channel.unsubscribe", "export.change", "factor.add",
+	"factor.recovery", "factor.remove", "group.create", "group.join", "group.leave", "group.permission", "group.setting", "identity.link", "identity.suspend", "identity.unlink", "invitation.link", "invitation.revoke",
 	"invitation.send", "key.add", "key.replace", "key.revoke", auditLogin, auditLoginFailed, "login.session",
 	"message.delete", "message.restore", "organization.close", "organization.list", "organization.permission",
 	"organization.reopen", "organization.setting", "organization.user_default", "retention.audit", "retention.hold",
@@ -37,6 +37,8 @@ func (t *Turn) audit(f Fact) {
 	case *PasswordChanged, *KeyIssued, *KeyAdded, *KeysRevoked, *BrowserSessionOpened, *BrowserSessionsEnded,
 		*AllBrowserSessionsEnded:
 		t.auditLogin(f)
+	case *IdentityLinked, *IdentityUnlinked, *IdentityChanged, *FactorSet, *FactorUsed, *FactorRemoved:
+		t.auditFactor(f)
 	case *OrganizationChanged, *UserDefaultChanged, *DomainAdded, *DomainChanged, *DomainRemoved, *LinkifierSaved,
 		*LinkifierRemoved, *EmojiAdded, *EmojiRemoved, *ProfileFieldChanged, *ProfileFieldRemoved, *PlaygroundAdded,
 		*PlaygroundRemoved, *DefaultChannelsSet, *PictureChanged, *RealmClosed, *RealmReopened, *InvitesSent,
@@ -116,6 +118,32 @@ func (t *Turn) auditLogin(f Fact) {
 		for _, u := range f.Users {
 			t.note(AuditEntry{Kind: "session.end", User: u, Old: "all"})
 		}
+	}
+}
+
+// auditFactor adds the entries about identities at login providers and about second factors. A code of an app is part
+// of a login, whose entry is enough; a recovery code says that a user has lost the app.
+func (t *Turn) auditFactor(f Fact) {
+	switch f := f.(type) {
+	case *IdentityLinked:
+		t.note(AuditEntry{Kind: "identity.link", User: f.User, New: f.Identity.Issuer})
+	case *IdentityUnlinked:
+		t.note(AuditEntry{Kind: "identity.unlink", User: f.User, Old: f.Identity.Issuer})
+	case *IdentityChanged:
+		for _, x := range t.IdentitiesOf(f.User) {
+			if x.IdentityName == f.Identity.IdentityName && x.Suspended != f.Identity.Suspended {
+				t.note(AuditEntry{Kind: "identity.suspend", User: f.User, Name: x.Issuer, Old: auditText(x.Suspended),
+					New: auditText(f.Identity.Suspended)})
+			}
+		}
+	case *FactorSet:
+		t.note(AuditEntry{Kind: "factor.add", User: f.User})
+	case *FactorUsed:
+		if f.Recovery != ([32]byte{}) {
+			t.note(AuditEntry{Kind: "factor.recovery", User: f.User})
+		}
+	case *FactorRemoved:
+		t.note(AuditEntry{Kind: "factor.remove", User: f.User})
 	}
 }
 

@@ -221,6 +221,7 @@ var typeByNumber = map[uint16]any{
 	642: (*FactorSet)(nil),
 	643: (*FactorUsed)(nil),
 	644: (*FactorRemoved)(nil),
+	645: (*IdentityChanged)(nil),
 
 	// 620-624 deletion of a person's data
 	620: (*ErasureBegan)(nil),

@@ -31,6 +31,11 @@ func (n IdentityName) valid() bool {
 type Identity struct {
 	IdentityName
 	Linked int64 // Unix seconds
+	// Role and Groups are what the rules of the provider have given to the user; 0: no role.
+	Role   Role
+	Groups []GroupID
+	// Suspended says that the provider has deactivated the account.
+	Suspended bool
 }
 
 // Identities is the row with the identities of one user, oldest first.
@@ -84,7 +89,7 @@ func (c LinkIdentity) Decide(t *Turn) (Done, error) {
 		return Done{}, err
 	}
 	if !taken {
-		t.Record(&IdentityLinked{User: u.ID, Identity: Identity{c.Identity, t.Now}})
+		t.Record(&IdentityLinked{User: u.ID, Identity: Identity{IdentityName: c.Identity, Linked: t.Now}})
 	}
 	return Done{}, nil
 }
@@ -107,6 +112,7 @@ func (c UnlinkIdentity) Decide(t *Turn) (Done, error) {
 	if !t.System && len(list) == 1 && (u.Password == "" || !t.PasswordLogin()) {
 		return Done{}, BadRequest("This is the only way to log in to the account.")
 	}
+	t.takeGivenRights(u.ID, c.Identity)
 	t.Record(&IdentityUnlinked{User: u.ID, Identity: c.Identity})
 	return Done{}, nil
 }
@@ -140,7 +146,7 @@ func (c SignUpWithIdentity) Decide(t *Turn) (id UserID, err error) {
 	if err != nil {
 		return 0, err
 	}
-	t.Record(&IdentityLinked{User: id, Identity: Identity{c.Identity, t.Now}})
+	t.Record(&IdentityLinked{User: id, Identity: Identity{IdentityName: c.Identity, Linked: t.Now}})
 	return id, nil
 }
 

@@ -1,5 +1,7 @@
 package realm
 
+import "slices"
+
 // Site is the address under which clients reach an organization.
 type Site struct {
 	URL  string // scheme and host, without a slash at the end
@@ -22,6 +24,24 @@ func (s Site) Providers() []LoginProvider {
 	return s.Logins.List
 }
 
+// ProviderPages returns the login providers of the organization that have pages.
+func (s Site) ProviderPages() (out []LoginProvider) {
+	for _, p := range s.Providers() {
+		if p.Type != DirectoryType {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// HasDirectory reports whether users of the organization can enter names and passwords of a directory.
+func (s Site) HasDirectory() bool {
+	return slices.ContainsFunc(s.Providers(), func(p LoginProvider) bool { return p.Type == DirectoryType })
+}
+
+// DirectoryType is the type of a login provider without pages: its users enter names and passwords in the login form.
+const DirectoryType = "ldap"
+
 // LoginProviders is a list of login providers, in the order in which login pages show them.
 type LoginProviders struct{ List []LoginProvider }
 
@@ -36,7 +56,7 @@ type LoginPolicy struct {
 
 // LoginProvider is a login provider as clients see it.
 type LoginProvider struct {
-	Type    string // oidc or github
+	Type    string // oidc, github or DirectoryType
 	Name    string // part of addresses
 	Display string // for users
 }

@@ -17,7 +17,7 @@ import (
 
 // Level is the newest rule level of this program. A program applies batches of its own level and of lower ones. Tests
 // of two versions change it before anything else runs.
-var Level uint16 = 4
+var Level uint16 = 5
 
 // FirstLevel is the level of clusters, and of journals, that have no other one.
 const FirstLevel uint16 = 1
@@ -41,6 +41,7 @@ var factLevels = map[uint16]uint16{
 	631: auditLevel,
 	// identities and second factors
 	640: loginsLevel, 641: loginsLevel, 642: loginsLevel, 643: loginsLevel, 644: loginsLevel,
+	645: providersLevel,
 }
 
 // levelOf returns the level from which on a fact may be recorded.

@@ -43,7 +43,7 @@ var ExportedNumbers = []UserData{
 	{Row: "User", ExportedAs: "profile.json:role is_active is_bot date_joined bots[].active"},
 	{Row: "BrowserSession", ExportedAs: "logins.json:browser_sessions[].id browser_sessions[].opened " +
 		"browser_sessions[].last_used"},
-	{Row: "Identity", ExportedAs: "logins.json:identities[].linked"},
+	{Row: "Identity", ExportedAs: "logins.json:identities[].linked identities[].deactivated"},
 	{Row: "Factor", ExportedAs: "logins.json:second_factor_since"},
 	{Row: "KeyInfo", ExportedAs: "logins.json:api_keys[].id api_keys[].created api_keys[].expires " +
 		"api_keys[].last_used"},

@@ -43,7 +43,11 @@ func testProvider(out io.Writer, file, name string) error {
 		return fmt.Errorf("%s has no provider %q; it has: %s", file, name, strings.Join(providers.Names(), ", "))
 	}
 	fmt.Fprintf(out, "ok: the configuration of %s is complete (%s, %s)\n", e.Name, e.Type, e.Issuer)
-	ctx, cancel := context.WithTimeout(context.Background(), signon.MaxStep)
+	limit := signon.MaxStep
+	if e.Directory != nil { // it reads all users
+		limit = signon.MaxSync
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	err = e.Check(ctx, func(step string) { fmt.Fprintln(out, "ok: "+step) })
 	var failed *signon.Error
@@ -52,6 +56,9 @@ func testProvider(out io.Writer, file, name string) error {
 	}
 	if err != nil {
 		return err
+	}
+	if e.Directory != nil {
+		return nil
 	}
 	fmt.Fprintf(out, "Register this address at the provider, for each organization: URL/complete/%s/\n", e.Type)
 	return nil

@@ -53,6 +53,7 @@ var allowedImports = map[string][]string{
 	"wire/previews":     {"wire", "wire/dispatch", "wire/markdown", "actors/realm"},
 	"wire/thumbnails":   {"wire", "actors/realm"},
 	"wire/exports":      {"wire", "actors/realm", "actors/admission"},
+	"wire/directories":  {"wire", "wire/signon", "actors/realm"},
 	"wire/linkmarks":    {"wire", "actors/realm"},
 	"wire/peer":         {},
 	"wire/signon":       {"wire/markdown/preview", "actors/realm"},
@@ -103,6 +104,8 @@ var libraryHomes = map[string][]string{
 	"github.com/BurntSushi/toml":          {"bench", "cmd/parley", "wire/integrations", "wire/signon"},
 	"github.com/coreos/go-oidc":           {"wire/signon"},
 	"github.com/pquerna/otp":              {"wire/signon"},
+	"github.com/go-ldap/ldap":             {"wire/signon"},
+	"github.com/go-asn1-ber/asn1-ber":     {"wire/signon"},
 	"google.golang.org/grpc":              {"wire/peer"},
 }
 

@@ -61,8 +61,10 @@ func (s *Server) loginPage(p *pageRequest) (web.View, error) {
 		for _, a := range wire.DevelopmentLogins(c, v) {
 			f.Demo = append(f.Demo, web.DemoAccount(a))
 		}
-		f.Passwords = v.PasswordLogin()
-		f.Reset = f.Reset && f.Passwords
+		passwords := v.PasswordLogin()
+		f.Names = c.Site.HasDirectory()
+		f.Passwords = passwords || f.Names
+		f.Reset = f.Reset && passwords
 		return v.Org().Name, nil
 	})
 	view := web.Login(name, f)
@@ -72,9 +74,14 @@ func (s *Server) loginPage(p *pageRequest) (web.View, error) {
 
 // logInBrowser checks the password of the login form. It logs in the browser, or the app that opened it.
 func (s *Server) logInBrowser(p *pageRequest, app appLogin, email, next string) (web.View, error) {
-	a, hash, err := wire.CheckLogin(p.visitorCall(), email, p.field("password"))
-	if err != nil {
+	a, hash, person, err := wire.CheckNamedLogin(p.visitorCall(), email, p.field("password"))
+	switch {
+	case err != nil:
 		return web.View{}, err
+	case person != nil:
+		return s.logInByDirectory(p, app, person, next)
+	case !a.Active:
+		return web.View{}, wire.ErrAccountDeactivated()
 	}
 	return s.finishLogin(p, passedLogin{user: a.User, password: hash, method: "password", app: app, next: next})
 }

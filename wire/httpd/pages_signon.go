@@ -123,7 +123,7 @@ func providerButtons(
 			query.Set(name, value)
 		}
 	}
-	for _, p := range site.Providers() {
+	for _, p := range site.ProviderPages() {
 		address := path(p)
 		if len(query) > 0 {
 			address += "?" + query.Encode()
@@ -149,11 +149,19 @@ func (s *Server) signOnFailure(p *pageRequest, provider string, err error) (web.
 	return web.LoginFailed(s.errorText(err)), err
 }
 
-// provider returns the provider of the path parameters, or nil.
+// provider returns the provider with pages of the path parameters, or nil.
 func (s *Server) provider(p *pageRequest) *signon.Entry {
 	typ, _ := p.ctx.UserValue("type").(string)
 	name, _ := p.ctx.UserValue("name").(string)
-	return s.options.SignOn.Find(p.call.Site.Name, typ, name)
+	return s.providerPage(p, typ, name)
+}
+
+// providerPage returns a provider that has pages, or nil.
+func (s *Server) providerPage(p *pageRequest, typ, name string) *signon.Entry {
+	if e := s.options.SignOn.Find(p.call.Site.Name, typ, name); e != nil && e.Directory == nil {
+		return e
+	}
+	return nil
 }
 
 // beginSignOnPage redirects the browser to a login provider.
@@ -202,7 +210,7 @@ func (s *Server) completeSignOnPage(p *pageRequest) (web.View, error) {
 	if known {
 		s.removeSealed(p, flowCookie)
 	}
-	e := s.options.SignOn.Find(p.call.Site.Name, f.Type, f.Name)
+	e := s.providerPage(p, f.Type, f.Name)
 	if !known || e == nil || f.Type != typ || !s.usedFlows.use(f.State, s.now()) {
 		return s.signOnFailure(p, typ, realm.BadRequest("This login was not started in this browser, or it took too "+
 			"long. Please try again."))
@@ -233,10 +241,11 @@ func (s *Server) acceptIdentity(p *pageRequest, e *signon.Entry, f signOnFlow, w
 	if f.User != 0 {
 		return s.linkOwnIdentity(p, e, f, name)
 	}
-	id, found, err := wire.AccountByIdentity(p.call, name)
+	id, found, problems, err := wire.AccountOfPerson(p.call, e.Person(who, true))
 	if err != nil {
 		return web.View{}, err
 	}
+	s.logProblems(p.call, id, e, problems)
 	x := identified{Identity: who, Type: f.Type, Name: f.Name, Next: f.Next, Mobile: f.Mobile, Desktop: f.Desktop,
 		Invite: f.Invite}
 	if found {
@@ -260,13 +269,22 @@ func (s *Server) acceptIdentity(p *pageRequest, e *signon.Entry, f signOnFlow, w
 		p.redirect = finishPath + "/"
 		return web.View{}, s.setSealed(p, identityCookie, x)
 	}
-	return s.signUpIdentified(p, x, fullName)
+	return s.signUpIdentified(p, e, x, fullName)
 }
 
-// login returns the login of a person whose account is known. The provider decides about a second factor.
+// logProblems writes what the organization does not accept of a person at a provider.
+func (s *Server) logProblems(c *wire.Call, id realm.UserID, e *signon.Entry, problems []string) {
+	for _, text := range problems {
+		s.options.Log.Warn("a value of a login provider is left out", "realm", c.Realm, "user", int64(id),
+			"method", e.Type+":"+e.Name, "err", text)
+	}
+}
+
+// login returns the login of a person whose account is known. A provider with pages decides about a second factor; a
+// directory has checked a password only.
 func (x *identified) login(id realm.UserID, password string) passedLogin {
 	return passedLogin{user: id, password: password, method: x.Type + ":" + x.Name, app: appLogin{x.Mobile, x.Desktop},
-		next: x.Next, proved: true}
+		next: x.Next, proved: x.Type != signon.LDAP}
 }
 
 // linkOwnIdentity connects an identity with the account of the session that has asked for it.
@@ -301,13 +319,18 @@ func signUpName(who signon.Identity) string {
 }
 
 // signUpIdentified makes the account of a person and logs them in.
-func (s *Server) signUpIdentified(p *pageRequest, x identified, name string) (web.View, error) {
+func (s *Server) signUpIdentified(
+	p *pageRequest, e *signon.Entry, x identified, name string,
+) (web.View, error) {
 	id, err := wire.SignUpWithIdentity(p.call, realm.SignUpWithIdentity{
 		Identity: realm.IdentityName{Issuer: x.Issuer, Subject: x.Subject}, Email: x.Email, Name: name}, x.Invite)
 	if err != nil {
 		return web.View{}, err
 	}
 	s.options.Log.Info("account made by a login", "realm", p.call.Realm, "user", int64(id), "method", x.Type+":"+x.Name)
+	if err := s.updatePerson(p, e, id, x.Identity); err != nil {
+		return web.View{}, err
+	}
 	return s.finishLogin(p, x.login(id, ""))
 }
 
@@ -315,14 +338,16 @@ func (s *Server) signUpIdentified(p *pageRequest, x identified, name string) (we
 // for another name for their new account.
 func (s *Server) finishSignOnPage(p *pageRequest) (web.View, error) {
 	var x identified
-	if !s.readSealed(p, identityCookie, &x) {
+	known := s.readSealed(p, identityCookie, &x)
+	e := s.options.SignOn.Find(p.call.Site.Name, x.Type, x.Name)
+	if !known || e == nil {
 		p.redirect = loginPath
 		return web.View{}, nil
 	}
 	if x.Mobile != "" {
 		p.policy = formPolicy("zulip:")
 	}
-	known := s.hasAccount(p, x.Email)
+	known = s.hasAccount(p, x.Email)
 	page := func(failure string) web.View {
 		if known {
 			return web.ConnectLogin(x.Email, failure)
@@ -335,9 +360,9 @@ func (s *Server) finishSignOnPage(p *pageRequest) (web.View, error) {
 	var view web.View
 	var err error
 	if known {
-		view, err = s.linkByPassword(p, x)
+		view, err = s.linkByPassword(p, e, x)
 	} else {
-		view, err = s.signUpIdentified(p, x, p.field("full_name"))
+		view, err = s.signUpIdentified(p, e, x, p.field("full_name"))
 	}
 	if err != nil {
 		return page(s.loginErrorText(err)), err
@@ -347,7 +372,7 @@ func (s *Server) finishSignOnPage(p *pageRequest) (web.View, error) {
 }
 
 // linkByPassword connects an identity with the account of its address, after the password, and logs in.
-func (s *Server) linkByPassword(p *pageRequest, x identified) (web.View, error) {
+func (s *Server) linkByPassword(p *pageRequest, e *signon.Entry, x identified) (web.View, error) {
 	a, hash, err := wire.CheckLogin(p.visitorCall(), x.Email, p.field("password"))
 	if err != nil {
 		return web.View{}, err
@@ -357,7 +382,17 @@ func (s *Server) linkByPassword(p *pageRequest, x identified) (web.View, error) 
 		return web.View{}, err
 	}
 	s.options.Log.Info("login connected", "realm", p.call.Realm, "user", int64(a.User), "method", x.Type+":"+x.Name)
+	if err := s.updatePerson(p, e, a.User, x.Identity); err != nil {
+		return web.View{}, err
+	}
 	return s.finishLogin(p, x.login(a.User, hash))
+}
+
+// updatePerson gives an account what its provider says about the person.
+func (s *Server) updatePerson(p *pageRequest, e *signon.Entry, id realm.UserID, who signon.Identity) error {
+	problems, err := wire.UpdateFromProvider(p.call, id, e.Person(who, true))
+	s.logProblems(p.call, id, e, problems)
+	return err
 }
 
 // isFresh reports whether the user of a session has logged in or entered the password a short time ago.
@@ -376,7 +411,7 @@ func (s *Server) identitiesPage(p *pageRequest) (web.View, error) {
 		}
 		if connect := p.field("connect"); err == nil && connect != "" {
 			typ, name, _ := strings.Cut(connect, "/")
-			e := s.options.SignOn.Find(c.Site.Name, typ, name)
+			e := s.providerPage(p, typ, name)
 			if e == nil {
 				return pageNotFound()
 			}
@@ -407,7 +442,7 @@ func (s *Server) identitiesPage(p *pageRequest) (web.View, error) {
 		page.List = append(page.List, web.Identity{Provider: s.displayOf(c.Site, x.Issuer), Issuer: x.Issuer,
 			Subject: x.Subject, Linked: dateText(x.Linked)})
 	}
-	for _, l := range c.Site.Providers() {
+	for _, l := range c.Site.ProviderPages() {
 		page.Providers = append(page.Providers, web.Provider{Name: l.Display, URL: l.Type + "/" + l.Name})
 	}
 	// The form may redirect to the page of a provider, whose address is not known here.

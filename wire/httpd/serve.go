@@ -124,6 +124,11 @@ func (s *Server) call(ctx *fasthttp.RequestCtx, params *form.Values) *wire.Call 
 	c.Caller.Client, c.Caller.Address = clientName(params, c.Agent), c.Address
 	c.CountPasswordAttempt = func(account string) error { return s.countLogin(account, s.remote(ctx)) }
 	c.ForgetPasswordAttempts = func(account string) { s.forgetLogins(account, s.remote(ctx)) }
+	if c.Site.HasDirectory() && s.options.SignOn != nil {
+		c.AskDirectories = func(name, password string) (*wire.DirectoryPerson, error) {
+			return s.askDirectories(c, name, password)
+		}
+	}
 	c.CountAddressChange = s.countAddressChange
 	c.ConfirmPassword = func() { s.confirmedPasswords.add(c, s.now()) }
 	c.PasswordConfirmed = func() bool { return s.confirmedPasswords.has(c, s.now()) }

@@ -24,6 +24,7 @@ import (
 const (
 	OIDC   = "oidc"
 	GitHub = "github"
+	LDAP   = realm.DirectoryType
 )
 
 // Limits of the configuration.
@@ -39,7 +40,7 @@ const (
 // Config is one provider of the configuration file.
 type Config struct {
 	Name        string `toml:"name"`         // part of addresses, unique among the providers of a type
-	Type        string `toml:"type"`         // OIDC or GitHub
+	Type        string `toml:"type"`         // OIDC, GitHub or LDAP
 	Preset      string `toml:"preset"`       // of presets: values for the keys that the file does not have
 	DisplayName string `toml:"display_name"` // on the login page
 	Issuer      string `toml:"issuer"`
@@ -60,6 +61,9 @@ type Config struct {
 	// TrustEmail says that the provider gives its users only addresses that they own, although it does not say so in
 	// the claim email_verified.
 	TrustEmail bool `toml:"trust_email"`
+	// Rules give roles and groups to people with some claims.
+	Rules []Rule `toml:"rule"`
+	DirectoryConfig
 
 	secret   string
 	networks []netip.Prefix
@@ -124,6 +128,8 @@ var presets = map[string]preset{
 	"keycloak":  {OIDC, "", "Keycloak"},
 	"okta":      {OIDC, "", "Okta"},
 	"github":    {GitHub, "https://github.com", "GitHub"},
+
+	"active-directory": {LDAP, "", "Active Directory"},
 }
 
 var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,39}$`)
@@ -186,22 +192,40 @@ func (c *Config) complete(folder string) error {
 	switch {
 	case !namePattern.MatchString(c.Name):
 		return fmt.Errorf("name must be letters, digits, dots, dashes and underscores, at most 40, not %q", c.Name)
-	case c.Type != OIDC && c.Type != GitHub:
-		return fmt.Errorf("type must be %s or %s, not %q", OIDC, GitHub, c.Type)
+	case !slices.Contains(types, c.Type):
+		return fmt.Errorf("type must be one of %s, not %q", strings.Join(types, ", "), c.Type)
 	case len(c.DisplayName) > maxDisplayName:
 		return fmt.Errorf("display_name has %d bytes, the limit is %d", len(c.DisplayName), maxDisplayName)
-	case c.Issuer == "":
-		return fmt.Errorf("issuer is missing")
-	case c.ClientID == "":
-		return fmt.Errorf("client_id is missing")
 	}
-	if err := c.checkIssuer(); err != nil {
+	if err := c.checkRules(); err != nil {
 		return err
 	}
 	if err := c.parseNetworks(); err != nil {
 		return err
 	}
-	return c.readFiles(folder)
+	if err := c.readFiles(folder); err != nil {
+		return err
+	}
+	if c.Type == LDAP {
+		return c.completeDirectory(folder)
+	}
+	return c.completeClient()
+}
+
+// types are the types of providers.
+var types = []string{OIDC, GitHub, LDAP}
+
+// completeClient checks the keys of a provider of which the server is a client by OAuth.
+func (c *Config) completeClient() error {
+	switch {
+	case c.Issuer == "":
+		return errors.New("issuer is missing")
+	case c.ClientID == "":
+		return errors.New("client_id is missing")
+	case c.Type == GitHub && c.secret == "":
+		return errors.New("client_secret_file is missing")
+	}
+	return c.checkIssuer()
 }
 
 func orElse(value, other string) string {
@@ -260,9 +284,6 @@ func (c *Config) readFiles(folder string) error {
 			return fmt.Errorf("client_secret_file: %s must have 1 to %d bytes of text, not %d", c.ClientSecretFile,
 				maxSecretBytes, len(c.secret))
 		}
-	}
-	if c.Type == GitHub && c.secret == "" {
-		return fmt.Errorf("client_secret_file is missing")
 	}
 	if c.CAFile != "" {
 		text, err := os.ReadFile(inFolder(folder, c.CAFile))

@@ -1,4 +1,4 @@
-// Package signon identifies people at login providers of their companies: OpenID Connect providers and GitHub. It knows
+// Package signon identifies people at login providers of their companies: OpenID Connect providers, GitHub and LDAP directories. It knows
 // the protocols of the providers, but neither organizations nor accounts: Provider.Begin returns the address to which a
 // browser is redirected, Provider.Finish turns the answer of the provider into an Identity.
 //

@@ -32,6 +32,9 @@ func (p *githubProvider) oauth(redirect string) *oauth2.Config {
 	scopes := p.config.Scopes
 	if len(scopes) == 0 {
 		scopes = []string{"read:user", "user:email"}
+		if p.config.hasRuleFor(organizationsClaim) {
+			scopes = append(scopes, "read:org")
+		}
 	}
 	return &oauth2.Config{ClientID: p.config.ClientID, ClientSecret: p.config.secret, RedirectURL: redirect,
 		Scopes: scopes, Endpoint: oauth2.Endpoint{AuthURL: p.config.Issuer + "/login/oauth/authorize",
@@ -81,8 +84,25 @@ func (p *githubProvider) Finish(ctx context.Context, f Flow, answer url.Values) 
 			id.Email, id.Verified = a.Email, a.Verified && a.Email != ""
 		}
 	}
+	claims := Claims{"login": {account.Login}}
+	if p.config.hasRuleFor(organizationsClaim) {
+		var organizations []struct {
+			Login string `json:"login"`
+		}
+		if err := p.get(ctx, tokens, "/user/orgs?per_page=100", &organizations); err != nil {
+			return Identity{}, err
+		}
+		for _, o := range organizations {
+			claims[organizationsClaim] = append(claims[organizationsClaim], o.Login)
+		}
+	}
+	id.Rules = p.config.matching(claims)
 	return id, nil
 }
+
+// organizationsClaim is the claim with the names of the organizations at GitHub that a person is in, up to 100. The
+// other claim is the login name.
+const organizationsClaim = "organizations"
 
 // get asks the API as the account of a token.
 func (p *githubProvider) get(ctx context.Context, tokens *oauth2.Token, path string, into any) error {

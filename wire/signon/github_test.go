@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -97,8 +98,9 @@ func atGitHub(t *testing.T, e *Entry, change func(url.Values)) (Identity, error)
 func TestGitHubLogin(t *testing.T) {
 	g, e := startGitHub(t)
 	same := func(url.Values) {}
-	want := Identity{e.Issuer, "583231", "octocat@example.org", true, "The Octocat"}
-	if got, err := atGitHub(t, e, same); err != nil || got != want {
+	want := Identity{Issuer: e.Issuer, Subject: "583231", Email: "octocat@example.org", Verified: true,
+		Name: "The Octocat"}
+	if got, err := atGitHub(t, e, same); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("logged in as %+v, want %+v: %v", got, want, err)
 	}
 	g.emails = []map[string]any{{"email": "octocat@example.org", "primary": true, "verified": false}}
@@ -123,7 +125,7 @@ func TestGitHubAttacks(t *testing.T) {
 		"no code":        func(q url.Values) { q.Del("code") },
 	} {
 		var failed *Error
-		if who, err := atGitHub(t, e, change); !errors.As(err, &failed) || who != (Identity{}) {
+		if who, err := atGitHub(t, e, change); !errors.As(err, &failed) || !reflect.DeepEqual(who, Identity{}) {
 			t.Errorf("%s: %+v %v", name, who, err)
 		}
 	}

@@ -159,14 +159,15 @@ func (p *oidcProvider) Finish(ctx context.Context, f Flow, answer url.Values) (I
 			return Identity{}, tokenError(err)
 		}
 	}
-	if claims.Email == "" && d.more.UserInfo != "" {
+	if (claims.Email == "" || p.config.lacksClaims(claims.all)) && d.more.UserInfo != "" {
 		if err := p.askUserInfo(withClient, d, tokens, token.Subject, claims); err != nil {
 			return Identity{}, err
 		}
 	}
 	verified := claims.EmailVerified.is || !claims.EmailVerified.given && p.config.TrustEmail
 	return Identity{Issuer: p.config.Issuer, Subject: token.Subject, Email: claims.Email,
-		Verified: verified && claims.Email != "", Name: claims.fullName()}, nil
+		Verified: verified && claims.Email != "", Name: claims.fullName(),
+		Rules: p.config.matching(p.config.claimsOf(claims.all))}, nil
 }
 
 // exchangeError returns the Error of a code that the provider did not exchange for tokens.
@@ -197,6 +198,8 @@ type claims struct {
 	Expires       *json.Number `json:"exp"`
 	NotBefore     *json.Number `json:"nbf"`
 	Issued        *json.Number `json:"iat"`
+
+	all map[string]json.RawMessage // for the rules
 }
 
 // lenientBool is a truth value that some providers send as a text.
@@ -238,7 +241,7 @@ func (p *oidcProvider) verify(ctx context.Context, d *discovered, raw, nonce str
 		return nil, nil, tokenError(err)
 	}
 	c := &claims{}
-	if err := token.Claims(c); err != nil {
+	if err := errors.Join(token.Claims(c), token.Claims(&c.all)); err != nil {
 		return nil, nil, tokenError(err)
 	}
 	switch {
@@ -293,8 +296,18 @@ func (p *oidcProvider) askUserInfo(
 		return fail("The login provider sent an identity that is not valid. Please try again.",
 			fmt.Errorf("user info: the subject is %s", quoted(info.Subject)))
 	}
-	if err := info.Claims(c); err != nil {
+	var more map[string]json.RawMessage
+	err = info.Claims(&more)
+	if err == nil && c.Email == "" {
+		err = info.Claims(c)
+	}
+	if err != nil {
 		return requestError(fmt.Errorf("user info: %w", err))
+	}
+	for name, value := range more { // the token, which is signed, counts first
+		if _, known := c.all[name]; !known {
+			c.all[name] = value
+		}
 	}
 	return nil
 }

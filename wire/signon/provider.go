@@ -6,6 +6,7 @@ import (
 	"crypto/subtle"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"net/url"
 	"slices"
 	"strings"
@@ -22,6 +23,10 @@ type Identity struct {
 	Email    string
 	Verified bool
 	Name     string // full name, or ""
+	// Rules are the numbers of the rules of the provider that are about the person.
+	Rules []int
+	// Fields are values of custom profile fields; nil: the provider has none. They are not stored in cookies.
+	Fields map[string]string `json:"-"`
 }
 
 // Flow is the state of one login between Begin and Finish. It has secrets: the caller seals it before the browser
@@ -59,8 +64,17 @@ type Provider interface {
 type Entry struct {
 	Type, Name, Display string
 	Issuer              string
-	Provider
-	config *Config
+	Provider                       // nil for a directory, which has no pages
+	Directory           *Directory // nil for a provider with pages
+	config              *Config
+}
+
+// Check asks the provider for all that a login needs before a person is involved. It calls report after each step.
+func (e *Entry) Check(ctx context.Context, report func(step string)) error {
+	if e.Directory != nil {
+		return e.Directory.Check(ctx, report)
+	}
+	return e.Provider.Check(ctx, report)
 }
 
 // Providers are the login providers of a server. It is never modified. A nil one is empty.
@@ -88,9 +102,12 @@ func Open(path string) (*Providers, error) {
 			e.Provider = newOIDC(c, time.Now)
 		case GitHub:
 			e.Provider = newGitHub(c)
+		case LDAP:
+			e.Directory = &Directory{c}
 		}
 		p.list = append(p.list, e)
-		p.text += strings.Join([]string{c.Type, c.Name, c.Issuer, c.ClientID, c.secret}, "\n") + "\n"
+		p.text += strings.Join([]string{c.Type, c.Name, c.Issuer, c.ClientID, c.secret, c.BaseDN, c.UserFilter,
+			c.bindPassword}, "\n") + fmt.Sprint(c.URLs, c.Rules) + "\n"
 	}
 	return p, nil
 }
@@ -120,6 +137,19 @@ func (p *Providers) Find(subdomain, typ, name string) *Entry {
 	}
 	return nil
 }
+
+// Directories returns the directories of an organization.
+func (p *Providers) Directories(subdomain string) (out []*Entry) {
+	for _, e := range p.Of(subdomain) {
+		if e.Directory != nil {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// All returns all providers.
+func (p *Providers) All() []*Entry { return p.list }
 
 // FindByName returns the first provider with a name, or nil.
 func (p *Providers) FindByName(name string) *Entry {

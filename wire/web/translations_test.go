@@ -24,7 +24,7 @@ var pageSources = map[string][]string{
 	"../login_factor.go":                  nil,
 	"../signon/*.go":                      nil,
 	"../login_organizations.go":           nil,
-	"../login_api_key.go":                 {"accountByPassword", "errAuthFailed", "errAccountDeactivated"},
+	"../login_api_key.go":                 {"accountByPassword", "errAuthFailed", "ErrAccountDeactivated"},
 	"../login_sessions.go":                {"DevelopmentLogIn"},
 	"../user_edit.go":                     {"errWeakPassword"},
 	"../user_email_address.go":            nil,

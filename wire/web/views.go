@@ -21,7 +21,9 @@ type LoginForm struct {
 	Reset bool   // a forgotten password can be replaced
 	// Passwords is false if the organization has switched off logins with a password.
 	Passwords bool
-	Register  bool // a user can sign up without an invitation
+	// Names says that users can also enter the names that they have in a directory.
+	Names    bool
+	Register bool // a user can sign up without an invitation
 	// Mobile and Desktop are the one-time secrets of the app that has opened the page, or "".
 	Mobile, Desktop string
 	Demo            []DemoAccount

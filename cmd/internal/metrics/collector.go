@@ -32,6 +32,7 @@ import (
 	"parley/snapshot/replicated"
 	"parley/snapshot/search"
 	"parley/wire"
+	"parley/wire/directories"
 	"parley/wire/dispatch"
 	"parley/wire/exports"
 	"parley/wire/form"
@@ -112,6 +113,7 @@ type Parts struct {
 	Bucket      *s3.Bucket
 	Thumbnails  *thumbnails.Worker
 	Exports     *exports.Exporter
+	Directories *directories.Syncer
 	Dispatcher  *dispatch.Dispatcher
 	Pusher      *push.Pusher
 	CoreNode    *cluster.CoreNode
@@ -179,6 +181,7 @@ func (r *Reading) Bounds() []registry.Bound {
 			return m.QueuesEvicted.Load() - m.QueuesEvictedForMemory.Load() - m.QueuesEvictedForAccount.Load()
 		}),
 		r.Limits.Bounds(waiting), r.store.Bounds(), r.Search.Bounds(), r.Pusher.Bounds(), r.Exports.Bounds(),
+		r.Directories.Bounds(),
 		mail.Bounds(), logs.Bounds(r.Log),
 		cluster.Bounds(r.Leader, r.Follower, r.MaxReplicas, r.ReplicaBytes))
 }

@@ -190,7 +190,8 @@ func (e *personExport) logins() object {
 	}
 	identities := []object{}
 	for _, x := range e.realm.IdentitiesOf(e.user.ID) {
-		identities = append(identities, object{"issuer": x.Issuer, "subject": x.Subject, "linked": x.Linked})
+		identities = append(identities, object{"issuer": x.Issuer, "subject": x.Subject, "linked": x.Linked,
+			"deactivated": x.Suspended})
 	}
 	return object{"browser_sessions": sessions, "api_keys": keys, "devices": devices, "push_registrations": tokens,
 		"identities": identities, "second_factor_since": since}

@@ -38,6 +38,7 @@ import (
 	"parley/snapshot/files/sweep"
 	"parley/snapshot/search"
 	"parley/wire"
+	"parley/wire/directories"
 	"parley/wire/dispatch"
 	"parley/wire/exports"
 	"parley/wire/httpd"
@@ -118,33 +119,34 @@ type Server struct {
 	signOn          *signon.Providers
 
 	// The parts, in the order in which they are made.
-	listeners  []net.Listener
-	handover   *handover.Handover
-	space      *diskspace.Watcher
-	store      *snapshot.Store
-	secret     []byte
-	sites      *sites.Table
-	search     *search.Service
-	orgs       *actors.Server
-	encodings  *wire.EventEncodings
-	renderer   wire.Renderer // shared by realms and endpoints, so that each Markdown configuration is prepared once
-	files      *files.Store
-	served     *orgfiles.Served
-	fetcher    *orgfiles.Fetcher // of files on other cores; nil: all files are here, or in a bucket
-	bucket     *s3.Bucket        // where files are; nil: in the data directory
-	ownerKnown chan struct{}     // closed when the owner of the files in the bucket is known; nil without a bucket
-	passwords  *httpd.Passwords
-	tools      *wire.Tools
-	dispatcher *dispatch.Dispatcher
-	push       *operator.PushService
-	exports    *exports.Exporter
-	sweeper    *sweep.Sweeper
-	eraser     *erase.Eraser
-	linkMarks  *linkmarks.Marker
-	thumbnails *thumbnails.Worker
-	http       *httpd.Server
-	mail       *incomingMail
-	metrics    *metrics.Server
+	listeners   []net.Listener
+	handover    *handover.Handover
+	space       *diskspace.Watcher
+	store       *snapshot.Store
+	secret      []byte
+	sites       *sites.Table
+	search      *search.Service
+	orgs        *actors.Server
+	encodings   *wire.EventEncodings
+	renderer    wire.Renderer // shared by realms and endpoints, so that each Markdown configuration is prepared once
+	files       *files.Store
+	served      *orgfiles.Served
+	fetcher     *orgfiles.Fetcher // of files on other cores; nil: all files are here, or in a bucket
+	bucket      *s3.Bucket        // where files are; nil: in the data directory
+	ownerKnown  chan struct{}     // closed when the owner of the files in the bucket is known; nil without a bucket
+	passwords   *httpd.Passwords
+	tools       *wire.Tools
+	dispatcher  *dispatch.Dispatcher
+	push        *operator.PushService
+	exports     *exports.Exporter
+	sweeper     *sweep.Sweeper
+	eraser      *erase.Eraser
+	linkMarks   *linkmarks.Marker
+	thumbnails  *thumbnails.Worker
+	directories *directories.Syncer
+	http        *httpd.Server
+	mail        *incomingMail
+	metrics     *metrics.Server
 
 	node *cluster.Directory // nil: a single node
 	core *cluster.Leader    // nil unless this is a core of a cluster
@@ -442,11 +444,14 @@ func (s *Server) buildTools() error {
 		_, _, taken := s.orgs.RealmByName(name)
 		return taken
 	}
+	s.directories = directories.Start(s.orgs, s.tools.Files, s.signOn, s.log)
+	s.orgs.AddOwnerTask(s.directories)
 	s.thumbnails = thumbnails.Start(s.orgs, s.tools.Files, s.log)
 	s.orgs.AddOwnerTask(s.thumbnails)
 	s.tools.Thumbnails = s.thumbnails
 	s.closeBackground = sync.OnceValue(func() error {
 		s.exports.Close()
+		s.directories.Close()
 		s.eraser.Close()
 		s.sweeper.Close()
 		s.linkMarks.Close()
