@@ -27,9 +27,10 @@ const (
 	backupManifest = "manifest"
 	backupVersion  = "data-version" // missing in backups by the first programs
 	backupTitle    = "parley backup 1"
-	backupDir      = "backup.new"  // in the data directory, during a backup
-	extraFilesDir  = "beside"      // in a backup, the parent of directories that are not the store's
-	restoreDir     = "restore.new" // in the data directory, during a restore
+	backupDir      = "backup.new"      // in the data directory, during a backup
+	heldDir        = "backup.new-held" // in the data directory, until the files of HoldBackup are released
+	extraFilesDir  = "beside"          // in a backup, the parent of directories that are not the store's
+	restoreDir     = "restore.new"     // in the data directory, during a restore
 )
 
 // Backup writes a backup of everything that was durable at some moment during the call. Appends continue meanwhile.
@@ -38,72 +39,129 @@ const (
 func (s *Store) Backup(w io.Writer, extra ...string) error {
 	s.checkpointMu.Lock() // there is one backupDir
 	defer s.checkpointMu.Unlock()
-	if s.readOnly {
-		return ErrReadOnly // Pebble cannot make checkpoints of a read-only store
-	}
 	if err := s.acquireReader(); err != nil {
 		return err
 	}
 	defer s.readers.Done()
-	level, err := s.Level()
+	list, err := s.checkpointFiles(backupDir)
+	defer s.fs.RemoveAll(s.fs.PathJoin(s.dir, backupDir))
 	if err != nil {
-		return fmt.Errorf("backup: %w", err)
+		return err
 	}
-	dir := s.fs.PathJoin(s.dir, backupDir)
-	if err := s.fs.RemoveAll(dir); err != nil {
-		return fmt.Errorf("backup: %w", err)
-	}
-	defer s.fs.RemoveAll(dir)
-	s.mu.Lock()
-	mark := s.durablePositions()
-	s.mu.Unlock()
-	_, err = s.callPebble(func() error { return s.db.Checkpoint(dir, pebble.WithFlushedWAL()) })
-	if err != nil {
-		return fmt.Errorf("backup: %w", err)
-	}
-	b := backupWriter{tar: tar.NewWriter(w), now: time.Now()}
-	fmt.Fprintln(&b.manifest, backupTitle)
-	// The version is first, so that an older program refuses the backup before it writes anything.
-	if err := b.addBytes(backupVersion, []byte(strconv.Itoa(int(realm.NewestNumberAt(level)))+"\n")); err != nil {
-		return fmt.Errorf("backup: %w", err)
-	}
-	names, err := s.fs.List(dir)
-	if err != nil {
-		return fmt.Errorf("backup: %w", err)
-	}
-	sort.Strings(names)
-	for _, name := range names {
-		path, place := s.fs.PathJoin(dir, name), subDir+"/"+name
-		if strings.HasSuffix(name, tableSuffix) {
-			if err := s.checkTable(path, place); err != nil {
-				return fmt.Errorf("backup: %w", err)
+	b := NewBackupWriter(w)
+	for _, f := range list {
+		if f.Path == "" {
+			err = b.addBytes(f.Name, f.Data)
+		} else {
+			path := s.fs.PathJoin(s.dir, f.Path)
+			if strings.HasSuffix(f.Name, tableSuffix) {
+				err = s.checkTable(path, f.Name)
+			}
+			if err == nil {
+				err = b.addFile(s.fs, path, f.Name)
 			}
 		}
-		if err := b.addFile(s.fs, path, place); err != nil {
-			return fmt.Errorf("backup %s: %w", name, err)
+		if err != nil {
+			return fmt.Errorf("backup %s: %w", f.Name, err)
 		}
-	}
-	if err := b.addBytes(durabilityManifestFile, mark.encode()); err != nil {
-		return fmt.Errorf("backup: %w", err)
 	}
 	for _, name := range extra { // after the store, so that every file that its facts name exists
-		if err := b.addTree(s.fs, s.fs.PathJoin(s.dir, name), extraFilesDir+"/"+name); err != nil {
+		if err := b.addTree(s.fs, s.fs.PathJoin(s.dir, name), ExtraName(name)); err != nil {
 			return fmt.Errorf("backup %s: %w", name, err)
 		}
 	}
-	if err := b.finish(); err != nil {
+	if err := b.Finish(); err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
 	return nil
 }
 
-type backupWriter struct {
+// BackupFile is one file of a backup.
+type BackupFile struct {
+	Name string // in the backup
+	Path string // in the data directory; "": Data is the content
+	Data []byte
+}
+
+// checkpointFiles makes a checkpoint of Pebble in a folder of the data directory and returns the files of a backup, in
+// their order. The caller removes the folder, also after an error.
+func (s *Store) checkpointFiles(folder string) (list []BackupFile, err error) {
+	if s.readOnly {
+		return nil, ErrReadOnly // Pebble cannot make checkpoints of a read-only store
+	}
+	level, err := s.Level()
+	if err != nil {
+		return nil, fmt.Errorf("backup: %w", err)
+	}
+	dir := s.fs.PathJoin(s.dir, folder)
+	if err := s.fs.RemoveAll(dir); err != nil {
+		return nil, fmt.Errorf("backup: %w", err)
+	}
+	s.mu.Lock()
+	mark := s.durablePositions()
+	s.mu.Unlock()
+	_, err = s.callPebble(func() error { return s.db.Checkpoint(dir, pebble.WithFlushedWAL()) })
+	if err != nil {
+		return nil, fmt.Errorf("backup: %w", err)
+	}
+	names, err := s.fs.List(dir)
+	if err != nil {
+		return nil, fmt.Errorf("backup: %w", err)
+	}
+	sort.Strings(names)
+	// The version is first, so that an older program refuses the backup before it writes anything.
+	list = []BackupFile{{Name: backupVersion, Data: []byte(strconv.Itoa(int(realm.NewestNumberAt(level))) + "\n")}}
+	for _, name := range names {
+		list = append(list, BackupFile{Name: subDir + "/" + name, Path: s.fs.PathJoin(folder, name)})
+	}
+	return append(list, BackupFile{Name: durabilityManifestFile, Data: mark.encode()}), nil
+}
+
+// ErrBackupHeld rejects HoldBackup while the files of another backup are held.
+var ErrBackupHeld = errors.New("another backup of this data directory is being copied")
+
+// HoldBackup returns the files of a backup of everything that was durable at some moment during the call. They are hard
+// links and stay until release, at most until the store is opened again. Appends, other backups and Close do not wait
+// for release.
+func (s *Store) HoldBackup() (list []BackupFile, release func() error, err error) {
+	if !s.held.CompareAndSwap(false, true) {
+		return nil, nil, ErrBackupHeld
+	}
+	release = func() error {
+		defer s.held.Store(false)
+		return s.fs.RemoveAll(s.fs.PathJoin(s.dir, heldDir))
+	}
+	s.checkpointMu.Lock() // Pebble makes one checkpoint at a time
+	defer s.checkpointMu.Unlock()
+	if err = s.acquireReader(); err == nil {
+		defer s.readers.Done()
+		list, err = s.checkpointFiles(heldDir)
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, release())
+	}
+	return list, release, nil
+}
+
+// ExtraName returns the name that a file of the data directory, outside the store, has in a backup.
+func ExtraName(path string) string { return extraFilesDir + "/" + path }
+
+// BackupWriter writes a backup. Close is not needed: without Finish the result is an incomplete backup, which Restore
+// refuses.
+type BackupWriter struct {
 	tar      *tar.Writer
 	now      time.Time
 	manifest bytes.Buffer
 }
 
-func (b *backupWriter) addFile(fs vfs.FS, path, name string) error {
+// NewBackupWriter begins a backup.
+func NewBackupWriter(w io.Writer) *BackupWriter {
+	b := &BackupWriter{tar: tar.NewWriter(w), now: time.Now()}
+	fmt.Fprintln(&b.manifest, backupTitle)
+	return b
+}
+
+func (b *BackupWriter) addFile(fs vfs.FS, path, name string) error {
 	f, err := fs.Open(path, vfs.SequentialReadsOption)
 	if err != nil {
 		return err
@@ -113,11 +171,11 @@ func (b *backupWriter) addFile(fs vfs.FS, path, name string) error {
 	if err != nil || info.IsDir() {
 		return err
 	}
-	return b.addEntry(name, info.Size(), f)
+	return b.Add(name, info.Size(), f)
 }
 
 // addTree adds a directory with everything in it. A file that disappears meanwhile was deleted and may be missing.
-func (b *backupWriter) addTree(fs vfs.FS, path, name string) error {
+func (b *BackupWriter) addTree(fs vfs.FS, path, name string) error {
 	info, err := fs.Stat(path)
 	if errors.Is(err, iofs.ErrNotExist) {
 		return nil
@@ -144,11 +202,12 @@ func (b *backupWriter) addTree(fs vfs.FS, path, name string) error {
 	return nil
 }
 
-func (b *backupWriter) addBytes(name string, data []byte) error {
-	return b.addEntry(name, int64(len(data)), bytes.NewReader(data))
+func (b *BackupWriter) addBytes(name string, data []byte) error {
+	return b.Add(name, int64(len(data)), bytes.NewReader(data))
 }
 
-func (b *backupWriter) addEntry(name string, size int64, r io.Reader) error {
+// Add adds a file of a size in bytes.
+func (b *BackupWriter) Add(name string, size int64, r io.Reader) error {
 	h := &tar.Header{Name: name, Size: size, Mode: 0o600, ModTime: b.now, Typeflag: tar.TypeReg, Format: tar.FormatPAX}
 	if err := b.tar.WriteHeader(h); err != nil {
 		return err
@@ -161,7 +220,8 @@ func (b *backupWriter) addEntry(name string, size int64, r io.Reader) error {
 	return nil
 }
 
-func (b *backupWriter) finish() error {
+// Finish adds the manifest, after all files.
+func (b *BackupWriter) Finish() error {
 	sum := sha256.Sum256(b.manifest.Bytes())
 	fmt.Fprintf(&b.manifest, "sum %x\n", sum[:])
 	if err := b.addBytes(backupManifest, b.manifest.Bytes()); err != nil {

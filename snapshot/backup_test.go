@@ -1,7 +1,6 @@
 package snapshot
 
 import (
-	"archive/tar"
 	"bytes"
 	"errors"
 	"fmt"
@@ -313,9 +312,8 @@ func TestBackupIncludesExtraFiles(t *testing.T) {
 	}
 	for _, name := range []string{"beside/../../x", "beside//x", "beside/a/./x", "elsewhere/x"} {
 		var evil bytes.Buffer
-		b := backupWriter{tar: tar.NewWriter(&evil)}
-		fmt.Fprintln(&b.manifest, backupTitle)
-		if err := errors.Join(b.addBytes(name, []byte("x")), b.finish()); err != nil {
+		b := NewBackupWriter(&evil)
+		if err := errors.Join(b.addBytes(name, []byte("x")), b.Finish()); err != nil {
 			t.Fatal(err)
 		}
 		if err := restore(&evil, "data", nil, smallOptions(vfs.NewMem())); err == nil ||

@@ -20,6 +20,36 @@ type Kept struct {
 // and no rows.
 var FollowedKept = Kept{Bytes: 64 << 20, Age: 10 * time.Minute}
 
+// maxBackedUpBytes limits the facts that stay behind the rows for the next backup: a day of 20 messages a second.
+const maxBackedUpBytes = 1 << 30
+
+// KeptForBackups returns how many facts stay behind the rows when backups are made in an interval, so that each backup
+// has all facts since the one before it, also when it is late by an interval and an hour. For 0 it is Kept{}.
+func KeptForBackups(interval time.Duration) Kept {
+	if interval <= 0 {
+		return Kept{}
+	}
+	return Kept{Bytes: maxBackedUpBytes, Age: 2*interval + time.Hour}
+}
+
+// Or returns the larger limits of both.
+func (k Kept) Or(other Kept) Kept {
+	return Kept{max(k.Bytes, other.Bytes), max(k.Age, other.Age)}
+}
+
+// KeepFacts raises the limits of Options.Kept.
+func (s *Store) KeepFacts(k Kept) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.o.Kept = s.o.Kept.Or(k)
+}
+
+func (s *Store) keptFacts() Kept {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.o.Kept
+}
+
 // maxKeptGroups limits how many groups of kept facts a realm has. Beyond it neighbours are joined, so a group is
 // deleted later than its oldest facts would be.
 const maxKeptGroups = 64

@@ -282,7 +282,7 @@ func (s *Store) commitSnapshot(st *realmState, next snapshotState, behind keptFa
 	setValue(b, headKey(st.id, headSnapshot), next.encode())
 	kept, firstKept := st.kept, st.firstKept
 	if next.seq > st.snapshot.seq {
-		kept, firstKept = s.o.Kept.facts(st, behind)
+		kept, firstKept = s.keptFacts().facts(st, behind)
 		b.DeleteRange(journalKey(st.id, 0), journalKey(st.id, firstKept), nil)
 		if len(kept)+len(st.kept) > 0 {
 			putKept(b, st.id, kept)

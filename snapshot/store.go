@@ -148,6 +148,7 @@ type Store struct {
 	mode
 	rows         pebble.Reader // db; in a read-only store with an interrupted snapshot, a batch over db
 	checkpointMu sync.Mutex
+	held         atomic.Bool // the files of HoldBackup are not released
 
 	// One goroutine commits, so that Close can return even if a commit blocks for ever (see fatalLogger).
 	commitQueue   chan queuedBatch
@@ -319,7 +320,7 @@ func (s *Store) open() error {
 	if s.readOnly {
 		return s.overlayStagedChunks()
 	}
-	for _, name := range []string{backupDir, checkpointDir, ballastFile + ".new"} { // of a process that crashed
+	for _, name := range []string{backupDir, heldDir, checkpointDir, ballastFile + ".new"} { // of a process that crashed
 		if err := s.fs.RemoveAll(s.fs.PathJoin(s.dir, name)); err != nil {
 			s.o.Log.Warn("remains of a backup or upgrade not removed",
 				"directory", s.fs.PathJoin(s.dir, name), "err", err)
