@@ -17,7 +17,7 @@ import (
 
 // Level is the newest rule level of this program. A program applies batches of its own level and of lower ones. Tests
 // of two versions change it before anything else runs.
-var Level uint16 = 4
+var Level uint16 = 5
 
 // FirstLevel is the level of clusters, and of journals, that have no other one.
 const FirstLevel uint16 = 1
@@ -33,6 +33,9 @@ const mentionsLevel uint16 = 3
 // loginsLevel is the level from which on users can log in with identities of other providers, and with a
 // second factor.
 const loginsLevel uint16 = 4
+
+// mailLevel is the level from which on stored emails say where their answers go.
+const mailLevel uint16 = 5
 
 // factLevels has the level from which on a fact may be recorded, by its number; numbers of formats, too. Facts that are
 // not listed may be recorded at FirstLevel.
