@@ -21,10 +21,17 @@ type MailAttachment struct {
 
 // PostIncomingMail posts an email with its files to the channel of the token. The sender is the server's email
 // gateway.
-func PostIncomingMail(c *Call, token string, m IncomingMail) (err error) {
+func PostIncomingMail(c *Call, token string, m IncomingMail) error {
 	cmd := realm.PostEmail{Token: token, Topic: m.Topic, Text: m.Text}
+	return m.post(c, &cmd.Files, func() (realm.EmailPosted, error) { return Execute(c, cmd) })
+}
+
+// post stores the files of an email, sets them in the command that execute runs, and runs it.
+func (m *IncomingMail) post(
+	c *Call, files *[]realm.SaveUpload, execute func() (realm.EmailPosted, error),
+) (err error) {
 	defer func() {
-		for _, f := range cmd.Files {
+		for _, f := range *files {
 			err = errors.Join(err, c.Tools.Files.Release(f.Hash, c.usesContent(f.Hash)))
 		}
 	}()
@@ -36,9 +43,9 @@ func PostIncomingMail(c *Call, token string, m IncomingMail) (err error) {
 		if err != nil {
 			return err
 		}
-		cmd.Files = append(cmd.Files, saveUploadCommand(c, f.Name, x))
+		*files = append(*files, saveUploadCommand(c, f.Name, x))
 	}
-	posted, err := Execute(c, cmd)
+	posted, err := execute()
 	for _, u := range posted.Files {
 		c.requestThumbnail(u)
 	}

@@ -40,28 +40,41 @@ func (c PostEmail) Decide(t *Turn) (a EmailPosted, err error) {
 	if _, err := NormalizeContent(c.Text); err != nil {
 		return a, err
 	}
-	var links strings.Builder
-	for _, f := range c.Files {
-		links.WriteByte('\n')
-		x, err := f.save(t, sender.ID)
-		if err != nil {
-			// Such as an exceeded quota. The text is posted without this file.
-			links.WriteString(linkText(cleanFileName(f.Name)) + ": " + err.Error())
-			continue
-		}
-		links.WriteString("[" + linkText(x.Name) + "](/user_uploads/" + x.Path + ")")
-		a.Files = append(a.Files, x)
-	}
-	text := c.Text
-	if links.Len() > 0 {
-		links := "\n" + links.String()
-		if room := MaxMessage - runeCount(links); runeCount(text) > room {
-			text = firstRunes(text, room-runeCount(truncationMark)) + truncationMark
-		}
-		text += links
-	}
+	links := ""
+	a.Files, links = t.saveEmailFiles(sender.ID, c.Files)
+	text := withFileLinks(c.Text, links)
 	a.Message = t.SendBotMessage(BotMessage{Bot: sender.ID, Channel: ch.ID, Topic: topic, Text: text})
 	return a, nil
+}
+
+// saveEmailFiles records the files of an email for their owner. It returns those that were stored, and a line for each
+// file: a link, or why it was not stored, such as an exceeded quota. The text is posted without such a file.
+func (t *Turn) saveEmailFiles(owner UserID, files []SaveUpload) (saved []Upload, links string) {
+	for _, f := range files {
+		x, err := f.save(t, owner)
+		if err != nil {
+			links += "\n" + linkText(cleanFileName(f.Name)) + ": " + err.Error()
+			continue
+		}
+		links += "\n[" + linkText(x.Name) + "](/user_uploads/" + x.Path + ")"
+		saved = append(saved, x)
+	}
+	return saved, links
+}
+
+// withFileLinks returns a text with the links of saveEmailFiles behind it. A long text is cut, but not the links.
+func withFileLinks(text, links string) string {
+	if links == "" {
+		return text
+	}
+	if text == "" {
+		return links[1:]
+	}
+	links = "\n" + links
+	if room := MaxMessage - runeCount(links); runeCount(text) > room {
+		text = firstRunes(text, room-runeCount(truncationMark)) + truncationMark
+	}
+	return text + links
 }
 
 // linkText returns a file's name as the text of a link, without characters that would end it.

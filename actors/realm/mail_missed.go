@@ -58,7 +58,7 @@ func (c SendMissedEmails) Decide(t *Turn) (Done, error) {
 	if !slices.ContainsFunc(c.IDs, func(id int64) bool { return t.small.outboxJobs.find(id) != nil }) {
 		return Done{}, nil
 	}
-	t.SendEmails(c.Emails...)
+	t.SendEmails(t.withoutReplies(c.Emails)...)
 	t.FinishOutboxJobs(c.IDs)
 	return Done{}, nil
 }

@@ -55,6 +55,8 @@ type Email struct {
 	Confirm *EmailedLink
 	// Unsubscribe: the email ends with a link that switches emails of its kind off.
 	Unsubscribe *Unsubscription
+	// Reply: a reply to the email becomes a message of the user. The address is made when the email is sent.
+	Reply *EmailReply
 }
 
 // LinkPlaceholder is the place in a stored email of a link that must not be stored.

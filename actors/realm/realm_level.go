@@ -34,6 +34,9 @@ const mentionsLevel uint16 = 3
 // second factor.
 const loginsLevel uint16 = 4
 
+// mailLevel is the level from which on stored emails say where their answers go.
+const mailLevel uint16 = 5
+
 // factLevels has the level from which on a fact may be recorded, by its number; numbers of formats, too. Facts that are
 // not listed may be recorded at FirstLevel.
 var factLevels = map[uint16]uint16{

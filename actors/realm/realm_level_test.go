@@ -59,3 +59,19 @@ func TestReplayUsesTheLevelOfTheBatch(t *testing.T) {
 		t.Errorf("after the replay the level is %d", r.Level())
 	}
 }
+
+// Emails are stored without the place of their answers while a node with an older program applies the facts.
+func TestRepliesNeedTheirLevel(t *testing.T) {
+	for level, want := range map[uint16]bool{mailLevel - 1: false, mailLevel: true} {
+		given := []Email{{To: "bo@example.com", Reply: &EmailReply{User: 7, Message: 8}}}
+		_, _, _, err := RunTurn(New(1), Caller{System: true}, TurnEnv{Level: level}, func(t *Turn) (Done, error) {
+			if got := t.withoutReplies(given)[0].Reply != nil; got != want {
+				return Done{}, BadRequest("a reply is stored: %t", got)
+			}
+			return Done{}, nil
+		})
+		if err != nil || given[0].Reply == nil {
+			t.Errorf("level %d: %v", level, err)
+		}
+	}
+}

@@ -228,8 +228,8 @@ var UserDataFields = []UserData{
 	{"Device", "Key TokenID PendingToken Failure", "devices", "endAccess", "", "", notSecret},
 	{"OutboxJob", "User Why Letter.To Letter.Subject Letter.Paragraphs Letter.Address.User Letter.Address.From " +
 		"Letter.Address.To Letter.Confirm.Email Letter.Confirm.User Letter.Confirm.State Letter.Confirm.Subdomain " +
-		"Letter.Confirm.Org Letter.Unsubscribe.User Letter.Unsubscribe.Topic Registration.Token.Token " +
-		"Registration.Token.App Registration.Token.Keys.Public Registration.Token.Keys.Secret " +
+		"Letter.Confirm.Org Letter.Unsubscribe.User Letter.Unsubscribe.Topic Letter.Reply.User " +
+		"Registration.Token.Token Registration.Token.App Registration.Token.Keys.Public Registration.Token.Keys.Secret " +
 		"Registration.TokenID Registration.Encrypted Registration.PublicKey", "waiting emails and notifications",
 		"dropEmailsOf", "", "", notInternal},
 	{"ShownNotifications", "Key Messages", "notifications", "erasePersonalRows", "", "", notInternal},

@@ -150,6 +150,9 @@ func (e *Email) concerns(u *User) bool {
 	if s := e.Unsubscribe; s != nil && s.User == u.ID {
 		return true
 	}
+	if a := e.Reply; a != nil && a.User == u.ID {
+		return true
+	}
 	text := fold(strings.Join(append([]string{e.To, e.Subject}, e.Paragraphs...), "\n"))
 	return containsWords(text, fold(u.Email)) || containsWords(text, fold(u.Name))
 }

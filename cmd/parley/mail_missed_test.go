@@ -53,6 +53,7 @@ type smtpInbox struct {
 // receivedEmail is an email as it arrived.
 type receivedEmail struct {
 	to, subject, text string
+	header            mail.Header
 }
 
 func newSMTPInbox(t *testing.T) (*smtpInbox, []string) {
@@ -88,7 +89,7 @@ func (p *smtpSession) Data(r io.Reader) error {
 		return err
 	}
 	text, err := io.ReadAll(m.Body)
-	p.box.received <- receivedEmail{p.to, m.Header.Get("Subject"), string(text)}
+	p.box.received <- receivedEmail{p.to, m.Header.Get("Subject"), string(text), m.Header}
 	return err
 }
 

@@ -1,4 +1,4 @@
-// Package mail sends the server's emails and receives email for channels.
+// Package mail sends the server's emails and receives email for channels and replies to emails.
 //
 // Outgoing email is an outbox job, which the realm stores until the email has been delivered or given up:
 //
@@ -16,11 +16,13 @@
 //
 // Incoming email becomes messages:
 //
-//	SMTP client ─▶ SMTPServer ─▶ parseMail (topic, text, attachments) ─▶ Channels.Post
+//	SMTP client ─▶ SMTPServer ─▶ Receiver: parseMail (topic, text, attachments), checks ─▶ Mailboxes.Post, PostReply
 //
 // The contract:
 //
-//   - An address is accepted only if a channel has its token.
+//   - An address is accepted only if a channel has its token, or if the server made it for replies to one email.
+//   - A reply is posted as a message of the user that the email was sent to, if that user sent it: see SenderCheck. Mails
+//     of programs and lists are no replies.
 //   - Nothing of an incomplete mail is posted. If the server closes meanwhile, the sender gets a temporary
 //     error and sends it again.
 package mail

@@ -64,7 +64,8 @@ func optionsOf(address string) (o addressOptions) {
 
 // parsedMail is a mail after parsing. Its attachments are stored one after the other in an unlinked temporary file.
 type parsedMail struct {
-	wire.IncomingMail        // without the text, which depends on the address
+	wire.IncomingMail // without the text, which depends on the address
+	header            mailHeader
 	from              string // the sender, or ""
 	forwarded         bool   // the subject says that the mail is a forwarded one
 	sections          []mailSection
@@ -127,6 +128,7 @@ func parseMail(r io.Reader) (*parsedMail, error) {
 	p := &parsedMail{}
 	lines := newMailLines(r)
 	h := readHeader(lines, nil)
+	p.header = h
 	subject := decodeField(h["subject"])
 	p.Topic, p.forwarded = topicFromSubject(subject), forwardedSubject.MatchString(subject)
 	p.from = realm.RemoveUnprintable(senderOf(h["from"]), "")
@@ -146,14 +148,9 @@ var forwardedSubject = regexp.MustCompile(`(?i)^[\[( ]*(fwd?|wg|tr|rv|i|enc|vs|v
 
 // senderOf returns the first sender of a From field, such as "Ann" <ann@example.org>.
 func senderOf(field string) string {
-	words := &mime.WordDecoder{CharsetReader: func(name string, r io.Reader) (io.Reader, error) {
-		text, err := io.ReadAll(r)
-		return strings.NewReader(decodeCharset(name, text)), err
-	}}
 	text := strings.TrimSpace(decodeField(field))
-	parser := netmail.AddressParser{WordDecoder: words}
 	for _, form := range []string{decodeCharset("", []byte(field)), text} {
-		if list, err := parser.ParseList(form); err == nil && len(list) > 0 {
+		if list, err := parseAddresses(form); err == nil && len(list) > 0 {
 			if list[0].Name == "" {
 				return list[0].Address
 			}
@@ -161,6 +158,16 @@ func senderOf(field string) string {
 		}
 	}
 	return text
+}
+
+// parseAddresses returns the addresses of a field in UTF-8. Their names may be in any character set.
+func parseAddresses(field string) ([]*netmail.Address, error) {
+	words := &mime.WordDecoder{CharsetReader: func(name string, r io.Reader) (io.Reader, error) {
+		text, err := io.ReadAll(r)
+		return strings.NewReader(decodeCharset(name, text)), err
+	}}
+	parser := netmail.AddressParser{WordDecoder: words}
+	return parser.ParseList(field)
 }
 
 // mailSection is a piece of a mail's text in each of the forms that the mail has.

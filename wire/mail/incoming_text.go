@@ -1,6 +1,7 @@
 package mail
 
 import (
+	"cmp"
 	"regexp"
 	"strings"
 
@@ -201,7 +202,10 @@ var (
 
 // cutQuotes removes the quoted mail of a reply. It leaves a text alone that answers between the quoted lines, and one
 // that is nothing but a quote.
-func cutQuotes(text string) string {
+func cutQuotes(text string) string { return cmp.Or(withoutQuotes(text), text) }
+
+// withoutQuotes is cutQuotes, but returns "" for a text that is nothing but a quote.
+func withoutQuotes(text string) string {
 	lines := strings.Split(text, "\n")
 	start, headed := quoteStart(lines)
 	if start < 0 {
@@ -232,10 +236,7 @@ func cutQuotes(text string) string {
 		rest = append(rest, lines[:start]...)
 		rest = append(rest, lines[last+1:]...)
 	}
-	if cut := strings.TrimSpace(strings.Join(rest, "\n")); cut != "" {
-		return cut
-	}
-	return text
+	return strings.TrimSpace(strings.Join(rest, "\n"))
 }
 
 // minQuotedLines is how many quoted lines without an introduction are a quoted mail. Fewer may be a citation.

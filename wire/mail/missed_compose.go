@@ -32,7 +32,11 @@ type missedReader struct {
 	site            wire.Site
 	hasOtherAccount bool // in another organization of this server
 	showContent     bool // the user and the organization allow message texts in emails
+	canReply        bool // the server receives replies
 }
+
+// replyHint is in emails that can be answered.
+const replyHint = "Reply to this email to answer, or read it here:"
 
 // composeMissed returns the emails about messages that the user has not read, one email for each conversation. It
 // leaves out messages that the user has read meanwhile, may no longer read, or that were erased.
@@ -47,6 +51,7 @@ func composeMissed(
 		topic   string
 	}
 	indexOf := map[conversation]int{}
+	var paths []string // of the first message of each email
 	for i := range jobs {
 		m, ok := v.UnreadJobMessage(&jobs[i])
 		if !ok {
@@ -66,16 +71,23 @@ func composeMissed(
 			if !r.showContent {
 				email.Paragraphs = []string{hiddenContentNotice}
 			}
-			email.Paragraphs = append(email.Paragraphs, r.site.URL+messagePath(m))
-			emails = append(emails, email)
+			emails, paths = append(emails, email), append(paths, messagePath(m))
 		}
+		e := &emails[n]
 		if r.showContent {
-			e := &emails[n]
-			link := len(e.Paragraphs) - 1 // it stays the last paragraph
 			sender := wire.VisibleSenderOf(v, r.ID, m, r.site)
-			line := sender.Name + ": " + wire.MessageExcerpt(body, maxExcerpt)
-			e.Paragraphs = append(e.Paragraphs[:link:link], line, e.Paragraphs[link])
+			e.Paragraphs = append(e.Paragraphs, sender.Name+": "+wire.MessageExcerpt(body, maxExcerpt))
+			if r.canReply {
+				e.Reply = &realm.EmailReply{User: r.ID, Message: m.ID} // the newest message
+			}
 		}
+	}
+	for i := range emails {
+		e := &emails[i]
+		if e.Reply != nil {
+			e.Paragraphs = append(e.Paragraphs, replyHint)
+		}
+		e.Paragraphs = append(e.Paragraphs, r.site.URL+paths[i])
 	}
 	return emails
 }

@@ -22,6 +22,7 @@ type MissedMessages struct {
 	Now    func() time.Time
 	// HasOtherAccount reports whether the address has an account in another organization of this server.
 	HasOtherAccount func(id realm.ID, email string) bool
+	CanReply        bool // the server receives replies
 }
 
 // missedState is the missed messages of one user.
@@ -88,7 +89,8 @@ func (h *MissedMessages) read(a *dispatch.Attempt) (s missedState, err error) {
 
 func (h *MissedMessages) compose(a *dispatch.Attempt, s missedState) (emails []realm.Email, err error) {
 	text := wire.PrefetchTexts(h.Server, a.Realm, s.unread)
-	r := missedReader{site: a.Site, hasOtherAccount: h.HasOtherAccount(a.Realm, s.email)}
+	r := missedReader{site: a.Site, hasOtherAccount: h.HasOtherAccount(a.Realm, s.email),
+		canReply: h.CanReply}
 	_, err = h.Server.View(a.Realm, system, func(v realm.View) (any, error) {
 		r.User = v.Find(a.Job.User)
 		emails = composeMissed(v, r, s.list, text)

@@ -110,6 +110,10 @@ func (s *Sender) Handle(ctx context.Context, a *dispatch.Attempt) dispatch.Outco
 		)
 	}
 	m, err := s.message(email, fmt.Sprintf("%d %d %d %s", a.Realm, a.Job.ID, a.Job.At, a.Site.Host))
+	if r := email.Reply; err == nil && r != nil {
+		err = m.ReplyTo(wire.ReplyAddress(s.c.Tools, wire.MailReply{Realm: a.Realm, EmailReply: *r,
+			Until: a.Job.At + int64(wire.ReplyValidity.Seconds())}))
+	}
 	if err == nil && unsubscribe != "" {
 		m.SetGenHeader("List-Unsubscribe", "<"+unsubscribe+">")
 		m.SetGenHeader("List-Unsubscribe-Post", "List-Unsubscribe=One-Click")

@@ -14,6 +14,7 @@ type Settings struct {
 	SMTPTLS      string
 	MailListen   string
 	MailDomain   string
+	MailDMARC    bool
 }
 
 // Table describes the settings.
@@ -46,11 +47,17 @@ func (s *Settings) Table() []registry.Setting {
 		},
 		{
 			Name: "mail-listen", Group: registry.Mail, Value: &s.MailListen,
-			Meaning: "address to receive email for channels at, by SMTP; if empty, channels receive no email",
+			Meaning: "address to receive email for channels and replies to emails at, by SMTP; if empty, the server " +
+				"receives no email",
+		},
+		{
+			Name: "mail-dmarc", Default: "true", Group: registry.Mail, Value: &s.MailDMARC,
+			Meaning: "refuse replies whose sender's domain demands a signature (DMARC) that the mail does not have; " +
+				"needs DNS",
 		},
 		{
 			Name: "mail-domain", Group: registry.Mail, Value: &s.MailDomain,
-			Meaning: "domain of the email addresses of channels (default: the external URL's host)",
+			Meaning: "domain of the email addresses of channels and of replies (default: the external URL's host)",
 		},
 	}
 }

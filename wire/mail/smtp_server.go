@@ -12,8 +12,6 @@ import (
 	"time"
 
 	"github.com/emersion/go-smtp"
-
-	"parley/wire"
 )
 
 // Limits of incoming mail.
@@ -29,25 +27,17 @@ const (
 	shutdownGrace = 500 * time.Millisecond
 )
 
-// Channels posts mail to channels.
-type Channels interface {
-	// Known reports whether a channel has the token in its mail address.
-	Known(token string) bool
-	// Post posts a mail to the channel with the token, and returns when the message is on disk.
-	Post(token string, m wire.IncomingMail) error
-}
-
-// SMTPServer receives mail for channels by SMTP.
+// SMTPServer receives mail by SMTP.
 type SMTPServer struct {
 	server   *smtp.Server
-	channels Channels
+	receiver *Receiver
 	log      *slog.Logger
 	closing  chan struct{} // closed when no connection is read any more
 }
 
 // NewSMTPServer returns a server for addresses of one domain. Serve starts it.
-func NewSMTPServer(domain string, c Channels, log *slog.Logger) *SMTPServer {
-	s := &SMTPServer{channels: c, log: log, closing: make(chan struct{})}
+func NewSMTPServer(domain string, r *Receiver, log *slog.Logger) *SMTPServer {
+	s := &SMTPServer{receiver: r, log: log, closing: make(chan struct{})}
 	s.server = smtp.NewServer(s)
 	s.server.Domain, s.server.MaxMessageBytes, s.server.MaxRecipients = domain, maxMailBytes, maxRecipients
 	s.server.ReadTimeout, s.server.WriteTimeout = smtpTimeout, smtpTimeout
@@ -142,81 +132,33 @@ func (s *SMTPServer) NewSession(*smtp.Conn) (smtp.Session, error) {
 // smtpSession is one mail that is being received.
 type smtpSession struct {
 	server *SMTPServer
+	sender string // of the envelope; "": a report of a mail server
 	to     []mailRecipient
 }
 
-func (*smtpSession) Mail(string, *smtp.MailOptions) error { return nil }
-func (x *smtpSession) Reset()                             { x.to = nil }
-func (*smtpSession) Logout() error                        { return nil }
-
-// mailRecipient is a channel that gets the mail.
-type mailRecipient struct {
-	token   string
-	options addressOptions
-}
-
-var errUnknownAddress = &smtp.SMTPError{
-	Code: 550, EnhancedCode: smtp.EnhancedCode{5, 1, 1}, Message: "No channel has this address",
-}
-
-// errSendAgain answers an incomplete mail. Nothing of it was posted.
-var errSendAgain = &smtp.SMTPError{
-	Code: 451, EnhancedCode: smtp.EnhancedCode{4, 4, 2}, Message: "Send it again later",
-}
-
-// errNoSpace answers a mail whose attachments cannot be stored at the moment.
-var errNoSpace = &smtp.SMTPError{
-	Code: 452, EnhancedCode: smtp.EnhancedCode{4, 3, 1}, Message: "Insufficient storage",
-}
-
-var errUnreadable = &smtp.SMTPError{
-	Code: 554, EnhancedCode: smtp.EnhancedCode{5, 6, 0}, Message: "Mail cannot be read",
-}
-
-var errNotPosted = &smtp.SMTPError{
-	Code: 554, EnhancedCode: smtp.EnhancedCode{5, 7, 1}, Message: "Mail cannot be posted",
-}
-
-// Rcpt rejects an address without a known token at once, so that the sender learns about the mistake.
-func (x *smtpSession) Rcpt(to string, _ *smtp.RcptOptions) error {
-	token := AddressToken(to)
-	if token == "" || !x.server.channels.Known(token) {
-		return errUnknownAddress
-	}
-	x.to = append(x.to, mailRecipient{token, optionsOf(to)})
+func (x *smtpSession) Mail(from string, _ *smtp.MailOptions) error {
+	x.sender = from
 	return nil
 }
 
-// Data posts a mail to each of its channels, once the whole mail was received.
-func (x *smtpSession) Data(r io.Reader) error {
-	m, err := parseMail(r)
-	switch {
-	case err == nil:
-	case errors.Is(err, smtp.ErrDataTooLarge):
-		return err
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return errSendAgain
-	case errors.Is(err, errNoSpace):
-		x.server.log.Error("attachments of an incoming mail not stored", "err", err)
-		return errNoSpace
-	default:
-		x.server.log.Info("incoming mail not readable", "err", err)
-		return errUnreadable
-	}
-	defer m.close()
-	_, err = io.Copy(io.Discard, r) // the parts after maxParts; a mail that is too large is rejected here
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return errSendAgain
-	}
+func (x *smtpSession) Reset()      { x.sender, x.to = "", nil }
+func (*smtpSession) Logout() error { return nil }
+
+// Rcpt rejects an address that nothing can be sent to at once, so that the sender learns about the mistake. A reply has
+// one recipient, because a mail is refused or accepted as a whole. Mail servers send it to the others afterwards.
+func (x *smtpSession) Rcpt(to string, _ *smtp.RcptOptions) error {
+	r, err := x.server.receiver.recipient(to)
 	if err != nil {
 		return err
 	}
-	for _, to := range x.to {
-		m.Text = m.textFor(to.options)
-		if err := x.server.channels.Post(to.token, m.IncomingMail); err != nil {
-			x.server.log.Warn("incoming mail not posted", "err", err)
-			return errNotPosted
-		}
+	if len(x.to) > 0 && (r.reply != nil || x.to[0].reply != nil) {
+		return errOneByOne
 	}
+	x.to = append(x.to, r)
 	return nil
+}
+
+// Data posts a mail to its recipients, once the whole mail was received.
+func (x *smtpSession) Data(r io.Reader) error {
+	return x.server.receiver.receive(r, x.sender, x.to)
 }

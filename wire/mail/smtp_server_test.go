@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/emersion/go-smtp"
 
@@ -27,9 +28,15 @@ type fakeChannels struct {
 
 func (b fakeChannels) Known(t string) bool { return t == token }
 
+func (b fakeChannels) FindReply(string) (wire.MailReply, error) {
+	return wire.MailReply{}, wire.ErrReplyAddress
+}
+func (b fakeChannels) ReplySender(wire.MailReply) (string, error)        { return "", nil }
+func (b fakeChannels) PostReply(wire.MailReply, wire.IncomingMail) error { return nil }
+
 func (b fakeChannels) Post(t string, m wire.IncomingMail) error {
 	if strings.Contains(m.Text, "refuse me") {
-		return errors.New("no")
+		return realm.BadRequest("no")
 	}
 	b.posts <- [2]string{m.Topic, m.Text}
 	var files []string
@@ -52,7 +59,8 @@ func (b fakeChannels) Post(t string, m wire.IncomingMail) error {
 // open starts a server; served receives the result of Serve.
 func (b fakeChannels) open(t *testing.T) (g *SMTPServer, address string, served chan error) {
 	t.Helper()
-	g = NewSMTPServer("example.com", b, slog.New(slog.DiscardHandler))
+	log := slog.New(slog.DiscardHandler)
+	g = NewSMTPServer("example.com", &Receiver{Mailboxes: b, Log: log, Now: time.Now}, log)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"path/filepath"
+	"time"
 
 	"parley/wire"
 	"parley/wire/mail"
@@ -70,13 +71,15 @@ func (s *Server) openSMTP() (*incomingMail, error) {
 		return nil, fmt.Errorf("mail-listen: %w", err)
 	}
 	domain := s.mailHost(s.sites.Site("").Host)
-	m := &incomingMail{l, mail.NewSMTPServer(domain, mail.Mailbox{Organizations: s.orgs, Tools: s.tools}, s.log)}
+	receiver := &mail.Receiver{Mailboxes: mail.Mailbox{Organizations: s.orgs, Tools: s.tools},
+		Senders: mail.SenderCheck{AddressOnly: !s.MailDMARC}, Log: s.log, Now: time.Now}
+	m := &incomingMail{l, mail.NewSMTPServer(domain, receiver, s.log)}
 	go func() {
 		if err := m.server.Serve(l); err != nil {
 			s.log.Error("SMTP server failed", "err", err)
 		}
 	}()
-	s.log.Info("receiving email for channels", "listen", l.Addr().String(), "domain", domain)
+	s.log.Info("receiving email", "listen", l.Addr().String(), "domain", domain)
 	return m, nil
 }
 

@@ -519,6 +519,7 @@ func (s *Server) newDispatcher(sender *mail.Sender, pusher *push.Pusher) *dispat
 			}),
 			realm.OutboxMissedMessage: &mail.MissedMessages{
 				Server: s.orgs, Now: time.Now, HasOtherAccount: s.orgs.HasAccountElsewhere,
+				CanReply: s.MailListen != "",
 			},
 			realm.OutboxPreview: &previews.Fetcher{Server: s.orgs, Tools: s.tools},
 		},
