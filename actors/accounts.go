@@ -61,12 +61,13 @@ const (
 	secretRenewed // the secret of a browser session, which got another one; others may have ended
 )
 
-// put adds or replaces an account, with all its keys and browser sessions. It returns the account's loss.
+// put adds or replaces an account, with all its keys and browser sessions. It returns the account's loss. A new account
+// does not change the version: it makes no lookup invalid.
 func (t *accountTable) put(a *realm.Account) (lost credentialLoss) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	defer t.version.Add(1)
 	if old := t.byUser[userKey{a.Realm, a.User}]; old != nil {
+		defer t.version.Add(1)
 		for k := range old.Hashes() {
 			delete(t.byKey, k)
 			delete(t.expiries, k)
@@ -181,6 +182,29 @@ func (srv *Server) updateAccount(r *realm.Realm, id realm.UserID) {
 // under a revoked session has to end within 100 ms.
 const newSecretArrives = 50 * time.Millisecond
 
+// dropRealm removes the accounts of a realm that leaves memory. The version stays the same: until the realm is loaded
+// again, the accounts are what they were.
+func (t *accountTable) dropRealm(r *realm.Realm) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r.EachUser(func(u *realm.User) {
+		at := userKey{r.ID(), u.ID}
+		a := t.byUser[at]
+		if a == nil {
+			return
+		}
+		delete(t.byUser, at)
+		delete(t.byEmail, emailKey{a.Realm, realm.FoldEmail(a.Email)})
+		for k := range a.Hashes() {
+			delete(t.byKey, k)
+			delete(t.expiries, k)
+		}
+		for i := range a.Sessions {
+			delete(t.bySession, a.Sessions[i].Hash)
+		}
+	})
+}
+
 // removeRealm removes every account of a realm. The realm is loaded again after it.
 func (t *accountTable) removeRealm(id realm.ID) {
 	t.mu.Lock()
@@ -293,17 +317,7 @@ func (srv *Server) AccountByEmail(id realm.ID, email string) (*realm.Account, bo
 
 // HasAccountElsewhere reports whether another active organization has an active human account with that address.
 func (srv *Server) HasAccountElsewhere(id realm.ID, email string) bool {
-	srv.mu.RLock()
-	defer srv.mu.RUnlock()
-	for _, r := range srv.byName {
-		if r.id == id || r.closed.Load() {
-			continue
-		}
-		if a, ok := srv.AccountByEmail(r.id, email); ok && a.Active && a.Bot == realm.Human {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(srv.RealmsWithPerson(email), func(x realm.ID) bool { return x != id })
 }
 
 // RealmByName returns the organization with that string id.
@@ -312,7 +326,13 @@ func (srv *Server) RealmByName(stringID string) (realm.ID, realm.Site, bool) {
 	defer srv.mu.RUnlock()
 	r := srv.byName[stringID]
 	if r == nil {
-		return 0, realm.Site{}, false
+		s := srv.sleepers.byName[stringID]
+		if s == nil {
+			return 0, realm.Site{}, false
+		}
+		site := s.site
+		site.Deactivated = s.known.Closed
+		return s.id, site, true
 	}
 	site := r.sessions.Site
 	site.Deactivated = r.closed.Load()
@@ -324,16 +344,32 @@ func (srv *Server) RealmByName(stringID string) (realm.ID, realm.Site, bool) {
 func (srv *Server) HasSeveralRealms() bool {
 	srv.mu.RLock()
 	defer srv.mu.RUnlock()
-	return len(srv.byName) > 1
+	return len(srv.byName)+len(srv.sleepers.byName) > 1
 }
 
 // Realms returns every organization by its string id.
 func (srv *Server) Realms() map[string]realm.ID {
 	srv.mu.RLock()
 	defer srv.mu.RUnlock()
-	out := make(map[string]realm.ID, len(srv.byName))
+	out := make(map[string]realm.ID, len(srv.byName)+len(srv.sleepers.byName))
+	for n, s := range srv.sleepers.byName {
+		out[n] = s.id
+	}
 	for n, r := range srv.byName {
 		out[n] = r.id
 	}
 	return out
+}
+
+// StringID returns the string id of an organization.
+func (srv *Server) StringID(id realm.ID) (string, bool) {
+	srv.mu.RLock()
+	defer srv.mu.RUnlock()
+	if r := srv.realms[id]; r != nil && srv.byName[r.name] == r {
+		return r.name, true
+	}
+	if s := srv.sleepers.byID[id]; s != nil {
+		return s.known.StringID, true
+	}
+	return "", false
 }

@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -40,11 +41,13 @@ var errUnknownRealm = realm.Refuse(realm.NotFound, "NONEXISTENT_SUBDOMAIN", "Inv
 
 // ask sends a command or view to a realm actor and waits for the answer.
 func (srv *Server) ask(id realm.ID, a *ask) (any, error) {
-	r := srv.find(id)
-	if r == nil {
-		return nil, errUnknownRealm
+	r, err := srv.awaken(id, !a.caller.System)
+	if err != nil {
+		return nil, err
 	}
-	if err := srv.count(r, a.view == nil); err != nil {
+	err = srv.count(r, a.view == nil)
+	r.leave() // it is counted as in progress
+	if err != nil {
 		return nil, err
 	}
 	a.reply = replies.Get().(chan stream.Result)
@@ -107,7 +110,12 @@ func (srv *Server) RunAsync(list []realm.AsyncCommand) {
 		for n < len(list) && list[n].Realm == list[0].Realm {
 			n++
 		}
-		r := srv.find(list[0].Realm)
+		r := srv.enter(list[0].Realm, true)
+		if r == nil && srv.has(list[0].Realm) {
+			srv.runWhenAwake(slices.Clone(list[:n]))
+			list = list[n:]
+			continue
+		}
 		batch := make(asyncBatch, 0, n)
 		for i := range list[:n] {
 			o := &list[i]
@@ -127,9 +135,27 @@ func (srv *Server) RunAsync(list []realm.AsyncCommand) {
 			}
 			batch = append(batch, m)
 		}
+		if r != nil {
+			r.leave() // the commands are counted as in progress
+		}
 		if len(batch) > 0 {
 			srv.runtime.Send(r.pid, batch)
 		}
 		list = list[n:]
 	}
+}
+
+// runWhenAwake runs commands of one realm when it is in memory.
+func (srv *Server) runWhenAwake(list []realm.AsyncCommand) {
+	srv.runtime.RunInBackground(func() {
+		r, err := srv.awaken(list[0].Realm, true)
+		if err != nil {
+			for i := range list {
+				list[i].Done(nil, err)
+			}
+			return
+		}
+		defer r.leave()
+		srv.RunAsync(list)
+	})
 }

@@ -119,8 +119,10 @@ func (srv *Server) openStandby(id realm.ID) error {
 	a.rows.Opened(l.rowsSeq, l.realm.Seq(), true)
 	srv.search.Attach(id, a.Durable(), l.rowsSeq, srv.searchTextReader(id))
 	a.start(a, l.presence)
+	a.publish()
 	a.handle.setClosed(srv, l.realm.Closed())
 	srv.accounts.addRealm(l.realm)
+	srv.accounts.version.Add(1)
 	srv.log.Info("following an organization", "realm", id, "name", a.handle.name, "facts", uint64(a.Durable()))
 	srv.runtime.Send(a.handle.pid, a.follower.Retry()) // its actor changes the state from now on
 	if srv.isLeader.Load() {
@@ -181,7 +183,7 @@ func (srv *Server) CommitImported(stringID string, id realm.ID, keys [][32]byte,
 }
 
 func (srv *Server) commitImported(stringID string, id realm.ID, keys [][32]byte, commit func() error) error {
-	if srv.find(id) != nil {
+	if srv.has(id) {
 		return nil
 	}
 	if _, err := srv.nextRealm(stringID); err != nil {

@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"slices"
 	"time"
 
 	"parley/actors/delivery"
@@ -138,8 +139,13 @@ func (srv *Server) PollAll(list []*queue.PollRequest) {
 
 // pollAll sends polls of one realm to its session actors.
 func (srv *Server) pollAll(id realm.ID, list []*queue.PollRequest) {
-	r := srv.find(id)
+	r := srv.enter(id, true)
+	if r != nil {
+		defer r.leave()
+	}
 	switch {
+	case r == nil && srv.has(id):
+		srv.pollWhenAwake(id, slices.Clone(list))
 	case r == nil:
 		for _, p := range list {
 			srv.protocol.AnswerError(p.Reply, realm.ErrBadQueue(p.Queue))
@@ -151,6 +157,21 @@ func (srv *Server) pollAll(id realm.ID, list []*queue.PollRequest) {
 	default:
 		r.sessions.Poll(list)
 	}
+}
+
+// pollWhenAwake sends polls when their realm is in memory.
+func (srv *Server) pollWhenAwake(id realm.ID, list []*queue.PollRequest) {
+	srv.runtime.RunInBackground(func() {
+		r, err := srv.awaken(id, true)
+		if err != nil {
+			for _, p := range list {
+				srv.protocol.AnswerError(p.Reply, err)
+			}
+			return
+		}
+		defer r.leave()
+		r.sessions.Poll(list)
+	})
 }
 
 // CancelPoll says that the client of a waiting poll has left.
@@ -176,10 +197,11 @@ func (srv *Server) Drain() {
 // DeliveryState reports whether notifications to a user are needed. online: the user was active lately and one of their
 // queues for messages is in use. received: the client of such a queue has acknowledged everything up to a fact.
 func (srv *Server) DeliveryState(id realm.ID, u realm.UserID, fact realm.Seq) (online, received bool) {
-	r := srv.find(id)
+	r := srv.enter(id, false)
 	if r == nil {
 		return false, false
 	}
+	defer r.leave()
 	x := r.sessions.StateOf(u, fact)
 	if srv.edgeCount.Load() > 0 {
 		m := &delivery.CheckHomes{User: u, Seq: fact, Reply: make(chan delivery.State, 1)}

@@ -19,6 +19,8 @@ type diskContents struct {
 	rows  realm.Seq
 	table map[string]realm.EncodedRow
 	texts map[realm.BodyRef][]byte
+	// asleep is the encoded realm.Asleep; nil: none.
+	asleep []byte
 }
 
 // storedFact is a fact, and the inputs with which it is applied.

@@ -36,7 +36,7 @@ func (a *localRealm) prepare(srv *Server, main realmMain, r *realm.Realm, durabl
 	a.hosting = delivery.NewHosting(&h.sessions, main)
 }
 
-// start starts an actor with this realm and the session and presence actors, and publishes the realm's handle.
+// start starts an actor with this realm and the session and presence actors. publish follows.
 func (a *localRealm) start(main mailbox.Actor, table *presence.Table) {
 	srv, handle, r := a.srv, a.handle, a.Realm()
 	srv.configureRealm(r)
@@ -58,13 +58,17 @@ func (a *localRealm) start(main mailbox.Actor, table *presence.Table) {
 	}
 	handle.sessions.Start(handle.pid)
 	handle.presence = srv.spawn(&presenceActor{srv: srv, realm: handle, table: table, seen: &handle.lastSeen})
-	srv.mu.Lock()
-	srv.realms[handle.id] = handle
-	if r.Founded() {
-		srv.byName[handle.name] = handle
+	handle.stayAwake(srv.elapsed() + sleepAfterWork)
+}
+
+// publish lets requests find the realm.
+func (a *localRealm) publish() {
+	a.srv.mu.Lock()
+	defer a.srv.mu.Unlock()
+	a.srv.realms[a.handle.id] = a.handle
+	if a.Realm().Founded() {
+		a.srv.byName[a.handle.name] = a.handle
 	}
-	srv.mu.Unlock()
-	srv.accounts.version.Add(1)
 }
 
 // Realm returns the organization.

@@ -147,6 +147,57 @@ func (srv *Server) MetricTable(r RealmMetrics) []registry.Metric {
 			Meaning: "Commands answered 503, because too many commands waited or they had waited too long.",
 			Read:    func() int64 { return srv.Metrics.CommandsRefused.Load() },
 		},
+		{
+			Name:    "parley_organizations_awake",
+			Meaning: "Organizations in memory.",
+			Read:    func() int64 { return r.Sleep.Awake },
+		},
+		{
+			Name:    "parley_organizations_asleep",
+			Meaning: "Organizations that are not in memory, because they have had no requests.",
+			Read:    func() int64 { return r.Sleep.Asleep },
+		},
+		{
+			Name:    "parley_organizations_waking",
+			Meaning: "Organizations that are being loaded, because a request or a due time needs them.",
+			Read:    func() int64 { return r.Sleep.Waking },
+		},
+		{
+			Name: "parley_organization_wakes_total", Counter: true,
+			Meaning: "Organizations that were loaded because they were needed.",
+			Read:    func() int64 { return r.Sleep.Wakes },
+		},
+		{
+			Name: "parley_organization_sleeps_total", Counter: true,
+			Meaning: "Organizations that have left memory.",
+			Read:    func() int64 { return r.Sleep.Sleeps },
+		},
+		{
+			Name: "parley_organization_wakes_refused_total", Counter: true,
+			Meaning: "Requests answered 503, because too many waited for organizations, or loading one took too long.",
+			Read:    func() int64 { return r.Sleep.Refused },
+		},
+		{
+			Name:    "parley_organizations_next_due_seconds",
+			Meaning: "Time until the next organization that is asleep is due; 0: none is.",
+			Read: func() int64 {
+				if r.Sleep.NextDue == 0 {
+					return 0
+				}
+				return max(1, r.Sleep.NextDue-srv.now().Unix())
+			},
+		},
+		{
+			Name:    "parley_organization_slowest_wake_seconds",
+			Meaning: "The longest time that loading an organization took since the process started.",
+			Read: func() int64 {
+				if len(r.Sleep.Slowest) == 0 {
+					return 0
+				}
+				return int64(r.Sleep.Slowest[0].Took)
+			},
+			Scale: 1e-9,
+		},
 	}
 }
 

@@ -41,7 +41,8 @@ type RealmMetrics struct {
 	DeliveryLag        map[realm.ID]int64 // the expected wait of new events, in nanoseconds
 	RetentionLag       map[realm.ID]int64 // seconds for which messages that are to be deleted have been due
 	Archived           map[realm.ID]int64 // messages in the archive
-	Refusals           map[string]int64   // rejected commands and views, by the protocol's code
+	Sleep              SleepStats
+	Refusals           map[string]int64 // rejected commands and views, by the protocol's code
 }
 
 // RealmMetrics reads the gauges of every realm.
@@ -49,6 +50,7 @@ func (srv *Server) RealmMetrics() RealmMetrics {
 	m := RealmMetrics{InFlight: map[realm.ID]int64{}, DurableFacts: map[realm.ID]int64{},
 		SnapshotAgeSeconds: map[realm.ID]int64{}, RetentionLag: map[realm.ID]int64{}, Archived: map[realm.ID]int64{},
 		Waiting: map[realm.ID]int64{}, DeliveryLag: map[realm.ID]int64{}, Refusals: map[string]int64{}}
+	m.Sleep = srv.SleepStats()
 	now := srv.now().Unix()
 	srv.eachRealm(func(r *realmHandle) {
 		m.InFlight[r.id], m.DurableFacts[r.id] = r.inFlight.Load(), int64(r.durable.Load())

@@ -49,6 +49,8 @@ func (srv *Server) OnErased(f func(realm.ID)) { srv.onErased.Store(&f) }
 
 // Owns reports whether this node owns a realm.
 func (srv *Server) Owns(id realm.ID) bool {
-	r := srv.find(id)
-	return r != nil && r.owned.Load()
+	srv.mu.RLock()
+	defer srv.mu.RUnlock()
+	r := srv.realms[id]
+	return r != nil && r.owned.Load() || srv.sleepers.byID[id] != nil
 }

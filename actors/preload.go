@@ -154,7 +154,13 @@ func Preload(disk ReadOnlyDisk, now time.Time) (*Preloaded, error) {
 		return nil, fmt.Errorf("list realms: %w", err)
 	}
 	p := &Preloaded{map[realm.ID]*loadedRealm{}, newAccountTable()}
+	sleeping, _ := disk.(SleepingDisk)
 	for _, id := range ids {
+		if sleeping != nil {
+			if _, ok := sleeping.Asleep(id); ok {
+				continue
+			}
+		}
 		rows, _, err := disk.Bounds(id)
 		if err != nil {
 			return nil, fmt.Errorf("preload realm %d: %w", id, err)

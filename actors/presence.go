@@ -180,7 +180,8 @@ func (srv *Server) ReportPresence(id realm.ID, u realm.UserID, active bool) (row
 // ReportPresenceAsync is ReportPresence without waiting. The presence actor calls done, which must not block.
 func (srv *Server) ReportPresenceAsync(id realm.ID, u realm.UserID, active bool,
 	done func(row presence.Row, announce bool)) {
-	if r := srv.find(id); r != nil {
+	if r := srv.enter(id, true); r != nil {
+		defer r.leave()
 		srv.runtime.Send(r.presence, &presenceReport{user: u, active: active, done: done})
 	} else {
 		done(presence.Row{}, false)
@@ -194,10 +195,11 @@ func (srv *Server) HidePresence(id realm.ID, u realm.UserID) presence.Row {
 }
 
 func (srv *Server) report(id realm.ID, m *presenceReport) (row presence.Row, announce bool) {
-	r := srv.find(id)
+	r := srv.enter(id, true)
 	if r == nil {
 		return presence.Row{}, false
 	}
+	defer r.leave()
 	done := make(chan struct{})
 	m.done = func(r presence.Row, a bool) {
 		row, announce = r, a
@@ -211,10 +213,11 @@ func (srv *Server) report(id realm.ID, m *presenceReport) (row presence.Row, ann
 // PresenceSince returns the rows that changed after an update id. If update is 0 or less, it returns the users that
 // were connected at oldest, in Unix seconds, or later.
 func (srv *Server) PresenceSince(id realm.ID, update, oldest int64) []presence.Row {
-	r := srv.find(id)
+	r := srv.enter(id, true)
 	if r == nil {
 		return nil
 	}
+	defer r.leave()
 	m := &presenceSince{update, oldest, make(chan []presence.Row, 1)}
 	srv.runtime.Send(r.presence, m)
 	return <-m.reply
@@ -222,10 +225,11 @@ func (srv *Server) PresenceSince(id realm.ID, update, oldest int64) []presence.R
 
 // PresenceOf returns one user's row, or nil.
 func (srv *Server) PresenceOf(id realm.ID, u realm.UserID) *presence.Row {
-	r := srv.find(id)
+	r := srv.enter(id, true)
 	if r == nil {
 		return nil
 	}
+	defer r.leave()
 	m := &presenceOf{u, make(chan *presence.Row, 1)}
 	srv.runtime.Send(r.presence, m)
 	return <-m.reply

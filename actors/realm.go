@@ -119,6 +119,12 @@ func (a *realmActor) Receive(message any) {
 		a.role.ask(m)
 	case owner.RowsMessage:
 		m.HandleRows(&a.rows)
+	case restRealm:
+		if r, is := a.role.(*ownerRole); is {
+			r.beginRest()
+		} else {
+			a.srv.endRest(a.handle, sleepRetry)
+		}
 	case closeRealm:
 		a.follower.StopFollowing()
 		a.rows.BeginClose(m.done)

@@ -1,19 +1,33 @@
 package actors
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
 	"parley/actors/delivery"
+	"parley/actors/owner"
 	"parley/actors/presence"
 	"parley/actors/realm"
 	"parley/actors/stream"
 )
 
+// opening says how a realm is opened.
+type opening struct {
+	forClient bool  // a request or a due time needs it: it has been asleep
+	noRestart bool  // this process has had it in memory: its clients know the process
+	idle      int64 // seconds for which its event queues have had no client
+}
+
 // openRealm opens a realm: it loads the rows, or takes over what Preload loaded, replays the journal after them, starts
 // the actors and restores the event queues.
 func (srv *Server) openRealm(id realm.ID, before *loadedRealm) error {
+	return srv.openRealmAs(id, before, opening{})
+}
+
+func (srv *Server) openRealmAs(id realm.ID, before *loadedRealm, o opening) error {
 	began := srv.now()
 	claimed, err := srv.disk.Claim(id, realm.AnyEpoch)
 	if err != nil {
@@ -58,7 +72,7 @@ func (srv *Server) openRealm(id realm.ID, before *loadedRealm) error {
 	l.presence.BeginEpoch(epoch)
 	a.start(a, l.presence)
 	if l.realm.Founded() {
-		a.handle.setClosed(srv, l.realm.Closed())
+		a.handle.closed.Store(l.realm.Closed())
 		if before == nil {
 			srv.accounts.addRealm(l.realm)
 		}
@@ -67,15 +81,45 @@ func (srv *Server) openRealm(id realm.ID, before *loadedRealm) error {
 		}
 	}
 	srv.setOwned(a.handle, true)
-	srv.restoreQueues(a, l.queues, l.publications)
-	srv.log.Info("realm open", "realm", id, "name", a.handle.name, "facts", uint64(last), "replayed", uint64(last-from),
-		"preloaded", before != nil, "took", srv.now().Sub(began).Round(time.Millisecond).String())
+	srv.restoreQueues(a, l.queues, l.publications, o)
+	if srv.sleepers.disk != nil && o.forClient {
+		if err := srv.sleepers.disk.WriteAsleep(id, epoch, nil); err != nil {
+			srv.log.Warn("the state of an organization that was asleep is not removed", "realm", id, "err", err)
+		}
+	}
+	srv.mu.RLock()
+	frozen := srv.sleepers.frozen
+	srv.mu.RUnlock()
+	if frozen {
+		srv.runtime.Send(a.handle.pid, owner.SetFrozen{On: true, Done: make(chan error, 1)})
+	}
+	if o.forClient {
+		srv.runtime.Send(a.handle.pid, clockTick{srv.now().Unix()}) // it may be due
+	}
+	a.publish()
+	if !o.forClient {
+		srv.accounts.version.Add(1)
+	}
+	srv.log.Log(context.Background(), o.level(), "realm open", "realm", id, "name", a.handle.name, "facts",
+		uint64(last), "replayed", uint64(last-from), "preloaded", before != nil, "took",
+		srv.now().Sub(began).Round(time.Millisecond).String())
 	return nil
 }
 
+// level returns the log level of the opening of a realm: realms that were asleep are too many to be logged.
+func (o opening) level() slog.Level {
+	if o.forClient {
+		return slog.LevelDebug
+	}
+	return slog.LevelInfo
+}
+
 // restoreQueues opens the queues in a realm's rows with the events that they may not have acknowledged.
-func (srv *Server) restoreQueues(a *realmActor, queues []realm.Queue, publications []realm.Publication) {
-	a.owned.RestoreQueues(queues, publications)
+func (srv *Server) restoreQueues(a *realmActor, queues []realm.Queue, publications []realm.Publication, o opening) {
+	a.owned.RestoreQueues(queues, publications, o.idle)
+	if o.noRestart {
+		return
+	}
 	// Every queue gets the restart event. It follows the messages above, so queues that the replay opened get it too.
 	restarted := func(t *realm.Turn) (any, error) { return nil, t.AnnounceRestart() }
 	caller := realm.Caller{System: true}
@@ -103,6 +147,7 @@ func (srv *Server) CreateRealm(stringID, name string) (realm.ID, error) {
 	table := presence.New()
 	table.BeginEpoch(claimed.Epoch)
 	a.start(a, table)
+	a.publish()
 	a.handle.sessions.SendAll(&delivery.Restore{}) // session actors without users must report acknowledgements too
 	_, err = srv.Turn(id, realm.System, func(t *realm.Turn) (any, error) {
 		return realm.FoundRealm{StringID: stringID, Name: name}.Decide(t)
@@ -122,8 +167,11 @@ func (srv *Server) CreateRealm(stringID, name string) (realm.ID, error) {
 // nextRealm returns the number of a new organization with a string id. srv.creating is locked.
 func (srv *Server) nextRealm(stringID string) (id realm.ID, err error) {
 	srv.mu.RLock()
-	_, taken := srv.byName[stringID]
+	taken := srv.byName[stringID] != nil || srv.sleepers.byName[stringID] != nil
 	for x := range srv.realms {
+		id = max(id, x)
+	}
+	for x := range srv.sleepers.byID {
 		id = max(id, x)
 	}
 	srv.mu.RUnlock()
@@ -170,7 +218,7 @@ func (srv *Server) reserveRealm(stringID string, wanted realm.ID, repeated bool)
 			wanted = 0
 		}
 	}
-	if wanted != 0 && srv.find(wanted) == nil {
+	if wanted != 0 && !srv.has(wanted) {
 		id = wanted
 	}
 	if err := srv.checkWritable(); err != nil {
@@ -186,7 +234,7 @@ func (srv *Server) reserveRealm(stringID string, wanted realm.ID, repeated bool)
 func (srv *Server) ServeImported(stringID string, id realm.ID) error {
 	srv.creating.Lock()
 	defer srv.creating.Unlock()
-	if srv.find(id) != nil {
+	if srv.has(id) {
 		return nil // an earlier run of the import has opened it
 	}
 	if _, err := srv.nextRealm(stringID); err != nil {

@@ -57,8 +57,10 @@ func (srv *Server) OpenReplica(id realm.ID, o ReplicaOptions) error {
 	a.hosting.Expect() // the owner may believe so of every edge
 	a.handle.source, a.handle.owner = o.Source, &remoteOwner{o.Owner, o.Home}
 	a.start(a, table)
+	a.publish()
 	a.handle.setClosed(srv, r.Closed())
 	srv.accounts.addRealm(r)
+	srv.accounts.version.Add(1)
 	a.handle.sessions.SendAll(&delivery.Restore{Seq: a.Durable()})
 	srv.log.Info("replica open", "realm", id, "name", a.handle.name, "facts", uint64(a.Durable()))
 	srv.runtime.Send(a.handle.pid, a.follower.Retry()) // its actor changes the state from now on
@@ -108,7 +110,8 @@ func (srv *Server) DurableSeq(id realm.ID) realm.Seq {
 	if r := srv.find(id); r != nil {
 		return realm.Seq(r.durable.Load())
 	}
-	return 0
+	known, _ := srv.sleeperOf(id)
+	return known.Seq
 }
 
 // CloseQueue closes a queue whose client no longer polls the node that hosts it.

@@ -12,6 +12,7 @@ import (
 type ownerRole struct {
 	*realmActor
 	turns *owner.Turns
+	rest  *rest // nil: the realm stays in memory
 }
 
 // own makes this node the owner with the epoch of its claim.
@@ -44,6 +45,8 @@ func (r *ownerRole) receive(message any) {
 		r.handleLeadership(m.on)
 	case clockTick:
 		r.tick(m.now)
+	case idleReport:
+		r.handleIdle(m)
 	case delivery.OwnerMessage:
 		m.HandleOwned(&r.owned)
 	case replica.Message:
@@ -131,6 +134,9 @@ func (r *ownerRole) handleRefused(m owner.Refused) {
 
 // lose gives the actor another role, and refuses everything that waits.
 func (r *ownerRole) lose(next realmRole) {
+	if r.rest != nil {
+		r.stay(sleepRetry)
+	}
 	r.srv.Metrics.OwnershipsLost.Add(1)
 	r.role = next
 	r.srv.setOwned(r.handle, false)

@@ -7,6 +7,8 @@ type Search interface {
 	// Attach adds a realm. last is the last fact of its journal, rows the sequence number of its rows; text reads its
 	// texts.
 	Attach(id realm.ID, last, rows realm.Seq, text realm.TextReader)
+	// Detach removes a realm that leaves memory. Attach may add it again at once.
+	Detach(id realm.ID)
 	// Feed tells the index which texts a commit wrote, and the last fact of the commit. It never blocks.
 	Feed(id realm.ID, upto realm.Seq, texts []realm.TextWrite)
 	// Find searches in the state of fact upto or a later one. next returns the topics that were created after a topic.
@@ -22,6 +24,7 @@ type TopicPager = func(after realm.TopicID) ([]realm.TopicName, error)
 type noSearch struct{}
 
 func (noSearch) Attach(realm.ID, realm.Seq, realm.Seq, realm.TextReader) {}
+func (noSearch) Detach(realm.ID)                                         {}
 func (noSearch) Feed(realm.ID, realm.Seq, []realm.TextWrite)             {}
 func (noSearch) Find(realm.ID, realm.Seq, string, TopicPager) (realm.SearchHits, realm.Highlighter, bool, error) {
 	return nil, nil, false, nil

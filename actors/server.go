@@ -45,9 +45,11 @@ type Server struct {
 	replicas replica.Env
 	limits   realm.Limits
 
-	mu             sync.RWMutex // guards realms and byName; only CloseReplica removes from them
+	mu             sync.RWMutex // guards realms, byName and sleepers; CloseReplica and beginRest remove from them
 	realms         map[realm.ID]*realmHandle
 	byName         map[string]*realmHandle // by string id
+	sleepers       sleepers                // realms that are not in memory
+	second         atomic.Int64            // elapsed, as of the last tick of the clock
 	accounts       *accountTable
 	stop           chan struct{} // closed by Close
 	stopped        sync.WaitGroup
@@ -83,6 +85,8 @@ type realmHandle struct {
 	sessions          delivery.Sessions
 	lastSeen          lastSeenTable
 	inFlight          atomic.Int64  // commands and views in progress; see MaxInFlight
+	entered           atomic.Int64  // see Server.enter
+	sleepAt           atomic.Int64  // elapsed seconds; it stays in memory until then
 	durable           atomic.Uint64 // last fact on disk
 	lastSnapshot      atomic.Int64  // when its rows were last written, Unix seconds
 	markdownConfigSeq atomic.Uint64 // see Server.MarkdownConfigSeq
@@ -126,6 +130,11 @@ type Options struct {
 	// SetLeader. nil: the process is a single server and owns every organization.
 	Cluster Cluster
 
+	// SleepAfter is how long an organization without requests stays in memory; 0: for ever. MaxAwake is how many are in
+	// memory before those without requests leave it earlier; 0: without limit. Neither applies to nodes of a cluster.
+	SleepAfter time.Duration
+	MaxAwake   int
+
 	// Limits are the limits of the objects that users of each realm create; fields that are 0 have their defaults.
 	Limits realm.Limits
 	// UnackedBytes is the limit of the unacked events of all realms, in bytes; one realm can use half of it. 0: the
@@ -135,7 +144,8 @@ type Options struct {
 	runtime mailbox.Runtime // nil: protoactor, and a ticker
 }
 
-// Open starts the actors and opens every realm of the disk. It returns when all of them are ready.
+// Open starts the actors and opens every realm of the disk, except those that are known to be asleep. It returns when
+// all of them are ready.
 func Open(disk Disk, o Options) (*Server, error) {
 	if o.Protocol == nil || o.Renderer == nil {
 		return nil, errors.New("BUG: actors.Open needs Options.Protocol and Options.Renderer")
@@ -186,6 +196,7 @@ func Open(disk Disk, o Options) (*Server, error) {
 	if srv.secret = o.Secret; len(srv.secret) == 0 {
 		srv.secret = []byte(Token(32))
 	}
+	srv.sleepers.prepare(disk, &o)
 	srv.replicasPaused.Store(srv.cluster != nil)
 	srv.texts = newTextCache(TextCacheBytes)
 	if srv.runtime = o.runtime; srv.runtime == nil {
@@ -220,7 +231,14 @@ func (srv *Server) openRealms(p *Preloaded) error {
 		return fmt.Errorf("list realms: %w", err)
 	}
 	for _, id := range ids {
-		if err := srv.openRealm(id, p.take(id)); err != nil {
+		before := p.take(id)
+		if srv.sleepers.disk != nil && before == nil {
+			if known, ok := srv.sleepers.disk.Asleep(id); ok {
+				srv.addSleeper(id, known)
+				continue
+			}
+		}
+		if err := srv.openRealm(id, before); err != nil {
 			return err
 		}
 	}
@@ -282,13 +300,16 @@ func (srv *Server) runClock() {
 			return
 		case <-t.C:
 		}
+		srv.second.Store(srv.elapsed())
 		srv.sweepQueues()
 		srv.expireKeys()
+		srv.wakeDue()
 		if srv.cluster != nil {
 			srv.openNewRealmsLater()
 		}
 		if n%5 == 0 {
 			srv.tickRealms()
+			srv.restIdle()
 		}
 	}
 }
@@ -326,7 +347,14 @@ func (srv *Server) eachRealm(fn func(*realmHandle)) {
 	}
 }
 
-// find returns a realm's handle, or nil.
+// has reports whether there is a realm, in memory or asleep.
+func (srv *Server) has(id realm.ID) bool {
+	srv.mu.RLock()
+	defer srv.mu.RUnlock()
+	return srv.realms[id] != nil || srv.sleepers.byID[id] != nil
+}
+
+// find returns the handle of a realm in memory, or nil.
 func (srv *Server) find(id realm.ID) *realmHandle {
 	srv.mu.RLock()
 	defer srv.mu.RUnlock()
@@ -361,6 +389,9 @@ func (srv *Server) checkWritable() error {
 // New facts are only written to the journal. Unfreeze ends this state, and so does a journal of owner.MaxFrozenBytes.
 // Close writes no last snapshot in this state, only presence, which is not in the journal.
 func (srv *Server) Freeze(ctx context.Context) error {
+	if err := srv.freezeSleepers(ctx); err != nil {
+		return err
+	}
 	return srv.askAllRealms(ctx, func(r *realmHandle, done chan error) {
 		srv.runtime.Send(r.pid, owner.SetFrozen{On: true, Done: done})
 	})
@@ -368,6 +399,9 @@ func (srv *Server) Freeze(ctx context.Context) error {
 
 // Unfreeze ends Freeze.
 func (srv *Server) Unfreeze() {
+	srv.mu.Lock()
+	srv.sleepers.frozen = false
+	srv.mu.Unlock()
 	srv.eachRealm(func(r *realmHandle) { srv.runtime.Send(r.pid, owner.SetFrozen{Done: make(chan error, 1)}) })
 }
 
@@ -376,6 +410,9 @@ func (srv *Server) Unfreeze() {
 func (srv *Server) Close(ctx context.Context) error {
 	close(srv.stop)
 	srv.stopped.Wait()
+	if err := srv.freezeSleepers(ctx); err != nil {
+		return err
+	}
 	err := srv.askAllRealms(ctx, func(r *realmHandle, done chan error) { srv.runtime.Send(r.pid, closeRealm{done}) })
 	if err != nil {
 		return err

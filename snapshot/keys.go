@@ -21,6 +21,7 @@ const (
 	headEpoch    = 'e'
 	headSnapshot = 's'
 	headKept     = 'k' // which facts are kept behind the rows
+	headAsleep   = 'w' // what is known of an organization that is not in memory
 	headCommits  = 'c' // only realm 0
 	headApplied  = 'a' // only realm 0: index of the last entry of a replicated log
 )
@@ -119,6 +120,8 @@ func describeKey(key []byte) (realm RealmID, n Seq, description string) {
 		return realm, 0, "index of the replicated log"
 	case key[4] == spaceHead && len(rest) == 1 && rest[0] == headKept:
 		return realm, 0, "list of kept facts"
+	case key[4] == spaceHead && len(rest) == 1 && rest[0] == headAsleep:
+		return realm, 0, "state of a sleeping organization"
 	}
 	return realm, 0, fmt.Sprintf("unknown key %x", key)
 }

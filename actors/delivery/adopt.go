@@ -125,7 +125,7 @@ func (s *sessionActor) unconfirm(r *sessionState, q *queue.Queue) {
 func (m *OpenAdopted) handle(s *sessionActor) {
 	r := s.open()
 	r.seq, r.opening = max(r.seq, m.Seq), max(r.opening, m.Opening)
-	s.openQueue(r, m.Queue, true)
+	s.openQueue(r, m.Queue, true, 0)
 	ref := QueueRef{m.Queue.User, m.Queue.ID}
 	x := r.adopting[ref]
 	if x == nil { // the poll was answered meanwhile; see Restore.Replace
@@ -182,7 +182,7 @@ func (m *OpenLocal) handle(s *sessionActor) {
 	r.seq, r.opening = max(r.seq, m.Seq), max(r.opening, m.Opening)
 	fresh := map[*queue.Queue]bool{}
 	for i := range m.Queues {
-		s.openQueue(r, m.Queues[i], true)
+		s.openQueue(r, m.Queues[i], true, 0)
 		if q := r.session(m.Queues[i].User).Find(m.Queues[i].ID); q.UnackedCount() == 0 {
 			fresh[q] = true
 		}

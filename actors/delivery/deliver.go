@@ -88,7 +88,7 @@ type eventCounts = map[*queue.Queue]int
 func (s *sessionActor) deliverNotice(r *sessionState, t *realm.Publication, n *realm.Notice, counts eventCounts) {
 	switch e := n.Event.(type) {
 	case *realm.QueueOpened:
-		s.openQueue(r, e.Queue, t.Seq <= s.all.ReplayedThrough)
+		s.openQueue(r, e.Queue, t.Seq <= s.all.ReplayedThrough, 0)
 		return
 	case *realm.QueueClosed:
 		s.remove(r, QueueRef{e.User, e.ID})

@@ -62,7 +62,7 @@ func newFanout(t testing.TB, n int) *fanout {
 			EventTypes: []string{"message"},
 			Idle:       600,
 		}
-		f.sessionActor.openQueue(state, q, false)
+		f.sessionActor.openQueue(state, q, false, 0)
 		f.users = append(f.users, q.User)
 		f.polls = append(f.polls, &wire.PollRequest{
 			Realm: 1,

@@ -100,9 +100,11 @@ func (o *Owned) Replace(queues []realm.Queue, publications []realm.Publication) 
 	}
 }
 
-// RestoreQueues opens queues at the start, with the events that they may not have acknowledged.
-func (o *Owned) RestoreQueues(queues []realm.Queue, publications []realm.Publication) {
+// RestoreQueues opens queues at the start, with the events that they may not have acknowledged. idle is for how many
+// seconds their clients have not polled.
+func (o *Owned) RestoreQueues(queues []realm.Queue, publications []realm.Publication, idle int64) {
 	for k, m := range o.all.restored(queues, publications, &o.unacked.acked, o.main.Durable()) {
+		m.Idle = idle
 		o.all.Send(k, m)
 	}
 }

@@ -21,6 +21,7 @@ type (
 		// first. Opening is the number of this opening; see Sessions.openings.
 		Replace    bool
 		Opening    uint64
+		Idle       int64 // seconds in which no client has polled, because the realm was asleep
 		recipients int64 // of Unacked, counted in Metrics.Undelivered until the events are in their queues
 	}
 	// Reload marks every queue as incomplete, because events are missing on this node. When their clients poll again,
@@ -28,7 +29,11 @@ type (
 	Reload struct{}
 	// Drop removes all queues, because this node has lost the ownership; the new owner hosts them. A waiting poll is
 	// answered with no events, so that its client polls again.
-	Drop        struct{}
+	Drop struct{}
+	// CheckIdle asks whether a poll waits or a queue is being adopted, before the realm leaves memory.
+	CheckIdle struct{ Reply func(busy bool) }
+	// Leave removes all queues from memory, because the realm leaves it. Their clients get no answer: none polls.
+	Leave       struct{}
 	sweepQueues struct {
 		now  int64         // Env.elapsed
 		done chan struct{} // gets a value afterwards; nil: no caller waits
@@ -155,7 +160,7 @@ func (m *Restore) handle(s *sessionActor) {
 	r.opening = max(r.opening, m.Opening)
 	r.unconfirmed++ // no report before all queues are open: a queue may be closed among these facts
 	for _, q := range m.Queues {
-		s.openQueue(r, q, true)
+		s.openQueue(r, q, true, m.Idle)
 	}
 	s.deliver(&deliver{publications: m.Unacked, recipients: m.recipients})
 	r.seq = max(r.seq, m.Seq)
@@ -163,6 +168,20 @@ func (m *Restore) handle(s *sessionActor) {
 }
 
 func (Drop) handle(s *sessionActor) { s.drop() }
+
+func (m CheckIdle) handle(s *sessionActor) {
+	busy := false
+	if r := s.state; r != nil {
+		busy = len(r.adopting) > 0
+		r.sessions.EachQueue(func(q *queue.Queue) { busy = busy || q.HasPoll() })
+	}
+	m.Reply(busy)
+}
+
+func (Leave) handle(s *sessionActor) {
+	s.drop()
+	s.sweep(s.now) // the metrics
+}
 
 // drop removes all queues.
 func (s *sessionActor) drop() {
@@ -176,12 +195,12 @@ func (s *sessionActor) drop() {
 }
 
 // openQueue opens a queue, unless it exists. restored says that its client may have acknowledged events before this
-// process started.
-func (s *sessionActor) openQueue(r *sessionState, q realm.Queue, restored bool) {
+// process started, idle for how many seconds the client has not polled.
+func (s *sessionActor) openQueue(r *sessionState, q realm.Queue, restored bool, idle int64) {
 	if s.all.empty[s.index].Swap(false) {
 		s.now = s.all.env.elapsed() // it was not swept
 	}
-	opened := queue.New(&q, s.now, restored)
+	opened := queue.New(&q, s.now-idle, restored)
 	opened.Options = s.queueOptions(&q)
 	if r.sessions.GetOrCreate(sessionIndex(q.User)).Add(opened) {
 		s.all.env.Metrics.OpenQueues.Add(1)

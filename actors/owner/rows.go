@@ -155,7 +155,7 @@ type Rows struct {
 	journalBytes int64 // bytes of the journal since the last snapshot
 	notBefore    int64 // elapsed seconds; see SnapshotDelay
 	last         time.Time
-	closeWaiters []chan error // answered when the realm is closed
+	closeWaiters []func()     // called when the realm is closed
 	waiters      []chan error // answered when the snapshot is written
 
 	savingPresence bool  // presence is being stored between snapshots; see savePresence
@@ -480,6 +480,16 @@ func (r *Rows) writeLastPresence(rows []realm.EncodedRow) {
 
 // BeginClose writes a last snapshot, so that the next start has nothing to replay. done gets nil afterwards.
 func (r *Rows) BeginClose(done chan error) {
+	r.closeWaiters = append(r.closeWaiters, func() { done <- nil })
+	r.ContinueClose()
+}
+
+// SaveAndClose writes a last snapshot before the realm leaves memory, also if only rows of events are to be removed.
+// done is called afterwards, in the mailbox of Main.
+func (r *Rows) SaveAndClose(done func()) {
+	if r.extra.HasObsoleteRows() {
+		r.begin()
+	}
 	r.closeWaiters = append(r.closeWaiters, done)
 	r.ContinueClose()
 }
@@ -521,8 +531,9 @@ func (r *Rows) ContinueClose() {
 
 // replyClosed answers the waiters of Close.
 func (r *Rows) replyClosed() {
-	for _, done := range r.closeWaiters {
-		done <- nil
-	}
+	list := r.closeWaiters
 	r.closeWaiters = nil
+	for _, done := range list {
+		done()
+	}
 }

@@ -36,6 +36,8 @@ type Organizations interface {
 	Realms() map[string]realm.ID
 	// Owns reports whether this node owns an organization.
 	Owns(realm.ID) bool
+	// IsAsleep reports whether an organization is not in memory. Then it has no erased texts on disk.
+	IsAsleep(realm.ID) bool
 	// Save writes the rows of all organizations to the disk.
 	Save(context.Context) error
 	// OnErased sets the function that is called when the owner of an organization, which is another node, has removed
@@ -95,7 +97,7 @@ func (e *Eraser) run() {
 // EraseAll removes the bytes of the erased texts of every organization.
 func (e *Eraser) EraseAll() {
 	for _, id := range slices.Sorted(maps.Values(e.orgs.Realms())) {
-		if !e.orgs.Owns(id) {
+		if !e.orgs.Owns(id) || e.orgs.IsAsleep(id) {
 			continue
 		}
 		if err := e.erase(id); err != nil && e.ctx.Err() == nil {

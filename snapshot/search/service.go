@@ -83,6 +83,7 @@ type Service struct {
 
 	mu              sync.Mutex // guards realms, and the fields of each except its index
 	realms          map[realm.ID]*realmIndex
+	detached        []*realmIndex // indexes that the writer has to close
 	wake            chan struct{}
 	urgent          bool         // a search waits
 	workStarted     atomic.Int64 // when the current work slice began, in Unix nanoseconds; 0 between batches
@@ -183,6 +184,39 @@ func (s *Service) Attach(id realm.ID, last, rows realm.Seq, text realm.TextReade
 	s.realms[id] = r
 	s.mu.Unlock()
 	s.signal()
+}
+
+// Detach removes an organization that is unloaded from memory. The writer writes its texts and closes its index. Attach
+// can add it again at once.
+func (s *Service) Detach(id realm.ID) {
+	s.mu.Lock()
+	if r := s.realms[id]; r != nil {
+		delete(s.realms, id)
+		s.detached = append(s.detached, r)
+	}
+	s.mu.Unlock()
+	s.signal()
+}
+
+// closeDetached closes the indexes of the organizations that were unloaded, after their texts are written. The disk has
+// the texts that could not be written, and the next Attach finds them there.
+func (s *Service) closeDetached() {
+	s.mu.Lock()
+	list := s.detached
+	s.detached = nil
+	s.mu.Unlock()
+	for _, r := range list {
+		if r.index == nil {
+			continue // it was never opened
+		}
+		for s.catchUp(r) {
+		}
+		s.writeSeq(r)
+		if err := r.index.Close(); err != nil {
+			s.log.Warn("closing a search index failed", "realm", r.id, "err", err)
+		}
+		r.index = nil
+	}
 }
 
 // open opens an organization's index. It waits while another process has it open.
@@ -321,6 +355,7 @@ func (s *Service) Stop() {
 // Close stops the writer and closes the indexes. That takes until they are on disk.
 func (s *Service) Close() error {
 	s.Stop()
+	s.closeDetached()
 	var closing sync.WaitGroup
 	errs := make(chan error, len(s.realms))
 	for _, r := range s.realms {
@@ -368,6 +403,7 @@ func (s *Service) run() {
 		if !stopping && !more {
 			s.sleep(gatherTime, s.hasWork)
 		}
+		s.closeDetached()
 		began := time.Now()
 		more = false
 		s.workStarted.Store(began.UnixNano())

@@ -57,7 +57,16 @@ func (s *Server) authenticate(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.En
 		}
 		return realm.ErrNotLoggedIn()
 	}
-	return s.checkCredentials(c, header, e.AllowWebhookBots)
+	return s.checkCredentials(c, header, e.AllowWebhookBots, s.findAccount)
+}
+
+// findAccount returns the account with an API key of any organization, which is loaded if it is not in memory.
+func (s *Server) findAccount(hash [32]byte) (*wire.Account, bool) {
+	a, ok := s.options.Server.AccountByKeyHash(hash)
+	if !ok && s.options.Sleeping != nil && s.options.Sleeping.WakeByKey(hash) {
+		return s.options.Server.AccountByKeyHash(hash)
+	}
+	return a, ok
 }
 
 // usualCredentialBytes is the size of decoded credentials up to which they need no allocation: an email address of
@@ -65,8 +74,11 @@ func (s *Server) authenticate(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.En
 const usualCredentialBytes = 256
 
 // checkCredentials identifies the caller by the value of an Authorization header, for the ordinary path and the fast
-// path. It sets c.Account and the user of c.Caller. c.Realm and c.Site must be set.
-func (s *Server) checkCredentials(c *wire.Call, header []byte, allowWebhookBots bool) error {
+// path. It sets c.Account and the user of c.Caller. c.Realm and c.Site must be set. find returns the account with an API
+// key.
+func (s *Server) checkCredentials(
+	c *wire.Call, header []byte, allowWebhookBots bool, find func(hash [32]byte) (*wire.Account, bool),
+) error {
 	scheme, credentials, _ := bytes.Cut(header, []byte(" "))
 	if !bytes.EqualFold(scheme, []byte("basic")) {
 		return realm.BadRequest("This endpoint requires HTTP basic authentication.")
@@ -87,7 +99,7 @@ func (s *Server) checkCredentials(c *wire.Call, header []byte, allowWebhookBots 
 		return unauthorized("Malformed API key")
 	}
 	hash := s.options.Tools.HashKey(string(key))
-	a, ok := s.options.Server.AccountByKeyHash(hash)
+	a, ok := find(hash)
 	if !ok || !strings.EqualFold(a.Email, string(email)) {
 		return unauthorized("Invalid API key")
 	}
@@ -127,7 +139,7 @@ func (s *Server) queryKey(c *wire.Call) error {
 	key, sent := c.Params.Get("api_key")
 	key = strings.TrimSpace(key)
 	hash := s.options.Tools.HashKey(key)
-	a, ok := s.options.Server.AccountByKeyHash(hash)
+	a, ok := s.findAccount(hash)
 	switch {
 	case !sent:
 		return form.Missing("api_key")

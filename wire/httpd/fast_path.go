@@ -126,7 +126,7 @@ func (f *fastPath) call(q *park.FastRequest, source form.Source, encoded []byte)
 	if len(q.Authorization) == 0 {
 		ok = f.identifyBrowser(q, &c)
 	} else {
-		ok = f.server.checkCredentials(&c, q.Authorization, false) == nil
+		ok = f.server.checkCredentials(&c, q.Authorization, false, c.Server.AccountByKeyHash) == nil
 	}
 	return c, ok
 }

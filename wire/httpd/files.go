@@ -94,7 +94,7 @@ func (s *Server) fileCall(ctx *fasthttp.RequestCtx) (*wire.Call, bool) {
 		c.Params.Add(form.Query, "api_key", string(key))
 		err = s.queryKey(c)
 	} else if len(ctx.Request.Header.Peek("Authorization")) > 0 {
-		err = s.checkCredentials(c, ctx.Request.Header.Peek("Authorization"), false)
+		err = s.checkCredentials(c, ctx.Request.Header.Peek("Authorization"), false, s.findAccount)
 	} else {
 		b := headersOfBrowser(ctx, c.Site)
 		s.findSession(c, &b)

@@ -257,6 +257,14 @@ func (s *Server) hasOtherOwner(c *wire.Call) bool {
 
 // prepare waits until this node can answer requests to a host. It reports false if it has refused the request.
 func (s *Server) prepare(ctx *fasthttp.RequestCtx) bool {
+	if s.options.Sleeping != nil {
+		if id, _ := s.options.Realms.ByHost(strings.ToLower(string(ctx.Host()))); id != 0 {
+			if err := s.options.Sleeping.Wake(id); err != nil {
+				s.writeRefusal(ctx, err)
+				return false
+			}
+		}
+	}
 	if s.options.Cluster == nil || forwardedOf(ctx) != nil {
 		return true
 	}

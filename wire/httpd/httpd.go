@@ -53,11 +53,23 @@ type Options struct {
 	SignOn *signon.Providers
 	// Cluster gives access to the other nodes; nil: this server is the only one.
 	Cluster Cluster
+	// Sleeping loads organizations that are not in memory before their requests are handled; nil: all are in memory.
+	Sleeping Sleeping
 	// ForwardAll is set on cores: one that does not own an organization forwards all requests for it, except those for
 	// event queues while Cluster.HostsQueues returns true.
 	ForwardAll bool
 	// Extra adds routes outside the protocol: files, metrics, pages.
 	Extra func(r *router.Router)
+}
+
+// Sleeping loads organizations that are not in memory. Requests on a loop do not wait for it: they find no account, and
+// take the ordinary path.
+type Sleeping interface {
+	// Wake returns when an organization is in memory, or does not exist. The error is a refusal.
+	Wake(realm.ID) error
+	// WakeByKey does the same for the organization that has an API key with a hash. It reports false if none that was
+	// not in memory has it.
+	WakeByKey(hash [32]byte) bool
 }
 
 // Realms finds the organization of a Host header.

@@ -32,6 +32,8 @@ type Organizations interface {
 	Realms() map[string]realm.ID
 	// Owns reports whether this node owns an organization.
 	Owns(realm.ID) bool
+	// HasUncheckedLinks reports whether messages of an organization may have to be marked, without loading it.
+	HasUncheckedLinks(realm.ID) bool
 }
 
 // Texts reads the newest versions of the texts of an organization from the disk, those of the messages after one, in
@@ -83,6 +85,9 @@ func (m *Marker) run(delay time.Duration) {
 // mark marks the messages of an organization. done is false if another node owns the organization and has not marked
 // all of them.
 func (m *Marker) mark(id realm.ID) (done, stopped bool) {
+	if !m.orgs.HasUncheckedLinks(id) {
+		return true, false
+	}
 	for {
 		more, err := m.step(id)
 		switch {

@@ -11,7 +11,9 @@ import (
 type Mailbox struct {
 	Organizations interface {
 		wire.Server
-		Realms() map[string]realm.ID // by subdomain
+		// RealmsWithAddress returns the organizations that can have a channel with the address token. It does not load
+		// those that are asleep.
+		RealmsWithAddress(token string) []realm.ID
 	}
 	Tools *wire.Tools
 }
@@ -23,7 +25,7 @@ func (m Mailbox) Known(token string) bool {
 }
 
 func (m Mailbox) find(token string) (realm.ID, bool) {
-	for _, id := range m.Organizations.Realms() {
+	for _, id := range m.Organizations.RealmsWithAddress(token) {
 		known, err := m.Organizations.View(id, realm.Caller{System: true}, func(v realm.View) (any, error) {
 			return v.Founded() && v.FindMailAddress(token) != nil, nil
 		})

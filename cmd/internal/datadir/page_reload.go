@@ -47,11 +47,14 @@ func (s PageReload) Announce(page string, successor bool) {
 	}
 }
 
-// askToReload sends the event to the web clients of every organization. It reports whether it
-// has reached all of them.
+// askToReload sends the event to the web clients of every organization that is in memory: no page polls the others. It
+// reports whether it has reached all of them.
 func (s PageReload) askToReload() bool {
 	caller := realm.Caller{System: true, Client: "Internal", Operation: "announce the web app"}
 	for _, id := range s.Orgs.Realms() {
+		if s.Orgs.IsAsleep(id) {
+			continue
+		}
 		select {
 		case <-s.Stopped:
 			return false

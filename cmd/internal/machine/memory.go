@@ -131,6 +131,11 @@ const (
 	replicaMemoryShare = 4
 	maxReplicaMemory   = 1 << 20
 	minSharedMemory    = 32 // of each: a server with less memory works badly, but it works
+	// Organizations in memory take half of the limit. A small one with 20 users takes about awakeBytes.
+	awakeMemoryShare = 2
+	awakeBytes       = 256 << 10
+	minAwake         = 100
+	maxAwake         = 1 << 20
 )
 
 // memoryFor returns the value of a setting in bytes: that of the operator in MiB, or a share of the memory limit.
@@ -150,6 +155,15 @@ func (l MemoryLimit) Answers(given int) int {
 // or 0.
 func (l MemoryLimit) Unacked(given int) int {
 	return l.memoryFor(given, unackedMemoryShare, maxUnackedMemory)
+}
+
+// Awake returns how many organizations are in memory at once before those without requests leave it early. given is the
+// setting awake-organizations, or 0.
+func (l MemoryLimit) Awake(given int) int {
+	if given > 0 {
+		return given
+	}
+	return max(minAwake, int(min(l.Bytes/awakeMemoryShare/awakeBytes, maxAwake)))
 }
 
 // Replicas returns how many bytes of rows an edge loads. given is the setting replica-memory in MiB, or 0.

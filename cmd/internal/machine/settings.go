@@ -1,6 +1,8 @@
 package machine
 
 import (
+	"time"
+
 	"parley/actors/registry"
 )
 
@@ -10,6 +12,10 @@ type Settings struct {
 	AnswerMemory  int
 	UnackedMemory int
 	ReplicaMemory int
+	// AwakeOrganizations limits the organizations in memory; 0: by memory-limit. SleepAfter is how long one without
+	// requests stays there; 0: for ever.
+	AwakeOrganizations int
+	SleepAfter         time.Duration
 }
 
 // Table describes the settings.
@@ -31,6 +37,16 @@ func (s *Settings) Table() []registry.Setting {
 			Name: "unacked-memory", Default: "0", Group: registry.Limits, Value: &s.UnackedMemory,
 			Meaning: "MiB of memory for events that clients have not acknowledged; one organization can use half, " +
 				"one account a sixteenth; 0: a quarter of memory-limit, at most 1024",
+		},
+		{
+			Name: "sleep-after", Default: "15m", Group: registry.Limits, Value: &s.SleepAfter,
+			Meaning: "time without requests after which an organization leaves memory, until it is needed again; 0: " +
+				"never; nodes of a cluster have all organizations in memory",
+		},
+		{
+			Name: "awake-organizations", Default: "0", Group: registry.Limits, Value: &s.AwakeOrganizations,
+			Meaning: "organizations in memory beyond which those without requests leave it after half a minute; 0: " +
+				"half of memory-limit, with 256 KiB for each",
 		},
 		{
 			Name: "replica-memory", Default: "0", Group: registry.Cluster, Value: &s.ReplicaMemory,

@@ -154,6 +154,11 @@ func realmList(o *Operator, args map[string]string) (any, error) {
 	list := []any{}
 	realms := o.Orgs.Realms()
 	for _, name := range slices.Sorted(maps.Keys(realms)) {
+		if k, ok := o.Orgs.SleepingSummary(realms[name]); ok {
+			list = append(list, map[string]any{"id": realms[name], "subdomain": name, "name": k.Name,
+				"people": k.People, "closed": k.Closed, "facts": k.Seq, "url": o.Site(name).URL, "asleep": true})
+			continue
+		}
 		x, err := o.Orgs.View(realms[name], realm.System, func(v realm.View) (any, error) {
 			people := 0
 			v.EachUser(func(u *realm.User) {

@@ -349,6 +349,7 @@ func (s *Server) openOrganizations(disk actors.Disk, o actors.Options) (err erro
 	o.Log, o.Fatal, o.Site, o.TurnLatency = s.log, s.fatal, s.sites.Site, s.turnLatency.Observer
 	o.ArchiveDays, o.Limits, o.DeliveryLag = &s.ArchiveDays, s.realmLimits(), s.DeliveryLag
 	o.UnackedBytes = int64(s.memory().Unacked(s.UnackedMemory))
+	o.SleepAfter, o.MaxAwake = s.SleepAfter, s.memory().Awake(s.AwakeOrganizations)
 	s.orgs, err = actors.Open(disk, o)
 	s.sites.Orgs = s.orgs
 	return err
@@ -602,6 +603,9 @@ func (s *Server) openEndpoints() (err error) {
 	}
 	p.Files, p.DiskState, p.FilesState, p.ClusterState = s.served, s.diskState, s.filesState, s.clusterState()
 	p.ServerStatus = status.Read
+	if s.node == nil {
+		p.Sleeping = s.orgs
+	}
 	s.http = httpd.New(p)
 	s.connectHandover()
 	o := s.operator()

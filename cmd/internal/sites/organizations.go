@@ -20,14 +20,10 @@ func (t *Table) Find(subdomain string) (realm.ID, wire.Site) {
 }
 
 func (t *Table) AccountsOf(email string) (found []wire.OrganizationAt) {
-	realms := t.Orgs.Realms()
-	for _, name := range slices.Sorted(maps.Keys(realms)) {
-		id, site := t.Find(name)
-		a, ok := t.Orgs.AccountByEmail(id, email)
-		if ok && a.Active && a.Bot == realm.Human && !site.Deactivated {
-			found = append(found, wire.OrganizationAt{Realm: id, Site: site})
-		}
+	for _, id := range t.Orgs.RealmsWithPerson(email) {
+		found = append(found, wire.OrganizationAt{Realm: id, Site: t.ByID(id)})
 	}
+	slices.SortFunc(found, func(a, b wire.OrganizationAt) int { return strings.Compare(a.Site.Name, b.Site.Name) })
 	return found
 }
 

@@ -99,10 +99,8 @@ func (t *Table) Site(subdomain string) wire.Site {
 
 // ByID returns the site of the organization with an id.
 func (t *Table) ByID(id realm.ID) wire.Site {
-	for subdomain, r := range t.Orgs.Realms() {
-		if r == id {
-			return t.Site(subdomain)
-		}
+	if subdomain, ok := t.Orgs.StringID(id); ok {
+		return t.Site(subdomain)
 	}
 	return t.Site("")
 }

@@ -16,6 +16,8 @@ type Organizations interface {
 	Realms() map[string]realm.ID
 	// Owns reports whether this node owns an organization.
 	Owns(realm.ID) bool
+	// SleepingFiles returns the digests of the files of an organization that is not in memory; false if it is.
+	SleepingFiles(realm.ID) (realm.Digests, bool)
 }
 
 // Timing of the sweep.
@@ -149,7 +151,19 @@ func Referenced(orgs Organizations, kind string, names []string) (found []string
 	for _, n := range names {
 		wanted[n] = true
 	}
+	digests := make(map[realm.Digest]string, len(names))
+	for _, n := range names {
+		digests[realm.FileDigest(kind, n)] = n
+	}
 	for _, id := range orgs.Realms() {
+		if used, ok := orgs.SleepingFiles(id); ok {
+			used.Each(func(d realm.Digest) {
+				if n, is := digests[d]; is {
+					found = append(found, n)
+				}
+			})
+			continue
+		}
 		for from := int64(1); from != 0; {
 			_, err := orgs.View(id, realm.System, func(v realm.View) (any, error) {
 				part, next := v.ReferencedFiles(kind, wanted, from)
