@@ -20,8 +20,8 @@ import (
 	"time"
 )
 
-// writeCertificate writes a certificate for 127.0.0.1, which signs itself, and its key.
-func writeCertificate(t *testing.T, folder string) (file string) {
+// writeServerCertificate writes a certificate for 127.0.0.1, which signs itself, and its key.
+func writeServerCertificate(t *testing.T, folder string) (file string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -69,7 +69,7 @@ func startSlapd(t *testing.T) *slapd {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &slapd{t, "ldap://" + freeAddress(t), writeCertificate(t, folder)}
+	s := &slapd{t, "ldap://" + freeAddress(t), writeServerCertificate(t, folder)}
 	file := filepath.Join(folder, "slapd.conf")
 	writeFile(t, file, strings.ReplaceAll(string(text), "FOLDER", folder))
 	var log bytes.Buffer
