@@ -87,8 +87,8 @@ func OpenWebPage(c *Call, f WebPageForm) (p WebPage, err error) {
 	return p, nil
 }
 
-// hasSpectators reports whether visitors without an account can read a channel.
-func hasSpectators(v realm.View) (yes bool) {
+// HasSpectators reports whether visitors without an account can read a channel.
+func HasSpectators(v realm.View) (yes bool) {
 	if v.SpectatorsAllowed() {
 		v.EachChannel(func(c *realm.Channel) { yes = yes || c.WebPublic && !c.Archived })
 	}
@@ -99,7 +99,7 @@ func hasSpectators(v realm.View) (yes bool) {
 func webPageOf(v realm.View, f WebPageForm) WebPage {
 	o := v.Org()
 	p := WebPage{Organization: o.Name, Description: o.Description, Language: f.Language, ColorScheme: 1,
-		Spectators: hasSpectators(v), descriptionHTML: o.DescriptionHTML}
+		Spectators: HasSpectators(v), descriptionHTML: o.DescriptionHTML}
 	if me := v.Me(); me != nil {
 		p.ColorScheme = int(me.IntSetting("color_scheme"))
 		if !f.LanguageInPath {

@@ -176,10 +176,26 @@ func (s *Server) homePage(p *pageRequest) (web.View, error) {
 		return s.webAppPage(p, "")
 	}
 	if p.call.Session == nil {
-		p.redirect = loginAddress(p.ctx)
-		return web.View{}, nil
+		return s.visitorPage(p)
 	}
 	return s.clientPage(p)
+}
+
+// visitorPage is the page of the client for visitors without an account. Where they can read nothing, they are sent to
+// the login page.
+func (s *Server) visitorPage(p *pageRequest) (web.View, error) {
+	view, err := wire.Read(p.call, func(v realm.View) (view web.View, err error) {
+		if wire.HasSpectators(v) {
+			view = web.Home(v.Org().Name, web.HomeData{URL: p.call.Site.URL, Theme: "auto", Visitor: true})
+		}
+		return view, nil
+	})
+	if err == nil && view.Template != "" {
+		p.policy = clientPolicy
+		return view, nil
+	}
+	p.redirect = loginAddress(p.ctx)
+	return web.View{}, err
 }
 
 // clientPage is the page of this server's own client.
@@ -188,6 +204,7 @@ func (s *Server) clientPage(p *pageRequest) (web.View, error) {
 		me := v.Me()
 		return web.Home(v.Org().Name, web.HomeData{URL: p.call.Site.URL, Name: me.Name, Email: me.Email,
 			Theme:   themes[me.IntSetting("color_scheme")],
+			Unused:  realm.SettingsWithoutEffect(),
 			Session: fmt.Sprintf("%d-%d-%d", p.call.Realm, me.ID, p.call.Session.ID)}), nil
 	})
 	if err == nil {

@@ -80,6 +80,8 @@ type HomeData struct {
 	URL, Name, Email string
 	Theme            string // light, dark or auto
 	Session          string // names the browser session: its tabs share an event queue
+	Visitor          bool   // the page is of a visitor without an account, who reads web-public channels
+	Unused           string // names of settings that have no effect, separated by spaces; the client hides them
 }
 
 // Home is the start page of a user: the client, and without scripts a page about apps.

@@ -280,6 +280,8 @@ export const WITHOUT_LOGIN = [
   ['page: new organization', '/new/'],
   ['page: link without effect', '/join/unknown/'],
   ['page: unknown', '/no/such/page/'],
+  ['page: description of the API', '/api/docs'],
+  ['page: an operation of the API', '/api/docs/post-messages'],
   ['page: invitation', (ids) => ids.invitation],
 ];
 

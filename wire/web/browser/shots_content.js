@@ -25,6 +25,11 @@ export async function fill(server) {
   for (const name of ['ann', 'bo', 'ada', 'olive']) {
     ids[name] = (await server.call(at(name), 'GET', 'users/me')).user_id;
   }
+  for (const name of Object.keys(ids)) {
+    for (const onboarding_step of ['intro_inbox_view_modal', 'navigation_tour_video']) {
+      await server.call(at(name), 'POST', 'users/me/onboarding_steps', { onboarding_step }); // hints for new users
+    }
+  }
   const say = (name, topic, content, to = 'general') =>
     server.call(at(name), 'POST', 'messages', { type: 'stream', to, topic, content, read_by_sender: 'true' });
   const write = (name, people, content) => server.call(at(name), 'POST', 'messages',

@@ -25,6 +25,7 @@ addView("recent", () => import("./views/recent.tsx").then((m) => m.Recent));
 
 async function main(): Promise<void> {
   const root = document.getElementById("app")!;
+  if (document.querySelector('meta[name="visitor"]')) return (await import("./visitor/app.tsx")).startVisitor(root);
   startOutbox();
   await start();
   await startTexts(() => String(read("settings").default_language ?? "en"));

@@ -37,6 +37,12 @@ export function dismissHint(onboarding_step: string): Promise<unknown> {
   return request("/users/me/onboarding_steps", { method: "POST", params: { onboarding_step } });
 }
 
+// registerAsVisitor returns what visitors without an account can see. They get no event queue.
+export function registerAsVisitor(): Promise<RegisterAnswer> {
+  const params = { apply_markdown: true, slim_presence: true, client_capabilities: capabilities };
+  return request("/register", { method: "POST", params, repeatable: true });
+}
+
 export interface Poll {
   queue: string;
   last: number;

@@ -7,6 +7,7 @@ import { errorText } from "../api/client.ts";
 import { t } from "../i18n/text.ts";
 import { read } from "../store/store.ts";
 import { Picker, type PickerOption } from "../ui/picker.tsx";
+import { hasEffect } from "./effect.ts";
 import type { SettingOf, UserSettings } from "../api/types.ts";
 
 type Save = (value: unknown) => Promise<unknown>;
@@ -129,6 +130,7 @@ function useUserSetting<K extends keyof UserSettings>(name: K): [UserSettings[K]
 // UserSwitch and UserChoice are fields of the user's settings, by their names on the wire.
 export function UserSwitch(p: { name: SettingOf<boolean>; label: string; help?: string }) {
   const [value, save] = useUserSetting(p.name);
+  if (!hasEffect(p.name)) return null;
   return <Switch label={p.label} help={p.help} value={Boolean(value)} save={save} />;
 }
 
@@ -136,5 +138,6 @@ type ChoiceName = SettingOf<string> | SettingOf<number>;
 
 export function UserChoice<K extends ChoiceName>(p: { name: K; label: string; help?: string; options: { value: UserSettings[K]; label: string }[] }) {
   const [value, save] = useUserSetting(p.name);
+  if (!hasEffect(p.name)) return null;
   return <Choice label={p.label} help={p.help} value={value} options={p.options} save={save} />;
 }

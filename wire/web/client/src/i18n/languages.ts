@@ -36,7 +36,7 @@ const waitMs = 5000; // the first screen is shown in English if the table has no
 
 // standardCode returns the code of the table for a language of the server, "en" if there is none.
 export function standardCode(wanted: string): string {
-  if (wanted === "zh-hans") return "zh-Hans";
+  if (wanted.toLowerCase() === "zh-hans") return "zh-Hans";
   const language = wanted.split("-")[0]!;
   return language in tables ? language : "en";
 }

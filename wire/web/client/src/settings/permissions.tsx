@@ -3,6 +3,7 @@ import { changePermission } from "../api/administration.ts";
 import type { Limits } from "../api/types.ts";
 import { t } from "../i18n/text.ts";
 import { read } from "../store/store.ts";
+import { hasEffect } from "../forms/effect.ts";
 import { Allowed, Card } from "../forms/forms.tsx";
 import { GroupChoice } from "../people/group_choice.tsx";
 import { permissionOf } from "../store/queries.ts";
@@ -83,10 +84,10 @@ export function Permissions() {
   const all = read("realm").server_supported_permission_settings?.realm ?? {};
   const list = areas();
   const named = new Set(list.flatMap((x) => x.names));
-  list.push({ title: t("More"), names: Object.keys(all).filter((name) => !named.has(name)) });
+  list.push({ title: t("More"), names: Object.keys(all).filter((name) => !named.has(name) && hasEffect(name)) });
   return (
     <Allowed when={read("me").is_admin} reason={t("Only administrators can change permissions.")}>
-      {list.map((area) => (
+      {list.filter((area) => area.names.length > 0).map((area) => (
         <Card key={area.title} title={area.title}>
           {area.names.map((name) => all[name] && <Permission key={name} name={name} limits={all[name]} />)}
         </Card>
@@ -97,6 +98,6 @@ export function Permissions() {
 
 function Permission({ name, limits }: { name: string; limits: Limits }) {
   const value = permissionOf(read("realm"), "realm_" + name);
-  if (value === undefined) return null;
+  if (value === undefined || !hasEffect(name)) return null;
   return <GroupChoice label={labelOf(name)} value={value} limits={limits} save={(v) => changePermission(name, v)} />;
 }

@@ -3,6 +3,7 @@ import { changeRealm } from "../api/administration.ts";
 import { jsonString } from "../api/client.ts";
 import { t } from "../i18n/text.ts";
 import { read } from "../store/store.ts";
+import { hasEffect } from "../forms/effect.ts";
 import { Choice, Switch } from "../forms/fields.tsx";
 import type { FormName } from "../forms/form_names.ts";
 import { SettingsForm } from "../forms/forms.tsx";
@@ -10,6 +11,7 @@ import type { RealmSetting, RealmValues } from "../store/state.ts";
 
 export function RealmSwitch(p: { name: RealmSetting<boolean>; label: string; help?: string; disabled?: boolean }) {
   const value = Boolean(read("realm")[`realm_${p.name}`]);
+  if (!hasEffect(p.name)) return null;
   return <Switch label={p.label} help={p.help} value={value} disabled={p.disabled} save={(v) => changeRealm({ [p.name]: v })} />;
 }
 
@@ -22,6 +24,7 @@ type ChoiceName = RealmSetting<string> | RealmSetting<number>;
 
 export function RealmChoice<N extends ChoiceName>(p: { name: N; label: string; help?: string; options: Option<NonNullable<RealmValues[`realm_${N}`]>>[]; disabled?: boolean }) {
   const value = read("realm")[`realm_${p.name}`] ?? undefined;
+  if (!hasEffect(p.name)) return null;
   return <Choice label={p.label} help={p.help} value={value} options={p.options} disabled={p.disabled} save={(v) => changeRealm({ [p.name]: v })} />;
 }
 

@@ -238,6 +238,7 @@ const otherNames = [
   "zulip_version",
   "zulip_feature_level",
   "gif_rating_policy_options",
+  "settings_send_digest_emails",
   "custom_profile_field_types",
   "giphy_api_key",
   "tenor_api_key",

@@ -22,7 +22,8 @@ export function startTheme(): void {
     root.dataset.width = s.fluid_layout_width ? "fluid" : "fixed";
     root.style.setProperty("--font-size", `${s.web_font_size_px ?? 16}px`);
     root.style.setProperty("--line-height", String((s.web_line_height_percent ?? 140) / 100));
-    const language = String(s.default_language ?? "en");
+    root.style.setProperty("--media-scale", String((read("realm").realm_media_preview_size ?? 100) / 100));
+    const language = String(s.default_language ?? currentLanguage());
     root.lang = currentLanguage(); // of the texts, which screen readers pronounce
     root.dir = rtl.has(language.split("-")[0]!) ? "rtl" : "ltr";
   });

@@ -1,1 +1,0 @@
-import{Ib as r}from"./chunk-ILMMF2XO.js";r();

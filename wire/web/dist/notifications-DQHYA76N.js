@@ -1,1 +1,0 @@
-import{a as o,b as r}from"./chunk-KI2E4PEL.js";import"./chunk-JLBBMPPX.js";import"./chunk-WNC2JJBZ.js";import"./chunk-OPVXY3YS.js";import"./chunk-DTU2QU6A.js";import"./chunk-ILMMF2XO.js";export{r as NotificationFields,o as Notifications};

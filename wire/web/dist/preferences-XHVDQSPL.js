@@ -1,1 +1,0 @@
-import{a as o}from"./chunk-MCOQMVEB.js";import"./chunk-JLBBMPPX.js";import"./chunk-WNC2JJBZ.js";import"./chunk-OPVXY3YS.js";import"./chunk-DTU2QU6A.js";import"./chunk-ILMMF2XO.js";export{o as Preferences};
