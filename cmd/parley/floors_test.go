@@ -104,6 +104,7 @@ var libraryHomes = map[string][]string{
 	"github.com/coreos/go-oidc":           {"wire/signon"},
 	"github.com/pquerna/otp":              {"wire/signon"},
 	"google.golang.org/grpc":              {"wire/peer"},
+	"filippo.io/age":                      {"cmd/internal/offsite"},
 }
 
 // plainData packages start no goroutine, hold no mutex, read no clock, draw no random number and do no I/O.

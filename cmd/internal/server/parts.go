@@ -4,6 +4,7 @@ import (
 	"parley/actors"
 	"parley/actors/registry"
 	"parley/cmd/internal/metrics"
+	"parley/cmd/internal/offsite"
 )
 
 // parts returns the parts of the server that have metrics and bounds.
@@ -13,6 +14,7 @@ func (s *Server) parts() *metrics.Parts {
 		Search: s.search,
 		Files:  s.files, Served: s.served, Fetcher: s.fetcher, Bucket: s.bucket, Thumbnails: s.thumbnails,
 		Exports: s.exports, Dispatcher: s.dispatcher, CoreNode: s.coreNode, Leader: s.core, Follower: s.link,
+		Backups:     offsite.ReadStatus(s.Data),
 		MaxReplicas: s.MaxReplicas, ReplicaBytes: int64(s.memory().Replicas(s.ReplicaMemory))}
 	if s.edge != nil {
 		p.Follower = s.edge.Follower
