@@ -11,7 +11,10 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 
 # digests prints a line for each organization: number, last change, digest.
-digests() { "$parley" realm digest --data "$1" | sed -nE 's/^realm ([0-9]+) at ([0-9]+): .*digest ([0-9a-f]+).*/\1 \2 \3/p'; }
+digests() {
+  "$parley" realm digest --data "$1" |
+    sed -nE 's/.*realm ([0-9]+) at ([0-9]+): .*digest ([0-9a-f]{64}).*/\1 \2 \3/p'
+}
 
 for attempt in 1 2 3 4 5; do
   rm -rf "$dir/restored"
