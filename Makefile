@@ -111,7 +111,7 @@ clients: build ## generate clients in Python and TypeScript from the API descrip
 
 conform-s3: build ## run the checks of conform with files in a bucket; kill -9 KILLS times (20), S3 down OUTAGE s (60)
 	CONFORM=1 $(GO) test ./cmd/parley -run '^TestConformWithBucket$$' -count=1 -v -timeout 30m
-	KILLS=$${KILLS:-20} OUTAGE=$${OUTAGE:-60} $(GO) test ./cmd/parley -run '^Test(Bucket|Files)' -count=1 -v -timeout 60m
+	KILLS=$${KILLS:-20} OUTAGE=$${OUTAGE:-60} $(GO) test ./cmd/parley -run '^Test(Bucket|Files|Regular|Interrupted|RestoreDrill|ClusterBucket)' -count=1 -v -timeout 60m
 
 login: ## log in at login providers of others, which it installs (needs Node); skips those that it cannot install
 	LOGIN=1 $(GO) test ./cmd/parley -run '^TestReal' -count=1 -v -timeout 20m

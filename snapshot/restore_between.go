@@ -55,6 +55,8 @@ func restoreBetween(earlier, later io.Reader, dir string, at int64, o Options) (
 	}, o)
 }
 
+var errOtherServer = errors.New("the backups are of different servers")
+
 // extendTo appends the facts of a newer copy of the store that were recorded up to a time, in Unix seconds.
 func (s *Store) extendTo(newer *Store, at int64) error {
 	ids, err := newer.Realms()
@@ -74,13 +76,13 @@ func (s *Store) extendRealm(newer *Store, id RealmID, at int64) error {
 	end, err := newer.endAt(id, last, at)
 	switch {
 	case errors.Is(err, ErrSnapshotted) && last == 0:
-		return fmt.Errorf("organization %d was imported or created between the two backups, and the later one does not "+
-			"have all of its facts: restore one of the backups whole", id)
+		return fmt.Errorf("organization %d was imported or created between the two backups, and the later one does "+
+			"not have all of its facts: restore one of the backups whole", id)
 	case errors.Is(err, ErrSnapshotted):
 		return fmt.Errorf("the later backup does not have all facts of organization %d after the earlier one: %w; "+
 			"restore to %s or earlier, or to a time after the later backup", id, err, s.lastTime(id))
 	case errors.Is(err, ErrMoved):
-		return fmt.Errorf("organization %d has fewer facts in the later backup: the backups are of different servers", id)
+		return fmt.Errorf("organization %d has fewer facts in the later backup: %w", id, errOtherServer)
 	case err != nil || end == last:
 		return err
 	}
@@ -89,7 +91,7 @@ func (s *Store) extendRealm(newer *Store, id RealmID, at int64) error {
 		return err
 	}
 	if before != hash {
-		return fmt.Errorf("organization %d has other facts in the later backup: the backups are of different servers", id)
+		return fmt.Errorf("organization %d has other facts in the later backup: %w", id, errOtherServer)
 	}
 	claimed, err := s.Claim(id, AnyEpoch)
 	if err != nil {

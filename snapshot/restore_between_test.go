@@ -48,7 +48,8 @@ func TestRestoreBetween(t *testing.T) {
 	for _, end := range []Seq{13, 27, 34} { // the last facts of their second
 		fs := vfs.NewMem()
 		at := int64(1000 + end/7)
-		if err := restoreBetween(bytes.NewReader(earlier), bytes.NewReader(later), "data", at, smallOptions(fs)); err != nil {
+		err := restoreBetween(bytes.NewReader(earlier), bytes.NewReader(later), "data", at, smallOptions(fs))
+		if err != nil {
 			t.Fatal(err)
 		}
 		r := mustOpen(t, fs)

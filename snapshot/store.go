@@ -320,7 +320,8 @@ func (s *Store) open() error {
 	if s.readOnly {
 		return s.overlayStagedChunks()
 	}
-	for _, name := range []string{backupDir, heldDir, checkpointDir, ballastFile + ".new"} { // of a process that crashed
+	// Of a process that crashed.
+	for _, name := range []string{backupDir, heldDir, checkpointDir, ballastFile + ".new"} {
 		if err := s.fs.RemoveAll(s.fs.PathJoin(s.dir, name)); err != nil {
 			s.o.Log.Warn("remains of a backup or upgrade not removed",
 				"directory", s.fs.PathJoin(s.dir, name), "err", err)

@@ -15,24 +15,54 @@ import (
 	"parley/actors/realm"
 	"parley/cmd/internal/backup"
 	"parley/cmd/internal/datadir"
+	"parley/cmd/internal/offsite"
 	"parley/cmd/internal/orgfiles"
 	"parley/snapshot"
 )
 
 func newBackupCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use:   "backup FILE",
+		Use:   "backup FILE | backup --to PLACE",
 		Short: "Write a backup of a running or a stopped server",
-		Long: "Write a backup of a running or a stopped server to FILE; - is standard output.\n" +
+		Long: "Write a backup of a running or a stopped server to FILE, - is standard output, or to a bucket.\n" +
 			"A running server continues to serve. The backup contains neither the search index nor the file \"" +
-			datadir.SecretFile + "\". If the files are in a bucket, it has only their names and hashes.",
-		Args: exactArgs(1, "- is standard output"),
+			datadir.SecretFile + "\". If the files are in a bucket, a backup in a FILE has only their names and " +
+			"hashes.\n" +
+			"A backup in a bucket is encrypted, has the files of users too, and sends only what the bucket does not " +
+			"have. With --every the command continues until it is stopped, and the server keeps the changes between " +
+			"two backups, so that parley restore --at can restore any time in between.",
 	}
 	data := dataFlag(c, anyServer)
+	place := placeFlags(c, "to")
 	incomplete := c.Flags().Bool("incomplete", false,
 		"write the backup of a core although it lacks files that no reachable core has")
+	every := c.Flags().Duration("every", 0, "with --to: interval of backups, such as 1h (default: one backup)")
+	keep := c.Flags().String("keep", "", "with --to: backups that stay, besides those of the last day: the newest of "+
+		"each of so many days, weeks and months, such as 7d,4w,12m (default: all)")
+	takeOver := c.Flags().Bool("take-over", false,
+		"with --to: continue the backups of another server that this one replaces")
+	newKey := c.Flags().String("new-key", "", "write a new key for --key to this file, and do nothing else")
+	list := c.Flags().Bool("list", false, "with --to: list the backups, and do nothing else")
+	c.Args = func(c *cobra.Command, args []string) error {
+		if place().URL != "" || *newKey != "" {
+			return exactArgs(0, "")(c, args)
+		}
+		return exactArgs(1, "- is standard output")(c, args)
+	}
 	c.RunE = func(c *cobra.Command, args []string) error {
-		return writeBackup(data(), args[0], *incomplete, c.OutOrStdout(), c.ErrOrStderr())
+		switch to := place(); {
+		case *newKey != "":
+			return newBackupKey(*newKey, c.OutOrStdout())
+		case to.URL == "" && (*every != 0 || *keep != "" || *takeOver || *list):
+			return errors.New("--every, --keep, --take-over and --list are for backups in a bucket: add --to PLACE")
+		case to.URL == "":
+			return writeBackup(data(), args[0], *incomplete, c.OutOrStdout(), c.ErrOrStderr())
+		case *list:
+			return listBackups(to, c.OutOrStdout())
+		default:
+			o := offsite.Options{Data: data(), Place: to, Every: *every, Incomplete: *incomplete, TakeOver: *takeOver}
+			return backUp(o, *keep, c.OutOrStdout(), c.ErrOrStderr())
+		}
 	}
 	return c
 }
@@ -98,12 +128,19 @@ func syncDirectory(dir string) error {
 
 func newRestoreCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use:   "restore FILE DIR",
+		Use:   "restore FILE DIR | restore --from PLACE DIR",
 		Short: "Restore a backup into a new data directory",
-		Long: "Restore the backup FILE into the new data directory DIR; - is standard input. The directory has the " +
-			"state at the end of the backup, or after the fact --upto, or at the time --at. The backup of a core " +
-			"becomes the directory of a single server; parley cluster init makes it the first core of a new cluster.",
-		Args: exactArgs(2, "- is standard input"),
+		Long: "Restore the backup FILE, - is standard input, or one of a bucket into the new data directory DIR. " +
+			"It has the state at the end of the backup, or after the fact --upto, or at the time --at. " +
+			"The backup of a core becomes the directory of a single server; parley cluster init makes it the first " +
+			"core of a new cluster.",
+	}
+	from := bucketBackupFlags(c)
+	c.Args = func(c *cobra.Command, args []string) error {
+		if from().place.URL != "" {
+			return exactArgs(1, "")(c, args)
+		}
+		return exactArgs(2, "- is standard input")(c, args)
 	}
 	upto := c.Flags().String("upto", "",
 		"discard facts after this number; N is for organization 1, REALM=N for others, comma-separated")
@@ -130,7 +167,12 @@ func newRestoreCommand() *cobra.Command {
 			}
 			end.whole[realm.ID(id)] = true
 		}
-		return restore(args[0], c.InOrStdin(), args[1], end, c.OutOrStdout())
+		if b := from(); b.place.URL != "" {
+			from := func(dir string) error { return b.restore(dir, end, c.OutOrStdout()) }
+			return restore(args[0], from, c.OutOrStdout())
+		}
+		return restore(args[1], func(dir string) error { return restoreFrom(args[0], c.InOrStdin(), dir, end) },
+			c.OutOrStdout())
 	}
 	return c
 }
@@ -142,11 +184,12 @@ type restoreEnd struct {
 	whole map[realm.ID]bool         // organizations that are restored whole, despite at
 }
 
-func restore(file string, in io.Reader, dir string, end restoreEnd, out io.Writer) error {
+// restore makes a data directory with a function that restores a backup, and checks it.
+func restore(dir string, from func(dir string) error, out io.Writer) error {
 	if err := datadir.CheckVersion(dir); err != nil {
 		return err
 	}
-	if err := restoreFrom(file, in, dir, end); err != nil {
+	if err := from(dir); err != nil {
 		return err
 	}
 	if err := replayJournal(journalRange{dir: dir}, out); err != nil {
@@ -209,51 +252,64 @@ func parseEnds(text string) (map[realm.ID]snapshot.Seq, error) {
 
 // restoreFrom restores a backup from a file; - is in.
 func restoreFrom(file string, in io.Reader, dir string, end restoreEnd) error {
-	restore := func(r io.Reader) error {
-		if end.at != 0 {
-			err := snapshot.RestoreAt(r, dir, end.at, end.whole)
-			var unknown *snapshot.TimeUnknownError
-			if errors.As(err, &unknown) {
-				list := strings.ReplaceAll(strings.Trim(fmt.Sprint(unknown.Realms), "[]"), " ", ",")
-				err = fmt.Errorf("%w: add --whole %s to restore these as they are in the backup, or take another "+
-					"backup", err, list)
-			}
-			return err
-		}
-		return snapshot.Restore(r, dir, end.facts)
-	}
 	if file == "-" {
-		return restore(in)
+		return restoreStream(in, dir, end)
 	}
 	f, err := os.Open(file)
 	if err != nil {
 		return err
 	}
-	return errors.Join(restore(f), f.Close())
+	return errors.Join(restoreStream(f, dir, end), f.Close())
+}
+
+func restoreStream(r io.Reader, dir string, end restoreEnd) error {
+	if end.at == 0 {
+		return snapshot.Restore(r, dir, end.facts)
+	}
+	err := snapshot.RestoreAt(r, dir, end.at, end.whole)
+	var unknown *snapshot.TimeUnknownError
+	if errors.As(err, &unknown) {
+		list := strings.ReplaceAll(strings.Trim(fmt.Sprint(unknown.Realms), "[]"), " ", ",")
+		err = fmt.Errorf("%w: add --whole %s to restore these as they are in the backup, or take another "+
+			"backup", err, list)
+	}
+	return err
 }
 
 func newVerifyCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use:   "verify FILE",
+		Use:   "verify FILE | verify --from PLACE",
 		Short: "Check that a backup is complete and can be restored",
-		Args:  exactArgs(1, "- is standard input"),
+	}
+	from := bucketBackupFlags(c)
+	c.Args = func(c *cobra.Command, args []string) error {
+		if from().place.URL != "" {
+			return exactArgs(0, "")(c, args)
+		}
+		return exactArgs(1, "- is standard input")(c, args)
 	}
 	temp := c.Flags().String("temp", "", "folder for temporary data (default: the system's)")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		return verify(args[0], c.InOrStdin(), *temp, c.OutOrStdout())
+		if b := from(); b.place.URL != "" {
+			return verify(b.place.URL, func(dir string) error { return b.restore(dir, restoreEnd{}, c.OutOrStdout()) },
+				*temp, c.OutOrStdout())
+		}
+		return verify(args[0], func(dir string) error { return restoreFrom(args[0], c.InOrStdin(), dir, restoreEnd{}) },
+			*temp, c.OutOrStdout())
 	}
 	return c
 }
 
-// verify restores a backup into a temporary directory, checks every checksum and replays each organization. It also
+// verify restores a backup with a function into a temporary directory, checks every checksum and replays each
+// organization. It also
 // writes a snapshot of the replayed state and checks that the state loaded from it is the same.
-func verify(file string, in io.Reader, temp string, out io.Writer) error {
+func verify(file string, from func(dir string) error, temp string, out io.Writer) error {
 	dir, err := os.MkdirTemp(temp, "parley-verify-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	if err := restoreFrom(file, in, dir, restoreEnd{}); err != nil {
+	if err := from(dir); err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
 	if err := checkJournal(journalRange{dir: dir}, io.Discard); err != nil {

@@ -108,6 +108,7 @@ var libraryHomes = map[string][]string{
 	"github.com/go-ldap/ldap":             {"wire/signon"},
 	"github.com/go-asn1-ber/asn1-ber":     {"wire/signon"},
 	"google.golang.org/grpc":              {"wire/peer"},
+	"filippo.io/age":                      {"cmd/internal/offsite"},
 }
 
 // plainData packages start no goroutine, hold no mutex, read no clock, draw no random number and do no I/O.

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"time"
 
 	"parley/actors/realm"
 	"parley/cmd/internal/cluster"
@@ -30,6 +31,8 @@ var folders = []string{"uploads/content", "uploads/pictures", "uploads/exports",
 type Options struct {
 	// Incomplete lets the backup of a core lack files that no core has given. Without it such a backup is refused.
 	Incomplete bool
+	// Every is the interval of backups to a bucket; 0: this is a single one.
+	Every time.Duration
 	// Only is the subdomain of the organization whose files are needed; nil: the files of all organizations are.
 	Only *string
 }
@@ -57,20 +60,9 @@ func Write(data string, w io.Writer, o Options) (warning string, err error) {
 		}
 		return r.Header.Get(warningHeader), nil
 	}
-	if warning, err = CheckStopped(data); err != nil {
-		return "", err
-	}
-	lacking, err := lackingStopped(data, o.Only)
+	store, warning, err := openStopped(data, o)
 	if err != nil {
 		return "", err
-	}
-	if lacking != "" && !o.Incomplete {
-		return "", orgfiles.ErrLacking(lacking)
-	}
-	warning = strings.TrimSpace(warning + "\n" + lacking)
-	store, err := snapshot.Open(data, snapshot.Options{})
-	if err != nil {
-		return "", datadir.StartError(data, err)
 	}
 	return warning, errors.Join(store.Backup(w, folders...), store.Close())
 }
@@ -115,13 +107,12 @@ type Source struct {
 
 // refusal returns the reason why this server writes no backup, or a warning about missing parts of a backup. A core
 // without a bucket fetches the files that it lacks.
-func (o *Source) refusal(r *http.Request) (warning string, refusal error) {
-	var in Options
+func (o *Source) refusal(r *http.Request) (in Options, warning string, refusal error) {
 	if err := json.NewDecoder(io.LimitReader(r.Body, control.MaxCommandBytes)).Decode(&in); err != nil {
-		return "", err
+		return in, "", err
 	}
 	if o.Files == nil {
-		return "", nil
+		return in, "", nil
 	}
 	var only realm.ID
 	if in.Only != nil {
@@ -129,13 +120,13 @@ func (o *Source) refusal(r *http.Request) (warning string, refusal error) {
 	}
 	left, err := o.Files.CollectAll(snapshot.Disk{Store: o.Store}, only)
 	if err != nil {
-		return "", fmt.Errorf("fetch the files of other cores: %w", err)
+		return in, "", fmt.Errorf("fetch the files of other cores: %w", err)
 	}
 	lacking := orgfiles.DescribeLacking(left)
 	if lacking != "" && !in.Incomplete {
-		return "", orgfiles.ErrLacking(lacking)
+		return in, "", orgfiles.ErrLacking(lacking)
 	}
-	return strings.ReplaceAll(lacking, "\n", "; "), nil
+	return in, strings.ReplaceAll(lacking, "\n", "; "), nil
 }
 
 // lackingStopped returns which files the backup of a core that is not running would lack; "": none, or it is no core.
@@ -174,22 +165,11 @@ func CheckStoppedFiles(data, subdomain string) error {
 // ServeHTTP streams a backup. If it fails in the middle, it cuts the connection, so that the client does not mistake
 // half a backup for a whole one; the reason is only in this server's log.
 func (o *Source) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if o.Leader != nil {
-		http.Error(w, control.ErrAtEdge(o.Leader()).Error(), http.StatusConflict)
-		return
-	}
-	// Tables that Pebble replaces during a backup stay on the disk until its end.
-	if err := o.CheckSpace(0); err != nil {
-		http.Error(
-			w,
-			"the disk of the data directory is almost full (disk-min-free): make space first, or stop the "+
-				"server and back up then",
-			http.StatusInsufficientStorage,
-		)
+	if !o.mayWrite(w) {
 		return
 	}
 	defer o.PauseRemoval()()
-	warning, err := o.refusal(r)
+	_, warning, err := o.refusal(r)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusConflict)
 		return
@@ -200,4 +180,23 @@ func (o *Source) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		o.Log.Error("backup failed", "err", err)
 		panic(http.ErrAbortHandler)
 	}
+}
+
+// mayWrite reports whether this node can write a backup now, or else answers why not.
+func (o *Source) mayWrite(w http.ResponseWriter) bool {
+	if o.Leader != nil {
+		http.Error(w, control.ErrAtEdge(o.Leader()).Error(), http.StatusConflict)
+		return false
+	}
+	// Tables that Pebble replaces during a backup stay on the disk until its end.
+	if err := o.CheckSpace(0); err != nil {
+		http.Error(
+			w,
+			"the disk of the data directory is almost full (disk-min-free): make space first, or stop the "+
+				"server and back up then",
+			http.StatusInsufficientStorage,
+		)
+		return false
+	}
+	return true
 }

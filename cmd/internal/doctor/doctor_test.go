@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"parley/cmd/internal/offsite"
 )
 
 // sound returns a configuration in which nothing is wrong, on a machine without faults.
@@ -97,6 +99,12 @@ func TestPlantedFaults(t *testing.T) {
 		{"old backup", "backups", "backup.tar, is 48 hours old", "parley backup daily", func(c *Config) {
 			c.Backups, c.Now = filepath.Dir(old), func() time.Time { return time.Now().Add(48*time.Hour + time.Minute) }
 		}},
+		{"bucket of the backups down", "backups", "the last 7 attempts to make a backup in s3://b/f failed",
+			"mend the reason", func(c *Config) {
+				writeStatus(t, c, `{"interval":3600,"newest":1000,"place":"s3://b/f","failures":7,"error":"no route"}`)
+			}},
+		{"backups stopped", "backups", "a backup is made every 1h0m0s, but the newest one is of 1970-01-01T00:16:40Z",
+			"parley-backup.service", func(c *Config) { writeStatus(t, c, `{"interval":3600,"newest":1000}`) }},
 		{"certificate for another name", "settings", "tls-acme has no certificate for localhost.localdomain",
 			"add the host",
 			func(c *Config) { c.URL, c.ACME = "https://localhost.localdomain", "other.example.org" }},
@@ -193,5 +201,14 @@ func TestMeasurements(t *testing.T) {
 	}
 	if n, err := c.ListenBacklog(); err != nil || n == 0 {
 		t.Errorf("backlog: %d, %v", n, err)
+	}
+}
+
+// writeStatus writes the results of backups in a bucket into a data directory of its own.
+func writeStatus(t *testing.T, c *Config, status string) {
+	t.Helper()
+	c.Data = t.TempDir()
+	if err := os.WriteFile(filepath.Join(c.Data, offsite.StatusFile), []byte(status), 0o600); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"time"
 
+	"parley/cmd/internal/offsite"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -161,6 +163,9 @@ func checkBacklog(_ context.Context, c *Config) Finding {
 }
 
 func checkBackups(_ context.Context, c *Config) Finding {
+	if s := offsite.ReadStatus(c.Data); c.Backups == "" && s.Interval > 0 {
+		return checkBucketBackups(s, c.Now())
+	}
 	if c.Backups == "" {
 		return ok("not examined: --backups names the folder")
 	}
@@ -195,4 +200,21 @@ func contains(path, want string) error {
 		err = fmt.Errorf("%s has no %s", path, want)
 	}
 	return err
+}
+
+// checkBucketBackups examines the backups that parley backup --to makes regularly.
+func checkBucketBackups(s offsite.Status, now time.Time) Finding {
+	newest := "never"
+	if s.Newest > 0 {
+		newest = time.Unix(s.Newest, 0).UTC().Format(time.RFC3339)
+	}
+	switch {
+	case s.Error != "":
+		return fault("mend the reason; parley backup tries again by itself", "the last %d attempts to make a backup "+
+			"in %s failed, the newest one is of %s: %s", s.Failures, s.Place, newest, s.Error)
+	case s.Overdue(now) > s.Every():
+		return fault("start parley-backup.service, or see its log", "a backup is made every %v, but the newest "+
+			"one is of %s", s.Every(), newest)
+	}
+	return ok("%s in %s is of %s", s.Name, s.Place, newest)
 }

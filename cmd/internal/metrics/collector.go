@@ -24,6 +24,7 @@ import (
 	"parley/actors/registry"
 	"parley/cmd/internal/cluster"
 	"parley/cmd/internal/logs"
+	"parley/cmd/internal/offsite"
 	"parley/cmd/internal/orgfiles"
 	"parley/snapshot"
 	"parley/snapshot/diskspace"
@@ -119,6 +120,7 @@ type Parts struct {
 	CoreNode    *cluster.CoreNode
 	Leader      *cluster.Leader
 	Follower    *cluster.Follower // an edge's link to the leader, or that of a core
+	Backups     offsite.Status
 
 	// MaxReplicas and ReplicaBytes limit the replicas of an edge.
 	MaxReplicas  int
@@ -158,7 +160,7 @@ func Empty(p *Parts, c park.Config) *Reading { return &Reading{Parts: p, park: c
 // metrics returns the metrics without labels, in the order of the reference page.
 func (r *Reading) metrics() []registry.Metric {
 	return slices.Concat(r.raft.Metrics(), r.Orgs.MetricTable(r.realm), r.store.Table(), r.Space.Metrics(),
-		r.bucket.Metrics(), r.http.Metrics(), cluster.Metrics(r.Leader, r.Follower))
+		r.bucket.Metrics(), r.Backups.Metrics(), r.http.Metrics(), cluster.Metrics(r.Leader, r.Follower))
 }
 
 // labeled returns the metrics with a label, in the order of the reference page.

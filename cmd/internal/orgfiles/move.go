@@ -43,12 +43,12 @@ func Move(data, to, credentials string, remove bool, out io.Writer) (err error) 
 		}
 		defer func() { err = errors.Join(err, store.Close()) }()
 	}
-	from, closeFrom, err := openPlace(data, old)
+	from, closeFrom, err := OpenPlace(data, old)
 	if err != nil {
 		return err
 	}
 	defer closeFrom()
-	dest, closeTo, err := openPlace(data, wanted)
+	dest, closeTo, err := OpenPlace(data, wanted)
 	if err != nil {
 		return err
 	}
@@ -89,8 +89,8 @@ func Move(data, to, credentials string, remove bool, out io.Writer) (err error) 
 
 func moveLog(data string) string { return filepath.Join(datadir.UploadsDir(data), "moved") }
 
-// openPlace opens the files of a place and checks that it can be reached.
-func openPlace(data string, p Place) (files.Blobs, func(), error) {
+// OpenPlace opens the files of a place and checks that it can be reached.
+func OpenPlace(data string, p Place) (files.Blobs, func(), error) {
 	b, err := OpenBlobs(p, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return nil, nil, err

@@ -33,8 +33,8 @@ const (
 
 var ErrOwnerUnknown = fmt.Errorf("the owner of the files is not known yet: %w", files.ErrUnavailable)
 
-// ownerName returns the name of a data directory, or of the cluster to whose cores it belongs.
-func ownerName(data string) (string, error) {
+// OwnerName returns the name of a data directory, or of the cluster to whose cores it belongs.
+func OwnerName(data string) (string, error) {
 	if !cluster.Exists(data) {
 		return directoryName(data)
 	}
@@ -52,7 +52,7 @@ func InheritOwner(data string) error {
 	if err != nil || place.Files == "" {
 		return err
 	}
-	name, err := ownerName(data)
+	name, err := OwnerName(data)
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func directoryName(data string) (string, error) {
 // CheckOwner returns an error if the files of a bucket belong to another data directory. This data directory
 // becomes the owner of files without one.
 func CheckOwner(data string, b files.Blobs) error {
-	name, err := ownerName(data)
+	name, err := OwnerName(data)
 	if err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ func Claim(data string) error {
 	if err := b.Probe(); err != nil {
 		return err
 	}
-	name, err := ownerName(data)
+	name, err := OwnerName(data)
 	if err != nil {
 		return err
 	}

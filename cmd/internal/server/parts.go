@@ -4,6 +4,7 @@ import (
 	"parley/actors"
 	"parley/actors/registry"
 	"parley/cmd/internal/metrics"
+	"parley/cmd/internal/offsite"
 )
 
 // parts returns the parts of the server that have metrics and bounds.
@@ -12,7 +13,9 @@ func (s *Server) parts() *metrics.Parts {
 		Passwords: s.passwords, Encodings: s.encodings, TurnLatency: s.turnLatency, Space: s.space, Store: s.store,
 		Search: s.search,
 		Files:  s.files, Served: s.served, Fetcher: s.fetcher, Bucket: s.bucket, Thumbnails: s.thumbnails,
-		Exports: s.exports, Directories: s.directories, Dispatcher: s.dispatcher, CoreNode: s.coreNode, Leader: s.core, Follower: s.link,
+		Exports: s.exports, Directories: s.directories, Dispatcher: s.dispatcher, CoreNode: s.coreNode, Leader: s.core,
+		Follower:    s.link,
+		Backups:     offsite.ReadStatus(s.Data),
 		MaxReplicas: s.MaxReplicas, ReplicaBytes: int64(s.memory().Replicas(s.ReplicaMemory))}
 	if s.edge != nil {
 		p.Follower = s.edge.Follower

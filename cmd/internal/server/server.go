@@ -27,6 +27,7 @@ import (
 	"parley/cmd/internal/imports"
 	"parley/cmd/internal/machine"
 	"parley/cmd/internal/metrics"
+	"parley/cmd/internal/offsite"
 	"parley/cmd/internal/operator"
 	"parley/cmd/internal/orgfiles"
 	"parley/cmd/internal/sites"
@@ -650,6 +651,7 @@ func (s *Server) serveControl(o *operator.Operator) error {
 		source.PauseRemoval, source.CheckSpace = s.files.PauseRemoval, s.space.CheckSpace
 	}
 	mux.Handle("POST /backup", source)
+	mux.HandleFunc("POST /hold-backup", source.ServeHeld)
 	mux.Handle("POST /import", &imports.Server{Data: s.Data, Orgs: s.orgs, Site: s.sites.Site, Store: s.store,
 		Files: s.files, Leader: s.core, Follower: o.Follower, Log: s.log})
 	mux.HandleFunc("POST /lend", s.handover.HandleCopyStore)
@@ -678,9 +680,10 @@ func (s *Server) openStore() (*snapshot.Store, error) {
 	o := snapshot.Options{
 		Log: s.log, Unsynced: s.NoSync, CompactionDelay: compactionDelay, AcceptLoss: s.AcceptDataLoss,
 		Ballast: int64(s.Space.DiskBallast) << 20, Full: s.space.Full,
+		Kept: snapshot.KeptForBackups(offsite.ReadStatus(s.Data).Every()),
 	}
 	if s.node != nil {
-		o.Kept = snapshot.FollowedKept
+		o.Kept = o.Kept.Or(snapshot.FollowedKept)
 		return s.openCoreNode(o)
 	}
 	if !s.handover.IsSuccessor() {
