@@ -119,6 +119,11 @@ func (a *realmActor) Receive(message any) {
 		a.role.ask(m)
 	case owner.RowsMessage:
 		m.HandleRows(&a.rows)
+	case storeAsleep:
+		if r, is := a.role.(*ownerRole); is {
+			r.storeAsleep()
+		}
+		m.done <- nil
 	case restRealm:
 		if r, is := a.role.(*ownerRole); is {
 			r.beginRest()

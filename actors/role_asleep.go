@@ -9,6 +9,8 @@ import (
 type (
 	// restRealm asks the actor to leave memory. No request reaches it any more.
 	restRealm struct{}
+	// storeAsleep stores what the next start must know of a realm that is closed. Done gets nil.
+	storeAsleep struct{ done chan error }
 	// idleReport is the answer of a session actor to delivery.CheckIdle.
 	idleReport struct{ busy bool }
 )
@@ -91,6 +93,18 @@ func (r *ownerRole) endRest() {
 		})
 	})
 	r.rest = nil
+}
+
+// storeAsleep stores what the next start must know, unless the realm has work: then the next start loads it.
+func (r *ownerRole) storeAsleep() {
+	known, ok := r.Realm().Sleep(r.srv.now().Unix())
+	if !ok || !r.turns.AllStored() {
+		return
+	}
+	known.Epoch = r.epoch
+	if err := r.srv.sleepers.disk.WriteAsleep(r.handle.id, r.epoch, &known); err != nil {
+		r.srv.log.Warn("the state of a sleeping organization is not stored", "realm", r.handle.id, "err", err)
+	}
 }
 
 // forgetRealm removes what this node has in memory of a realm outside its actors. The version of the accounts stays,

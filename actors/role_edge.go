@@ -42,6 +42,8 @@ func (a *edgeActor) Receive(message any) {
 	case closeRealm:
 		a.close()
 		m.done <- nil
+	case storeAsleep:
+		m.done <- nil
 	case owner.Save: // an edge stores nothing
 		m.Done <- nil
 	case owner.SetFrozen:

@@ -406,7 +406,7 @@ func (srv *Server) Unfreeze() {
 }
 
 // Close waits until the facts of pending turns are on disk, writes a last snapshot of every realm, and stops the
-// actors.
+// actors. The next start finds the realms asleep.
 func (srv *Server) Close(ctx context.Context) error {
 	close(srv.stop)
 	srv.stopped.Wait()
@@ -416,6 +416,12 @@ func (srv *Server) Close(ctx context.Context) error {
 	err := srv.askAllRealms(ctx, func(r *realmHandle, done chan error) { srv.runtime.Send(r.pid, closeRealm{done}) })
 	if err != nil {
 		return err
+	}
+	if srv.sleepers.disk != nil {
+		err = srv.askAllRealms(ctx, func(r *realmHandle, done chan error) { srv.runtime.Send(r.pid, storeAsleep{done}) })
+		if err != nil {
+			return err
+		}
 	}
 	srv.runtime.Shutdown()
 	return nil

@@ -12,7 +12,7 @@ import (
 func TestHelp(t *testing.T) {
 	commands := append(ScenarioNames(), "list", "show", "schema", "faults", "agent", "conform", "client", "hunt",
 		"targets",
-		"compare", "record", "replay")
+		"compare", "record", "replay", "organizations")
 	for _, c := range commands {
 		for _, flag := range []string{"-h", "--help"} {
 			var out, errors bytes.Buffer

@@ -28,6 +28,8 @@ const usage = `parley bench: generate load on a Zulip-compatible server, verify 
 	--html FILE makes a report with two columns
   parley bench faults (--self | --target URL) [flags]     prove that a run finds each kind of fault,
 	or be a faulty proxy
+  parley bench organizations --self [flags]               measure a server with 10,000 organizations, of which few are
+	active: starts, memory, first requests
   parley bench agent --listen ADDR --token-file F         generate load for a run with --agents on another machine
   parley bench conform (--self | --target URL) [flags]    compare a server with statements of the API documentation
   parley bench client --listen ADDR [flags]               be a scripted server that checks the behaviour of a client
@@ -92,6 +94,8 @@ func runCommand(cmd string, rest []string, stdout, stderr io.Writer) int {
 		return clusterMain(rest, stdout, stderr)
 	case "cluster-kill":
 		return clusterKillMain(rest, stdout, stderr)
+	case "organizations":
+		return organizationsMain(rest, stdout, stderr)
 	case "agent":
 		return agentMain(rest, stdout, stderr)
 	case "conform":
