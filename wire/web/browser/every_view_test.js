@@ -18,7 +18,7 @@ const LOOKS = {
   dark: { options: { colorScheme: 'dark' } },
   contrast: { settings: { high_contrast_mode: 'true' } },
   'contrast-dark': { options: { colorScheme: 'dark' }, settings: { high_contrast_mode: 'true' } },
-  rtl: { settings: { default_language: 'ar' } },
+  rtl: { settings: { default_language: 'he' } },
 };
 const WINDOWS = new RegExp('^#(settings|organization|channels|groups|user|drafts|scheduled|reminders|about-|keyboard-|'
   + 'message-f|search-o|invite)');

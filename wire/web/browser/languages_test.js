@@ -1,5 +1,6 @@
 // Languages and looks of the client: German, right to left, high contrast, and the width of a phone.
 import assert from 'node:assert/strict';
+import fs from 'node:fs';
 import { pick } from './client.js';
 import { eventually } from './parley.js';
 import { scene } from './scene.js';
@@ -17,6 +18,9 @@ async function enter(s, address, settings, options) {
 }
 
 const TOPIC = '/#narrow/channel/1-general/topic/lunch';
+
+// textsOf returns the catalogue of a language.
+const textsOf = (code) => JSON.parse(fs.readFileSync(new URL(`../client/locale/${code}.json`, import.meta.url), 'utf8'));
 
 const html = (p, name) => p.page.locator('html').getAttribute(name);
 
@@ -58,8 +62,18 @@ scene('settings and windows are German', async (s) => {
   await ann.accessible();
 });
 
+scene('every language is shown at once when it is chosen on another device', async (s) => {
+  const [ann, parley] = await enter(s, '/#settings/preferences', { default_language: 'en' });
+  for (const code of ['de', 'fr', 'es', 'pt', 'it', 'nl', 'ja', 'zh-Hans', 'ar']) {
+    await parley.call('ann@example.org', 'PATCH', 'settings', { default_language: code.toLowerCase() });
+    await ann.page.getByRole('combobox', { name: textsOf(code).Language, exact: true }).waitFor();
+    await eventually(`the page is ${code}`, async () => await html(ann, 'lang') === code);
+    await ann.accessible();
+  }
+});
+
 scene('texts of a language without a table are English, and are labelled as English', async (s) => {
-  const [ann] = await enter(s, '/#inbox', { default_language: 'fr' });
+  const [ann] = await enter(s, '/#inbox', { default_language: 'pl' });
   await ann.page.getByRole('link', { name: 'Inbox' }).first().waitFor();
   assert.equal(await html(ann, 'lang'), 'en');
 });
@@ -69,7 +83,7 @@ scene('the page runs from right to left for Arabic, also on a phone', async (s) 
   await parley.call('bo@example.org', 'POST', 'messages', { type: 'channel', to: 'general', topic: 'lunch', content: 'hello' });
   await ann.page.locator('.message').filter({ hasText: 'hello' }).waitFor();
   assert.equal(await html(ann, 'dir'), 'rtl');
-  const channels = await ann.page.getByRole('link', { name: 'Inbox' }).first().boundingBox();
+  const channels = await ann.page.getByRole('link', { name: textsOf('ar').Inbox }).first().boundingBox();
   const message = await ann.page.locator('.message .content').first().boundingBox();
   assert.ok(channels.x > message.x, 'the column of channels is at the right');
   await ann.accessible();

@@ -139,7 +139,7 @@ async function takeAll(take) {
   await take('german', inGerman, { viewport: DESKTOP, colorScheme: 'light' });
   await take('german-phone', ['topics', 'channel-new', 'users', 'shortcuts'], phone);
   await language('en');
-  await server.call(ANN, 'PATCH', 'settings', { default_language: 'ar' });
+  await server.call(ANN, 'PATCH', 'settings', { default_language: 'he' });
   await take('rtl', fromRight, { viewport: DESKTOP, colorScheme: 'light' });
   await server.call(ANN, 'PATCH', 'settings', { default_language: 'en', high_contrast_mode: 'true' });
   await take('contrast', ['inbox', 'content'], { viewport: DESKTOP, colorScheme: 'light' });

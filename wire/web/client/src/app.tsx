@@ -33,7 +33,7 @@ export function App() {
         <Left />
         {covered.value && <div class="shade" onClick={closeColumns} />}
         <main class="middle" id="main" tabIndex={-1} inert={covered.value}>
-          <FirstMinute />
+          {!view.terms && <FirstMinute />}
           <Loaded entry={views.get(view.name)} route={view} />
           <Compose />
         </main>

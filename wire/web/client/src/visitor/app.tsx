@@ -28,8 +28,9 @@ const batch = 60; // messages of one request
 
 // startVisitor shows the page.
 export async function startVisitor(root: HTMLElement): Promise<void> {
-  replace(fromRegister(await registerAsVisitor()));
   const language = document.documentElement.lang; // the server has chosen it for the browser
+  const state = fromRegister(await registerAsVisitor());
+  replace({ ...state, settings: { ...state.settings, default_language: language } });
   await startTexts(() => language);
   startTheme();
   root.replaceChildren();

@@ -1,1 +1,0 @@
-import{Wb as r}from"./chunk-N76PAOFV.js";r();

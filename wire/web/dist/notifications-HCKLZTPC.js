@@ -1,1 +1,0 @@
-import{a as o,b as r}from"./chunk-BDEEAAN2.js";import"./chunk-CXTPNXNQ.js";import"./chunk-LULMZKGB.js";import"./chunk-OSMKZJUA.js";import"./chunk-QPO4DF6R.js";import"./chunk-N76PAOFV.js";export{r as NotificationFields,o as Notifications};

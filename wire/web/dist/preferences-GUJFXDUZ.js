@@ -1,1 +1,0 @@
-import{a as o}from"./chunk-URDOIXDQ.js";import"./chunk-CXTPNXNQ.js";import"./chunk-LULMZKGB.js";import"./chunk-OSMKZJUA.js";import"./chunk-QPO4DF6R.js";import"./chunk-N76PAOFV.js";export{o as Preferences};
