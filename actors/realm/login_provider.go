@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// A login provider can decide more than who a user is: its groups and attributes give roles and memberships, a directory
-// also names, profile values, and whether the account is active. The row of the identity has what the provider gave, so
+// A login provider can decide more than who a user is: its groups and attributes give roles and memberships, a
+// directory also names, profile values, and whether the account is active. The row of the identity has what the provider gave, so
 // that it takes away only that.
 
 // providersLevel is the rule level from which on providers give roles, memberships and activity.
@@ -107,7 +107,8 @@ func (p *providerUpdate) record(f Fact) {
 
 // save records what the provider gives from now on.
 func (p *providerUpdate) save(before Identity) {
-	if x := &p.given; x.Role != before.Role || x.Suspended != before.Suspended || !slices.Equal(x.Groups, before.Groups) {
+	x := &p.given
+	if x.Role != before.Role || x.Suspended != before.Suspended || !slices.Equal(x.Groups, before.Groups) {
 		p.Record(&IdentityChanged{User: p.user, Identity: p.given})
 	}
 }

@@ -18,6 +18,9 @@ import (
 	"parley/wire/signon"
 )
 
+// firstComparison is how long after the start the first comparison is: clients that connect again come first.
+const firstComparison = 10 * time.Second
+
 // peoplePage is the number of people with an identity that one view of an organization returns.
 const peoplePage = 1000
 
@@ -86,7 +89,12 @@ func (s *Syncer) isOwned(id realm.ID) bool {
 // run compares with one directory until Close.
 func (s *Syncer) run(e *signon.Entry) {
 	c := comparison{Syncer: s, entry: e, versions: map[account]string{}}
-	for {
+	for wait := min(firstComparison, e.Directory.SyncEvery()); ; wait = e.Directory.SyncEvery() {
+		select {
+		case <-s.ctx.Done():
+			return
+		case <-time.After(wait):
+		}
 		began := time.Now()
 		out, err := c.compare()
 		switch {
@@ -97,11 +105,6 @@ func (s *Syncer) run(e *signon.Entry) {
 		case out.accounts > 0:
 			s.log.Info("accounts compared with a directory", "method", e.Type+":"+e.Name, "people", out.people,
 				"accounts", out.accounts, "changed", out.changed, "took", time.Since(began).Round(time.Millisecond).String())
-		}
-		select {
-		case <-s.ctx.Done():
-			return
-		case <-time.After(e.Directory.SyncEvery()):
 		}
 	}
 }
@@ -135,9 +138,9 @@ var errEmpty = errors.New("the directory has no users at all, so nothing is chan
 
 // compare compares all accounts with the directory once. If it cannot read the whole directory, it deactivates nobody.
 func (c *comparison) compare() (out outcome, err error) {
-	accounts, err := c.accounts()
-	if err != nil || len(accounts) == 0 {
-		return out, err
+	accounts := c.accounts()
+	if len(accounts) == 0 {
+		return out, nil
 	}
 	bySubject := map[string][]known{}
 	for _, k := range accounts {
@@ -179,7 +182,7 @@ func (c *comparison) compare() (out outcome, err error) {
 }
 
 // accounts returns the accounts with an identity of the directory, of the organizations that this node owns.
-func (c *comparison) accounts() (out []known, err error) {
+func (c *comparison) accounts() (out []known) {
 	for subdomain, id := range c.orgs.Realms() {
 		if !c.isOwned(id) || c.signOn.Find(subdomain, c.entry.Type, c.entry.Name) == nil {
 			continue
@@ -188,10 +191,10 @@ func (c *comparison) accounts() (out []known, err error) {
 			x, err := c.orgs.View(id, realm.System, func(v realm.View) (any, error) {
 				return v.PeopleOf(c.entry.Issuer, after, peoplePage), nil
 			})
+			list, _ := x.([]realm.KnownPerson)
 			if err != nil {
-				return nil, err
+				c.log.Error("listing the people of a directory failed", "realm", id, "err", err)
 			}
-			list := x.([]realm.KnownPerson)
 			for _, p := range list {
 				out = append(out, known{account{id, p.User}, p.Identity.Subject, p.Active})
 				after = p.User
@@ -201,7 +204,7 @@ func (c *comparison) accounts() (out []known, err error) {
 			}
 		}
 	}
-	return out, nil
+	return out
 }
 
 // addPicture stores the picture of an entry that has changed, and adds its name to the person. release must be called
