@@ -147,8 +147,8 @@ func TestDirectoryNeedsFactor(t *testing.T) {
 	}
 }
 
-// What a directory says about its users becomes true within one comparison: roles, groups, names; and the end of the
-// account, with its key, queue and session.
+// Changes of a directory become true within one comparison: roles, groups, names; and the end of the account,
+// with its key, queue and session.
 func TestDirectorySync(t *testing.T) {
 	d := signontest.NewDirectory(t, staff("carl", "dora")...)
 	_, at, _ := browserDemo(t, "--auth-config", directoryConfig(t, d.URL, "[[provider.rule]]\nclaim = \"memberOf\"\n"+
@@ -180,7 +180,7 @@ func TestDirectorySync(t *testing.T) {
 	}
 	d.Set(staff("carl", "dora")...)
 	eventually(t, "the role is taken away", func() bool { return profile()["role"] == 400.0 })
-	d.Set(staff()...) // nobody at all: the configuration is wrong, not the people
+	d.Set(staff()...) // no user at all: the configuration is wrong, not the people
 	d.Set(staff("dora")...)
 	eventually(t, "the account ends", func() bool { return profile()["is_active"] == false })
 	if carl.loggedIn() {

@@ -56,8 +56,8 @@ func startSlapd(t *testing.T) *slapd {
 	realServers(t)
 	for _, program := range []string{"/usr/sbin/slapd", "ldapadd", "ldapmodify", "ldapdelete"} {
 		if _, err := exec.LookPath(program); err != nil {
-			t.Skipf("%s is not installed, so logins at an LDAP directory are not tried: apt-get install slapd ldap-utils",
-				program)
+			t.Skipf("%s is not installed, so logins at an LDAP directory are not tried: "+
+				"apt-get install slapd ldap-utils", program)
 		}
 	}
 	folder := t.TempDir()

@@ -104,7 +104,8 @@ func (s *Syncer) run(e *signon.Entry) {
 			s.log.Error("comparing accounts with a directory failed", "method", e.Type+":"+e.Name, "err", err)
 		case out.accounts > 0:
 			s.log.Info("accounts compared with a directory", "method", e.Type+":"+e.Name, "people", out.people,
-				"accounts", out.accounts, "changed", out.changed, "took", time.Since(began).Round(time.Millisecond).String())
+				"accounts", out.accounts, "changed", out.changed,
+				"took", time.Since(began).Round(time.Millisecond).String())
 		}
 	}
 }
@@ -130,13 +131,14 @@ type comparison struct {
 	versions map[account]string
 }
 
-// outcome is what one comparison has found.
+// outcome has the numbers of one comparison.
 type outcome struct{ people, accounts, changed int }
 
 var errEmpty = errors.New("the directory has no users at all, so nothing is changed: check base_dn, user_filter and " +
 	"what the program may read")
 
-// compare compares all accounts with the directory once. If it cannot read the whole directory, it deactivates nobody.
+// compare compares all accounts with the directory once. If it cannot read the whole directory, it deactivates no
+// account.
 func (c *comparison) compare() (out outcome, err error) {
 	accounts := c.accounts()
 	if len(accounts) == 0 {
@@ -174,7 +176,8 @@ func (c *comparison) compare() (out outcome, err error) {
 	for subject, list := range missing {
 		for _, k := range list {
 			if k.active {
-				out.changed += c.update(k, c.entry.Person(signon.Identity{Issuer: c.entry.Issuer, Subject: subject}, false))
+				who := signon.Identity{Issuer: c.entry.Issuer, Subject: subject}
+				out.changed += c.update(k, c.entry.Person(who, false))
 			}
 		}
 	}
@@ -237,7 +240,7 @@ func (c *comparison) addPicture(
 	}, nil
 }
 
-// update gives an account what the directory says. It returns the number of changed accounts.
+// update changes an account as the directory says. It returns the number of changed accounts.
 func (c *comparison) update(k known, p realm.Person) (changed int) {
 	out, err := realm.Execute(c.orgs, k.realm, realm.System, realm.UpdateFromProvider{User: k.user, Person: p})
 	if err != nil {
