@@ -63,8 +63,8 @@ func accountOfDirectory(c *Call, p *DirectoryPerson) (*Account, error) {
 	}
 	if !found {
 		if _, taken := c.Server.AccountByEmail(c.Realm, p.Email); taken {
-			return nil, realm.BadRequest("There is an account with your email address. Log in with a browser once, to " +
-				"connect this login.")
+			return nil, realm.BadRequest("There is an account with your email address. Log in with a browser " +
+				"once, to connect this login.")
 		}
 		id, err = SignUpWithIdentity(c, realm.SignUpWithIdentity{Identity: p.Identity, Email: p.Email,
 			Name: p.FullName}, "")

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// A login provider can decide more than who a user is: its groups and attributes give roles and memberships, a directory
-// also names, profile values, and whether the account is active. The row of the identity has what the provider gave, so
-// that it takes away only that.
+// A login provider can decide more than who a user is: its groups and attributes give roles and memberships, a
+// directory also names, profile values, and whether the account is active. The row of the identity has the rights that
+// the provider gave, so that it takes away only those.
 
 // providersLevel is the rule level from which on providers give roles, memberships and activity.
 const providersLevel uint16 = 5
@@ -32,7 +32,7 @@ type Person struct {
 	// Picture is the name of the file with the picture of the account; "": the account keeps its own.
 	Picture string
 	// Active says that the account can be used: a directory deactivates those of people that have left, and reactivates
-	// what it has deactivated.
+	// accounts that it has deactivated.
 	Active bool
 }
 
@@ -77,7 +77,7 @@ func (c UpdateFromProvider) Decide(t *Turn) (out ProviderUpdate, err error) {
 	return out, nil
 }
 
-// takeGivenRights takes away what the rules of a provider have given, before the identity is disconnected.
+// takeGivenRights takes away the rights that the rules of a provider have given, before the identity is disconnected.
 func (t *Turn) takeGivenRights(u UserID, name IdentityName) {
 	for _, x := range t.IdentitiesOf(u) {
 		if x.IdentityName == name && (x.Role != 0 || len(x.Groups) > 0) {
@@ -93,7 +93,7 @@ type providerUpdate struct {
 	*Turn
 	user   UserID
 	person *Person
-	given  Identity // what the provider gives from now on
+	given  Identity // rights that the provider gives from now on
 	out    *ProviderUpdate
 }
 
@@ -105,14 +105,16 @@ func (p *providerUpdate) record(f Fact) {
 	p.recordWithVisibility(f)
 }
 
-// save records what the provider gives from now on.
+// save records the rights that the provider gives from now on.
 func (p *providerUpdate) save(before Identity) {
-	if x := &p.given; x.Role != before.Role || x.Suspended != before.Suspended || !slices.Equal(x.Groups, before.Groups) {
+	x := &p.given
+	if x.Role != before.Role || x.Suspended != before.Suspended || !slices.Equal(x.Groups, before.Groups) {
 		p.Record(&IdentityChanged{User: p.user, Identity: p.given})
 	}
 }
 
-// updateActive deactivates or reactivates the account. It reactivates only what the provider has deactivated.
+// updateActive deactivates or reactivates the account. It reactivates only accounts that the provider
+// has deactivated.
 func (p *providerUpdate) updateActive() {
 	u := p.Find(p.user)
 	switch {
@@ -236,7 +238,7 @@ func (p *providerUpdate) updateProfile() {
 	}
 }
 
-// IdentityChanged says what a provider gives to a user from now on. It replaces the identity of that name.
+// IdentityChanged has the rights that a provider gives to a user from now on. It replaces the identity of that name.
 type IdentityChanged struct {
 	User     UserID
 	Identity Identity

@@ -10,7 +10,7 @@ import (
 	. "parley/actors/realm/realmtest"
 )
 
-// provided gives a user what a provider says about the person "1".
+// provided updates a user as a provider describes the person "1".
 func provided(s *Scene, u realm.UserID, change func(*realm.Person)) realm.ProviderUpdate {
 	p := realm.Person{Identity: identity("1"), Active: true}
 	change(&p)
@@ -69,7 +69,7 @@ func TestProviderKeepsTheLastOwner(t *testing.T) {
 	}
 }
 
-// Groups of the rules get the user, and lose them again unless somebody else has added them.
+// Groups of the rules get the user, and lose them again unless another user has added them.
 func TestGroupsOfProviders(t *testing.T) {
 	s := New(t)
 	ann, olive := s.Join("Ann"), s.Join("Olive", realm.Owner)
@@ -108,7 +108,7 @@ func TestUnlinkTakesRightsAway(t *testing.T) {
 	}
 }
 
-// A directory sets names and profile values; what the organization does not accept is left out.
+// A directory sets names and profile values; values that the organization does not accept are left out.
 func TestProfilesOfProviders(t *testing.T) {
 	s := New(t)
 	ann, olive := s.Join("Ann"), s.Join("Olive", realm.Owner)

@@ -48,7 +48,8 @@ func (b *browser) logInAs(name, password string) webAnswer {
 // keyByPassword asks for an API key as an app does.
 func keyByPassword(t *testing.T, at, name, password string) webAnswer {
 	t.Helper()
-	return newBrowser(t, at).send("POST", "/api/v1/fetch_api_key", url.Values{"username": {name}, "password": {password}})
+	form := url.Values{"username": {name}, "password": {password}}
+	return newBrowser(t, at).send("POST", "/api/v1/fetch_api_key", form)
 }
 
 // Users of a directory log in with its names and passwords, in a browser and in an app. Their accounts follow the rules
@@ -94,8 +95,8 @@ func TestDirectoryLogin(t *testing.T) {
 	if key.json["email"] != "carl@example.net" {
 		t.Fatalf("an app: %d %s", key.status, key.body)
 	}
-	new := keyByPassword(t, at, "dora", "of dora")
-	dora := &account{url: at, email: "dora@example.net", key: fmt.Sprint(new.json["api_key"])}
+	second := keyByPassword(t, at, "dora", "of dora")
+	dora := &account{url: at, email: "dora@example.net", key: fmt.Sprint(second.json["api_key"])}
 	if got := dora.must(t, "GET", "users/me", nil)["full_name"]; got != "Staff dora" {
 		t.Errorf("a new account by an app: %v", got)
 	}
@@ -146,8 +147,8 @@ func TestDirectoryNeedsFactor(t *testing.T) {
 	}
 }
 
-// What a directory says about its users becomes true within one comparison: roles, groups, names; and the end of the
-// account, with its key, queue and session.
+// Changes of a directory become true within one comparison: roles, groups, names; and the end of the account,
+// with its key, queue and session.
 func TestDirectorySync(t *testing.T) {
 	d := signontest.NewDirectory(t, staff("carl", "dora")...)
 	_, at, _ := browserDemo(t, "--auth-config", directoryConfig(t, d.URL, "[[provider.rule]]\nclaim = \"memberOf\"\n"+
@@ -179,7 +180,7 @@ func TestDirectorySync(t *testing.T) {
 	}
 	d.Set(staff("carl", "dora")...)
 	eventually(t, "the role is taken away", func() bool { return profile()["role"] == 400.0 })
-	d.Set(staff()...) // nobody at all: the configuration is wrong, not the people
+	d.Set(staff()...) // no user at all: the configuration is wrong, not the people
 	d.Set(staff("dora")...)
 	eventually(t, "the account ends", func() bool { return profile()["is_active"] == false })
 	if carl.loggedIn() {

@@ -2,9 +2,8 @@ package main
 
 import (
 	"bytes"
-	"crypto/ecdsa"
-	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/rsa"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -23,7 +22,7 @@ import (
 // writeServerCertificate writes a certificate for 127.0.0.1, which signs itself, and its key.
 func writeServerCertificate(t *testing.T, folder string) (file string) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,8 +56,8 @@ func startSlapd(t *testing.T) *slapd {
 	realServers(t)
 	for _, program := range []string{"/usr/sbin/slapd", "ldapadd", "ldapmodify", "ldapdelete"} {
 		if _, err := exec.LookPath(program); err != nil {
-			t.Skipf("%s is not installed, so logins at an LDAP directory are not tried: apt-get install slapd ldap-utils",
-				program)
+			t.Skipf("%s is not installed, so logins at an LDAP directory are not tried: "+
+				"apt-get install slapd ldap-utils", program)
 		}
 	}
 	folder := t.TempDir()
@@ -151,7 +150,8 @@ func TestRealLDAP(t *testing.T) {
 	}
 	id := jane.userID()
 	profile := func() map[string]any {
-		u, _ := olive.must("GET", fmt.Sprintf("users/%d?include_custom_profile_fields=true", id), nil)["user"].(map[string]any)
+		a := olive.must("GET", fmt.Sprintf("users/%d?include_custom_profile_fields=true", id), nil)
+		u, _ := a["user"].(map[string]any)
 		return u
 	}
 	if u := profile(); u["role"] != 200.0 || u["full_name"] != "Real jane" ||

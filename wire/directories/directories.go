@@ -18,6 +18,9 @@ import (
 	"parley/wire/signon"
 )
 
+// firstComparison is how long after the start the first comparison is: clients that connect again come first.
+const firstComparison = 10 * time.Second
+
 // peoplePage is the number of people with an identity that one view of an organization returns.
 const peoplePage = 1000
 
@@ -86,7 +89,12 @@ func (s *Syncer) isOwned(id realm.ID) bool {
 // run compares with one directory until Close.
 func (s *Syncer) run(e *signon.Entry) {
 	c := comparison{Syncer: s, entry: e, versions: map[account]string{}}
-	for {
+	for wait := min(firstComparison, e.Directory.SyncEvery()); ; wait = e.Directory.SyncEvery() {
+		select {
+		case <-s.ctx.Done():
+			return
+		case <-time.After(wait):
+		}
 		began := time.Now()
 		out, err := c.compare()
 		switch {
@@ -96,12 +104,8 @@ func (s *Syncer) run(e *signon.Entry) {
 			s.log.Error("comparing accounts with a directory failed", "method", e.Type+":"+e.Name, "err", err)
 		case out.accounts > 0:
 			s.log.Info("accounts compared with a directory", "method", e.Type+":"+e.Name, "people", out.people,
-				"accounts", out.accounts, "changed", out.changed, "took", time.Since(began).Round(time.Millisecond).String())
-		}
-		select {
-		case <-s.ctx.Done():
-			return
-		case <-time.After(e.Directory.SyncEvery()):
+				"accounts", out.accounts, "changed", out.changed,
+				"took", time.Since(began).Round(time.Millisecond).String())
 		}
 	}
 }
@@ -127,17 +131,18 @@ type comparison struct {
 	versions map[account]string
 }
 
-// outcome is what one comparison has found.
+// outcome has the numbers of one comparison.
 type outcome struct{ people, accounts, changed int }
 
 var errEmpty = errors.New("the directory has no users at all, so nothing is changed: check base_dn, user_filter and " +
 	"what the program may read")
 
-// compare compares all accounts with the directory once. If it cannot read the whole directory, it deactivates nobody.
+// compare compares all accounts with the directory once. If it cannot read the whole directory, it deactivates no
+// account.
 func (c *comparison) compare() (out outcome, err error) {
-	accounts, err := c.accounts()
-	if err != nil || len(accounts) == 0 {
-		return out, err
+	accounts := c.accounts()
+	if len(accounts) == 0 {
+		return out, nil
 	}
 	bySubject := map[string][]known{}
 	for _, k := range accounts {
@@ -171,7 +176,8 @@ func (c *comparison) compare() (out outcome, err error) {
 	for subject, list := range missing {
 		for _, k := range list {
 			if k.active {
-				out.changed += c.update(k, c.entry.Person(signon.Identity{Issuer: c.entry.Issuer, Subject: subject}, false))
+				who := signon.Identity{Issuer: c.entry.Issuer, Subject: subject}
+				out.changed += c.update(k, c.entry.Person(who, false))
 			}
 		}
 	}
@@ -179,7 +185,7 @@ func (c *comparison) compare() (out outcome, err error) {
 }
 
 // accounts returns the accounts with an identity of the directory, of the organizations that this node owns.
-func (c *comparison) accounts() (out []known, err error) {
+func (c *comparison) accounts() (out []known) {
 	for subdomain, id := range c.orgs.Realms() {
 		if !c.isOwned(id) || c.signOn.Find(subdomain, c.entry.Type, c.entry.Name) == nil {
 			continue
@@ -188,10 +194,10 @@ func (c *comparison) accounts() (out []known, err error) {
 			x, err := c.orgs.View(id, realm.System, func(v realm.View) (any, error) {
 				return v.PeopleOf(c.entry.Issuer, after, peoplePage), nil
 			})
+			list, _ := x.([]realm.KnownPerson)
 			if err != nil {
-				return nil, err
+				c.log.Error("listing the people of a directory failed", "realm", id, "err", err)
 			}
-			list := x.([]realm.KnownPerson)
 			for _, p := range list {
 				out = append(out, known{account{id, p.User}, p.Identity.Subject, p.Active})
 				after = p.User
@@ -201,7 +207,7 @@ func (c *comparison) accounts() (out []known, err error) {
 			}
 		}
 	}
-	return out, nil
+	return out
 }
 
 // addPicture stores the picture of an entry that has changed, and adds its name to the person. release must be called
@@ -234,7 +240,7 @@ func (c *comparison) addPicture(
 	}, nil
 }
 
-// update gives an account what the directory says. It returns the number of changed accounts.
+// update changes an account as the directory says. It returns the number of changed accounts.
 func (c *comparison) update(k known, p realm.Person) (changed int) {
 	out, err := realm.Execute(c.orgs, k.realm, realm.System, realm.UpdateFromProvider{User: k.user, Person: p})
 	if err != nil {

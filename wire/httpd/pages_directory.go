@@ -39,7 +39,9 @@ func (s *Server) askDirectories(c *wire.Call, name, password string) (found *wir
 }
 
 // logInByDirectory logs in a person that a directory has identified, like one at a provider with pages.
-func (s *Server) logInByDirectory(p *pageRequest, app appLogin, d *wire.DirectoryPerson, next string) (web.View, error) {
+func (s *Server) logInByDirectory(
+	p *pageRequest, app appLogin, d *wire.DirectoryPerson, next string,
+) (web.View, error) {
 	e := s.options.SignOn.Find(p.call.Site.Name, d.Provider.Type, d.Provider.Name)
 	if e == nil {
 		return pageNotFound()

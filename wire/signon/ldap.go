@@ -29,7 +29,7 @@ const (
 	MaxDirectoryEntries = 500_000
 	// MaxSync is how long the comparison of all entries with the accounts may take.
 	MaxSync = 5 * time.Minute
-	// maxLoginBytes and maxSyncBytes limit what a directory sends in one connection.
+	// maxLoginBytes and maxSyncBytes limit the bytes that a directory sends in one connection.
 	maxLoginBytes = 64 << 20
 	maxSyncBytes  = 4 << 30
 	// maxEntryBytes limits one entry: one with a picture and some thousand groups is smaller.
@@ -246,7 +246,8 @@ func (d *Directory) addGroups(c *ldap.Conn, e *DirectoryEntry) error {
 // identifier of 16 bytes is always binary: some objectGUIDs are text by chance, and an entryUUID has 36.
 func subjectOf(raw []byte) string {
 	text := string(raw)
-	printable := utf8.ValidString(text) && strings.IndexFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f }) < 0
+	isControl := func(r rune) bool { return r < ' ' || r == 0x7f }
+	printable := utf8.ValidString(text) && strings.IndexFunc(text, isControl) < 0
 	if len(raw) != guidBytes && printable {
 		return text
 	}

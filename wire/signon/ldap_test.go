@@ -72,7 +72,7 @@ func TestDirectoryLogin(t *testing.T) {
 	}
 }
 
-// directoryAttacks are names and passwords that must identify nobody.
+// directoryAttacks are names and passwords that must identify no person.
 var directoryAttacks = []struct{ what, name, password string }{
 	{"wrong password", "ann", "wrong"},
 	{"empty password: an anonymous bind", "ann", ""},
@@ -131,8 +131,8 @@ func TestDirectoryPages(t *testing.T) {
 	var people []signontest.Entry
 	for i := range 2345 {
 		x := person(fmt.Sprint("p", i))
-		x.Attributes["objectguid"] = []string{string([]byte{byte(i), byte(i >> 8), 0xff, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10,
-			11, 12})}
+		x.Attributes["objectguid"] = []string{string([]byte{byte(i), byte(i >> 8), 0xff, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9,
+			10, 11, 12})}
 		people = append(people, x)
 	}
 	d := newDirectory(t, people...)

@@ -81,7 +81,7 @@ func (c *Config) matching(claims Claims) (out []int) {
 	return out
 }
 
-// Person returns what the provider says about a person. active is false if the person has left.
+// Person returns a person as the provider describes them. active is false if the person has left.
 func (e *Entry) Person(who Identity, active bool) realm.Person {
 	p := realm.Person{Identity: realm.IdentityName{Issuer: who.Issuer, Subject: who.Subject}, Active: active,
 		Fields: who.Fields}
