@@ -544,7 +544,7 @@ func (srv *Server) RealmsWithPerson(email string) (list []realm.ID) {
 	srv.mu.RLock()
 	defer srv.mu.RUnlock()
 	isPerson := func(id realm.ID) bool {
-		a, ok := srv.AccountByEmail(id, email)
+		a, ok := srv.loadedAccount(id, email)
 		return ok && a.Active && a.Bot == realm.Human
 	}
 	for id, r := range srv.realms {

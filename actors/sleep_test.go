@@ -94,7 +94,7 @@ func TestSleepKeepsQueues(t *testing.T) {
 		send("unread")
 		expectAsleep(t, srv)
 		account := func() *realm.Account {
-			a, _ := srv.AccountByEmail(1, "ann@example.org")
+			a, _ := srv.loadedAccount(1, "ann@example.org")
 			return a
 		}
 		if id, _, ok := srv.RealmByName(""); !ok || id != 1 || !srv.Owns(1) || srv.Realms()[""] != 1 {
