@@ -51,6 +51,8 @@ const (
 	stoppedActorsAfter = 5 * time.Second
 )
 
+const secondsPerDay = 86400
+
 // errWaking is the answer to requests for an organization that could not be loaded in time.
 var errWaking = realm.Refuse(realm.Busy, "SERVER_OVERLOADED",
 	"The organization is being loaded; try again in a few seconds.")
@@ -189,6 +191,9 @@ func (s *sleeper) endState(err error) {
 func (srv *Server) addSleeper(id realm.ID, known realm.Asleep) {
 	z := &srv.sleepers
 	s := &sleeper{id: id, site: srv.site(known.StringID), change: &sleepChange{done: make(chan struct{})}, place: -1}
+	if known.Archived > 0 && srv.archiveDays != nil && known.ArchiveTime != int64(*srv.archiveDays)*secondsPerDay {
+		known.Due = srv.now().Unix() // the setting has changed
+	}
 	srv.mu.Lock()
 	defer srv.mu.Unlock()
 	z.byID[id], z.byName[known.StringID] = s, s

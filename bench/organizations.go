@@ -256,7 +256,7 @@ func (r *organizationsRun) measure() error {
 
 // print prints a line of the table.
 func (r *organizationsRun) print(what string, got, limit time.Duration) {
-	fmt.Fprintf(r.out, "%-46s %8.1f ms  limit %v\n", what, ms(got), limit)
+	fmt.Fprintf(r.out, "%-46s %8.1f ms  limit %v\n", what, 1000*got.Seconds(), limit)
 	if got > limit {
 		r.missed = append(r.missed, what)
 	}
@@ -304,7 +304,7 @@ func (r *organizationsRun) first() error {
 	}
 	slices.Sort(r.firstAnswers)
 	n := len(r.firstAnswers)
-	fmt.Fprintf(r.out, "%-46s %8.1f ms\n", "first request to a sleeping one, median", ms(r.firstAnswers[n/2]))
+	fmt.Fprintf(r.out, "%-46s %8.1f ms\n", "first request to a sleeping one, median", 1000*r.firstAnswers[n/2].Seconds())
 	r.print("first request to a sleeping one, p99", r.firstAnswers[n*99/100], firstRequestP99)
 	return nil
 }
