@@ -21,9 +21,9 @@ import (
 //	  ▲  ◄──── a poll waits, or work is left ────┘                                  │
 //	  └──────────── loaded ──────────── waking ◄── request, poll, due time ─────────┘
 //
-// The organization is found in Server.realms while it is awake, and in Server.asleep in the other states. Whoever needs
-// it in memory calls enter or awaken. A resting organization has left Server.realms, so no request reaches its actor; a
-// request waits until it is asleep and loads it again.
+// The organization is found in Server.realms while it is awake, and in Server.sleepers in the other states. Code that
+// needs it in memory calls enter or awaken. A resting organization has left Server.realms, so no request reaches its
+// actor; a request waits until it is asleep and loads it again.
 
 const (
 	// DefaultSleepAfter is how long an organization without requests and waiting polls stays in memory. Event queues of
@@ -508,7 +508,7 @@ func (srv *Server) asleepRealm(id realm.ID) (known realm.Asleep, ok bool) {
 }
 
 // IsAsleep reports whether an organization is asleep. Then no work is left that would have to be done in it before
-// somebody wakes it: no outbox job, no export, no erased text.
+// a request wakes it: no outbox job, no export, no erased text.
 func (srv *Server) IsAsleep(id realm.ID) bool {
 	_, ok := srv.asleepRealm(id)
 	return ok
