@@ -307,7 +307,8 @@ func (r *organizationsRun) first() error {
 	}
 	slices.Sort(r.firstAnswers)
 	n := len(r.firstAnswers)
-	fmt.Fprintf(r.out, "%-46s %8.1f ms\n", "first request to a sleeping one, median", 1000*r.firstAnswers[n/2].Seconds())
+	fmt.Fprintf(r.out, "%-46s %8.1f ms\n", "first request to a sleeping one, median",
+		1000*r.firstAnswers[n/2].Seconds())
 	r.print("first request to a sleeping one, p99", r.firstAnswers[n*99/100], firstRequestP99)
 	return nil
 }

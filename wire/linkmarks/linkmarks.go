@@ -24,8 +24,8 @@ const (
 	StepTexts = 1000
 )
 
-// sleepingPause is the time before an organization is loaded only for the marker. It stays in memory for half a minute, so
-// few are there because of the marker.
+// sleepingPause is the time before an organization is loaded only for the marker. It stays in memory for half a minute,
+// so few are there because of the marker.
 const sleepingPause = time.Second
 
 // Organizations have the messages.
