@@ -40,6 +40,8 @@ const (
 	// MaxWakesAtOnce is how many organizations are loaded at the same time. More would be no faster, and each takes
 	// some megabytes while it is loaded.
 	MaxWakesAtOnce = 8
+	// unlimitedAwake is the limit of the organizations in memory that the bounds show if there is none.
+	unlimitedAwake = 1 << 20
 	// maxRestsAtOnce is how many organizations begin to rest at one tick of five seconds. Each encodes all that has
 	// changed since its last snapshot: with 6,000 at once the memory of a server doubled.
 	maxRestsAtOnce = 200
