@@ -307,8 +307,29 @@ func (srv *Server) AccountBySessionHash(hash [32]byte) (*realm.Account, *realm.B
 	return a, s
 }
 
-// AccountByEmail returns the account with that real email address in a realm. The account must not be modified.
+// RealmOfKey returns the organization that has an API key with a hash, also if it is asleep.
+func (srv *Server) RealmOfKey(hash [32]byte) (realm.ID, bool) {
+	if a, found := srv.AccountByKeyHash(hash); found {
+		return a.Realm, true
+	}
+	srv.mu.RLock()
+	defer srv.mu.RUnlock()
+	id, found := srv.sleepers.byKey[realm.KeyDigest(hash)]
+	return id, found
+}
+
+// AccountByEmail returns the account with that real email address in a realm, which it loads if it is asleep. The
+// account must not be modified.
 func (srv *Server) AccountByEmail(id realm.ID, email string) (*realm.Account, bool) {
+	a, ok := srv.loadedAccount(id, email)
+	if _, sleeping := srv.sleeperOf(id); !ok && sleeping && srv.Wake(id) == nil {
+		return srv.loadedAccount(id, email)
+	}
+	return a, ok
+}
+
+// loadedAccount is AccountByEmail for a realm in memory.
+func (srv *Server) loadedAccount(id realm.ID, email string) (*realm.Account, bool) {
 	srv.accounts.mu.RLock()
 	defer srv.accounts.mu.RUnlock()
 	a := srv.accounts.byEmail[emailKey{id, realm.FoldEmail(email)}]

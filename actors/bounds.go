@@ -1,6 +1,8 @@
 package actors
 
 import (
+	"cmp"
+
 	"parley/actors/registry"
 )
 
@@ -22,10 +24,15 @@ func (srv *Server) Bounds(r RealmMetrics) []registry.Bound {
 			Of:       "organizations in memory",
 			Overflow: "those without requests and waiting polls leave memory after half a minute",
 			Reason:   "half of the memory limit, with 256 KiB for each",
-			Limit:    func() int64 { return r.Sleep.Limit },
-			Used:     func() int64 { return r.Sleep.Awake },
-			Hits:     func() int64 { return r.Sleep.LimitHits },
-			Whole:    "it refuses nothing",
+			Limit:    func() int64 { return cmp.Or(r.Sleep.Limit, unlimitedAwake) },
+			Used: func() int64 {
+				if srv.sleepers.disk == nil { // all are in memory
+					return 0
+				}
+				return r.Sleep.Awake
+			},
+			Hits:  func() int64 { return r.Sleep.LimitHits },
+			Whole: "it refuses nothing",
 		},
 		{
 			Name:     "wakes_at_once",

@@ -190,8 +190,8 @@ func (srv *Server) commitImported(stringID string, id realm.ID, keys [][32]byte,
 		return err
 	}
 	for _, k := range keys {
-		if a, found := srv.AccountByKeyHash(k); found {
-			return ErrKeysInUse(a.Realm)
+		if id, found := srv.RealmOfKey(k); found {
+			return ErrKeysInUse(id)
 		}
 	}
 	if err := srv.checkWritable(); err != nil {

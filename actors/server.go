@@ -418,7 +418,9 @@ func (srv *Server) Close(ctx context.Context) error {
 		return err
 	}
 	if srv.sleepers.disk != nil {
-		err = srv.askAllRealms(ctx, func(r *realmHandle, done chan error) { srv.runtime.Send(r.pid, storeAsleep{done}) })
+		err = srv.askAllRealms(ctx, func(r *realmHandle, done chan error) {
+			srv.runtime.Send(r.pid, storeAsleep{done})
+		})
 		if err != nil {
 			return err
 		}

@@ -21,9 +21,9 @@ import (
 //	  ▲  ◄──── a poll waits, or work is left ────┘                                  │
 //	  └──────────── loaded ──────────── waking ◄── request, poll, due time ─────────┘
 //
-// The organization is found in Server.realms while it is awake, and in Server.asleep in the other states. Whoever needs
-// it in memory calls enter or awaken. A resting organization has left Server.realms, so no request reaches its actor; a
-// request waits until it is asleep and loads it again.
+// The organization is found in Server.realms while it is awake, and in Server.sleepers in the other states. Code that
+// needs it in memory calls enter or awaken. A resting organization has left Server.realms, so no request reaches its
+// actor; a request waits until it is asleep and loads it again.
 
 const (
 	// DefaultSleepAfter is how long an organization without requests and waiting polls stays in memory. Event queues of
@@ -40,6 +40,11 @@ const (
 	// MaxWakesAtOnce is how many organizations are loaded at the same time. More would be no faster, and each takes
 	// some megabytes while it is loaded.
 	MaxWakesAtOnce = 8
+	// unlimitedAwake is the limit of the organizations in memory that the bounds show if there is none.
+	unlimitedAwake = 1 << 20
+	// maxRestsAtOnce is how many organizations begin to rest at one tick of five seconds. Each encodes all that has
+	// changed since its last snapshot: with 6,000 at once the memory of a server doubled.
+	maxRestsAtOnce = 200
 	// wakeTimeout is how long a request waits for an organization. Clients repeat a request after 15 seconds or later.
 	wakeTimeout = 10 * time.Second
 	// slowWakesKept is how many of the slowest wake-ups the server remembers.
@@ -47,6 +52,8 @@ const (
 	// stoppedActorsAfter is how long the actors of an organization that is asleep still drop late messages.
 	stoppedActorsAfter = 5 * time.Second
 )
+
+const secondsPerDay = 86400
 
 // errWaking is the answer to requests for an organization that could not be loaded in time.
 var errWaking = realm.Refuse(realm.Busy, "SERVER_OVERLOADED",
@@ -186,6 +193,9 @@ func (s *sleeper) endState(err error) {
 func (srv *Server) addSleeper(id realm.ID, known realm.Asleep) {
 	z := &srv.sleepers
 	s := &sleeper{id: id, site: srv.site(known.StringID), change: &sleepChange{done: make(chan struct{})}, place: -1}
+	if known.Archived > 0 && srv.archiveDays != nil && known.ArchiveTime != int64(*srv.archiveDays)*secondsPerDay {
+		known.Due = srv.now().Unix() // the setting has changed
+	}
 	srv.mu.Lock()
 	defer srv.mu.Unlock()
 	z.byID[id], z.byName[known.StringID] = s, s
@@ -383,7 +393,7 @@ func (srv *Server) restIdle() {
 		idle = idle[:min(len(idle), awake-z.limit)]
 		z.limitHits.Add(int64(len(idle)))
 	}
-	for _, r := range idle {
+	for _, r := range idle[:min(len(idle), maxRestsAtOnce)] {
 		if srv.beginRest(r) {
 			srv.runtime.Send(r.pid, restRealm{})
 		}
@@ -500,7 +510,7 @@ func (srv *Server) asleepRealm(id realm.ID) (known realm.Asleep, ok bool) {
 }
 
 // IsAsleep reports whether an organization is asleep. Then no work is left that would have to be done in it before
-// somebody wakes it: no outbox job, no export, no erased text.
+// a request wakes it: no outbox job, no export, no erased text.
 func (srv *Server) IsAsleep(id realm.ID) bool {
 	_, ok := srv.asleepRealm(id)
 	return ok
@@ -541,7 +551,7 @@ func (srv *Server) RealmsWithPerson(email string) (list []realm.ID) {
 	srv.mu.RLock()
 	defer srv.mu.RUnlock()
 	isPerson := func(id realm.ID) bool {
-		a, ok := srv.AccountByEmail(id, email)
+		a, ok := srv.loadedAccount(id, email)
 		return ok && a.Active && a.Bot == realm.Human
 	}
 	for id, r := range srv.realms {

@@ -36,6 +36,9 @@ const (
 	organizationTexts   = 10
 )
 
+// firstUser is the form that gets the key of the first user of an organization.
+var firstUser = url.Values{"username": {"u0@crowd.example.org"}}
+
 // organizationsRun is one run: a server with many organizations, of which few are active.
 type organizationsRun struct {
 	out          io.Writer
@@ -62,7 +65,7 @@ func organizationsMain(args []string, stdout, stderr io.Writer) int {
 	flags.IntVar(&r.count, "realms", 10_000, "organizations")
 	flags.IntVar(&r.active, "active", 200, "organizations with requests before each kill")
 	flags.IntVar(&r.kills, "kills", 5, "how often the server is killed")
-	flags.StringVar(&r.data, "data", "", "data directory of an earlier run, so that nothing is made (default: a new one)")
+	flags.StringVar(&r.data, "data", "", "data directory of an earlier run; default: a new one")
 	if err := flags.Parse(args); err != nil {
 		return 2
 	}
@@ -256,7 +259,7 @@ func (r *organizationsRun) measure() error {
 
 // print prints a line of the table.
 func (r *organizationsRun) print(what string, got, limit time.Duration) {
-	fmt.Fprintf(r.out, "%-46s %8.1f ms  limit %v\n", what, ms(got), limit)
+	fmt.Fprintf(r.out, "%-46s %8.1f ms  limit %v\n", what, 1000*got.Seconds(), limit)
 	if got > limit {
 		r.missed = append(r.missed, what)
 	}
@@ -266,7 +269,7 @@ func (r *organizationsRun) print(what string, got, limit time.Duration) {
 func (r *organizationsRun) work() error {
 	for i := range r.active {
 		if len(r.keys) <= i {
-			a, err := r.send(i, "POST", "/api/v1/dev_fetch_api_key", "", url.Values{"username": {"u0@crowd.example.org"}})
+			a, err := r.send(i, "POST", "/api/v1/dev_fetch_api_key", "", firstUser)
 			if err != nil {
 				return err
 			}
@@ -296,7 +299,7 @@ func (r *organizationsRun) first() error {
 	step := max(1, (r.count-r.active)/firstRequestSamples)
 	for i := r.active; i < r.count; i += step {
 		began := time.Now()
-		_, err := r.send(i, "POST", "/api/v1/dev_fetch_api_key", "", url.Values{"username": {"u0@crowd.example.org"}})
+		_, err := r.send(i, "POST", "/api/v1/dev_fetch_api_key", "", firstUser)
 		if err != nil {
 			return err
 		}
@@ -304,7 +307,8 @@ func (r *organizationsRun) first() error {
 	}
 	slices.Sort(r.firstAnswers)
 	n := len(r.firstAnswers)
-	fmt.Fprintf(r.out, "%-46s %8.1f ms\n", "first request to a sleeping one, median", ms(r.firstAnswers[n/2]))
+	fmt.Fprintf(r.out, "%-46s %8.1f ms\n", "first request to a sleeping one, median",
+		1000*r.firstAnswers[n/2].Seconds())
 	r.print("first request to a sleeping one, p99", r.firstAnswers[n*99/100], firstRequestP99)
 	return nil
 }

@@ -25,6 +25,7 @@ type Asleep struct {
 	// LinksUnchecked says that messages may be older than the program that counts links; see Organization.LinksChecked.
 	LinksUnchecked bool
 	Archived       int64 // messages in the archive
+	ArchiveTime    int64 // seconds for which they can be restored; a setting of the server, on which Due depends
 }
 
 // Digest identifies a string among those of one server.
@@ -79,7 +80,9 @@ func (r *Realm) Sleep(now int64) (Asleep, bool) {
 	if !r.Founded() || a.Due <= now || r.users.size() > MaxSleepingAccounts || r.hasOwnerWork() {
 		return a, false
 	}
-	a.StringID, a.Name, a.Closed, a.Archived = r.Org().StringID, r.Org().Name, r.Closed(), int64(r.ArchivedCount())
+	a.StringID, a.Name, a.Closed = r.Org().StringID, r.Org().Name, r.Closed()
+	a.Archived = int64(r.ArchivedCount())
+	a.ArchiveTime = r.archiveTime
 	a.LinksUnchecked = r.Org().LinksChecked != MaxMessageID
 	r.EachQueue(func(q *Queue) {
 		if a.QueueIdle == 0 || q.Idle < a.QueueIdle {
@@ -105,8 +108,8 @@ func (r *Realm) Sleep(now int64) (Asleep, bool) {
 	return a, true
 }
 
-// hasOwnerWork reports whether work outside the organization waits for its owner: outbox jobs, exports, and the bytes of
-// erased texts.
+// hasOwnerWork reports whether work outside the organization waits for its owner: outbox jobs, exports, and the bytes
+// of erased texts.
 func (r *Realm) hasOwnerWork() bool {
 	if r.small.outboxJobs.size() > 0 || r.small.purgedTexts.find(purgedMessages) != nil {
 		return true

@@ -74,8 +74,8 @@ func (s *Server) findAccount(hash [32]byte) (*wire.Account, bool) {
 const usualCredentialBytes = 256
 
 // checkCredentials identifies the caller by the value of an Authorization header, for the ordinary path and the fast
-// path. It sets c.Account and the user of c.Caller. c.Realm and c.Site must be set. find returns the account with an API
-// key.
+// path. It sets c.Account and the user of c.Caller. c.Realm and c.Site must be set. find returns the account with an
+// API key.
 func (s *Server) checkCredentials(
 	c *wire.Call, header []byte, allowWebhookBots bool, find func(hash [32]byte) (*wire.Account, bool),
 ) error {

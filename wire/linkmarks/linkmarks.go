@@ -24,6 +24,10 @@ const (
 	StepTexts = 1000
 )
 
+// sleepingPause is the time before an organization is loaded only for the marker. It stays in memory for half a minute,
+// so few are there because of the marker.
+const sleepingPause = time.Second
+
 // Organizations have the messages.
 type Organizations interface {
 	realm.Turns
@@ -32,6 +36,8 @@ type Organizations interface {
 	Realms() map[string]realm.ID
 	// Owns reports whether this node owns an organization.
 	Owns(realm.ID) bool
+	// IsAsleep reports whether an organization is not in memory.
+	IsAsleep(realm.ID) bool
 	// HasUncheckedLinks reports whether messages of an organization may have to be marked, without loading it.
 	HasUncheckedLinks(realm.ID) bool
 }
@@ -87,6 +93,9 @@ func (m *Marker) run(delay time.Duration) {
 func (m *Marker) mark(id realm.ID) (done, stopped bool) {
 	if !m.orgs.HasUncheckedLinks(id) {
 		return true, false
+	}
+	if m.orgs.IsAsleep(id) && !m.wait(sleepingPause) {
+		return false, true
 	}
 	for {
 		more, err := m.step(id)

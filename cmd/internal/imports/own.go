@@ -106,10 +106,8 @@ func (o *Server) importOwn(ctx context.Context, in request, secret []byte,
 			return id, found
 		},
 		KeyOwner: func(hash [32]byte) realm.ID {
-			if a, found := o.Orgs.AccountByKeyHash(hash); found {
-				return a.Realm
-			}
-			return 0
+			id, _ := o.Orgs.RealmOfKey(hash)
+			return id
 		}}
 	reserve, reserveFree := o.Orgs.ReserveRealm, o.Orgs.ReserveFreeRealm
 	if o.Leader != nil {

@@ -41,7 +41,7 @@ var statusValues = []statusValue{
 	{label: "Unacknowledged events", metric: "parley_unacked_events"},
 	{label: "Waiting commands", metric: "parley_commands_waiting"},
 	{label: "Refused commands", metric: "parley_commands_refused_total", counter: true},
-	{label: "Organizations in memory", metric: "parley_organizations_awake", chart: true},
+	{label: "Organizations in memory", metric: "parley_organizations_awake"},
 	{label: "Organizations asleep", metric: "parley_organizations_asleep"},
 	{label: "Organizations being loaded", metric: "parley_organizations_waking"},
 	{label: "Longest loading of an organization", metric: "parley_organization_slowest_wake_seconds", unit: "seconds"},
