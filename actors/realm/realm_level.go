@@ -17,7 +17,7 @@ import (
 
 // Level is the newest rule level of this program. A program applies batches of its own level and of lower ones. Tests
 // of two versions change it before anything else runs.
-var Level uint16 = 4
+var Level uint16 = 5
 
 // FirstLevel is the level of clusters, and of journals, that have no other one.
 const FirstLevel uint16 = 1
@@ -34,6 +34,9 @@ const mentionsLevel uint16 = 3
 // second factor.
 const loginsLevel uint16 = 4
 
+// scopesLevel is the level from which on API keys can be limited to a scope: older programs would not limit them.
+const scopesLevel uint16 = 5
+
 // factLevels has the level from which on a fact may be recorded, by its number; numbers of formats, too. Facts that are
 // not listed may be recorded at FirstLevel.
 var factLevels = map[uint16]uint16{
@@ -41,6 +44,7 @@ var factLevels = map[uint16]uint16{
 	631: auditLevel,
 	// identities and second factors
 	640: loginsLevel, 641: loginsLevel, 642: loginsLevel, 643: loginsLevel, 644: loginsLevel,
+	670: scopesLevel,
 }
 
 // levelOf returns the level from which on a fact may be recorded.
