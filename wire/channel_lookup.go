@@ -165,7 +165,8 @@ func getChannels(c *Call, v realm.View, f getChannelsForm) (*channelsAnswer, err
 	var found []*realm.Channel
 	v.EachChannel(func(ch *realm.Channel) {
 		// a bot can send to its owner's channels
-		botMaySend := f.OwnerSubscribed && me.BotOwner != 0 && v.Subscribed(me.BotOwner, ch.ID)
+		botMaySend := f.OwnerSubscribed && me.BotOwner != 0 && v.Subscribed(me.BotOwner, ch.ID) &&
+			v.KeyScope().HasChannel(ch.ID)
 		if (!f.ExcludeArchived || !ch.Archived) && (botMaySend || v.MaySeeChannel(ch) && f.includes(v, me, ch)) {
 			found = append(found, ch)
 		}

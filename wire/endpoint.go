@@ -45,6 +45,9 @@ type Parked struct{}
 // Run decodes the form and executes the request. The result is a RawAnswer, Parked, or the answer of a success.
 func (e *Endpoint) Run(c *Call) (any, error) {
 	c.Caller.Operation = e.name
+	if err := e.checkScope(c); err != nil {
+		return nil, err
+	}
 	return e.run(c)
 }
 
@@ -62,6 +65,16 @@ func (e Endpoint) allowWebhookBots() Endpoint { e.AllowWebhookBots = true; retur
 
 // apiKeyInQuery accepts the API key as a parameter instead of a login.
 func (e Endpoint) apiKeyInQuery() Endpoint { e.APIKeyInQuery = true; return e }
+
+// PathNames returns the names of the parameters in the path.
+func (e *Endpoint) PathNames() (names []string) {
+	for _, p := range e.Form.Describe() {
+		if p.Where == "path" {
+			names = append(names, p.Name)
+		}
+	}
+	return names
+}
 
 // Name returns the method and path of the endpoint, such as "GET /messages/{message_id}".
 func (e *Endpoint) Name() string { return e.name }

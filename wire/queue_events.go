@@ -224,6 +224,9 @@ func (r *NoticeRenderer) EventsFor(u realm.UserID, q *realm.Queue, queueOptions 
 	if !r.wanted {
 		return nil
 	}
+	if !options.scope.AllowsEvent(r.notice.Event) {
+		return r.eventsOfLeaving(u, q, options)
+	}
 	if r.message != nil {
 		return r.messageEventsFor(u, q, options)
 	}
@@ -253,6 +256,16 @@ func (r *NoticeRenderer) EventsFor(u realm.UserID, q *realm.Queue, queueOptions 
 		}
 		return out
 	})
+}
+
+// eventsOfLeaving returns the deletion of messages that move out of the scope of the key that opened a queue.
+func (r *NoticeRenderer) eventsOfLeaving(u realm.UserID, q *realm.Queue, o *QueueOptions) []*queue.Event {
+	gone := o.scope.Leaves(r.notice.Event)
+	if gone == nil {
+		return nil
+	}
+	n := &realm.Notice{To: r.notice.To, Event: gone}
+	return NewNoticeRenderer(n, r.ctx, r.encodings).EventsFor(u, q, o)
 }
 
 // cached returns the events of a variant, rendering them on the first call. The last variant is compared first,

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 
 	"parley/actors/realm"
@@ -66,21 +67,24 @@ type QueueOptions struct {
 	eventTypes []string
 	narrow     [][2]string
 	allPublic  bool
+	scope      *realm.KeyScope // of the key that opened the queue
 }
 
 // QueueOptionsOf returns the options of a queue in a new value.
 func QueueOptionsOf(q *realm.Queue) *QueueOptions {
-	return &QueueOptions{Client: ClientOf(q), eventTypes: q.EventTypes, narrow: q.Narrow, allPublic: q.AllPublic}
+	return &QueueOptions{Client: ClientOf(q), eventTypes: q.EventTypes, narrow: q.Narrow, allPublic: q.AllPublic,
+		scope: q.Scope}
 }
 
 func (o *QueueOptions) matches(q *realm.Queue) bool {
 	return o.Client == ClientOf(q) && o.allPublic == q.AllPublic && (o.eventTypes == nil) == (q.EventTypes == nil) &&
-		slices.Equal(o.eventTypes, q.EventTypes) && slices.Equal(o.narrow, q.Narrow)
+		slices.Equal(o.eventTypes, q.EventTypes) && slices.Equal(o.narrow, q.Narrow) &&
+		reflect.DeepEqual(o.scope, q.Scope)
 }
 
 // Wants reports whether a queue with these options gets events of a type.
 func (o *QueueOptions) Wants(event string) bool {
-	return o.eventTypes == nil || slices.Contains(o.eventTypes, event)
+	return (o.eventTypes == nil || slices.Contains(o.eventTypes, event)) && o.scope.AllowsEvents(event)
 }
 
 // QueueOptionsCache returns one shared value for queues with equal options. It belongs to one session actor.
@@ -103,6 +107,9 @@ func (c *QueueOptionsCache) Of(q *realm.Queue) *QueueOptions {
 
 func (c *QueueOptionsCache) find(q *realm.Queue) *QueueOptions {
 	name := fmt.Sprintf("%v %t %t %q %q", ClientOf(q), q.AllPublic, q.EventTypes == nil, q.EventTypes, q.Narrow)
+	if q.Scope != nil {
+		name += " " + q.Scope.String()
+	}
 	options := c.byName[name]
 	if options == nil {
 		if c.byName == nil || len(c.byName) >= MaxQueueOptions {

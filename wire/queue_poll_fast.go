@@ -9,8 +9,18 @@ var pollForm = form.Of[getEventsForm]()
 
 // request returns the poll that a form asks for, without its Reply.
 func (f *getEventsForm) request(c *Call) PollRequest {
-	return PollRequest{Realm: c.Realm, User: c.Caller.User, Queue: realm.QueueID(f.Queue.Value), Last: f.Last.Value,
-		DontBlock: f.DontBlock, AuthVersion: c.AuthVersion}
+	p := NewPoll(c, realm.QueueID(f.Queue.Value), f.Last.Value)
+	p.DontBlock = f.DontBlock
+	return p
+}
+
+// NewPoll returns a poll of a queue with the credentials of a call, without its Reply.
+func NewPoll(c *Call, queue realm.QueueID, last int64) PollRequest {
+	p := PollRequest{Realm: c.Realm, User: c.Caller.User, Queue: queue, Last: last, AuthVersion: c.AuthVersion}
+	if k := c.scopedKey(); k != nil {
+		p.Key = k.ID
+	}
+	return p
 }
 
 // PreparePoll decodes an event poll for callers that must not block, such as the loop that reads requests. It reports

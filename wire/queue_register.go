@@ -86,7 +86,10 @@ func register(c *Call, f registerForm) (*registration, error) {
 	if !fetch.Set {
 		fetch = f.EventTypes
 	}
-	wants := func(name string) bool { return !fetch.Set || slices.Contains(fetch.Value, name) }
+	scope := c.KeyScope()
+	wants := func(name string) bool {
+		return (!fetch.Set || slices.Contains(fetch.Value, name)) && scope.AllowsEvents(name)
+	}
 	var rows []presence.Row
 	if wants("presence") && c.Account != nil {
 		rows = presenceRows(c, -1, f.HistoryDays)

@@ -10,7 +10,7 @@ var keyEndpoints = []Endpoint{
 		return listKeys(v, c.Caller.User)
 	}).extension(additionalKeys),
 	CommandFromCall("POST", "/users/me/api_keys", func(c *Call, f addKeyForm) (realm.AddKey, error) {
-		return realm.AddKey{User: c.Caller.User, Label: f.Label, Lifetime: f.Lifetime}, c.checkKeyMaker(f.Password)
+		return f.command(c, c.Caller.User)
 	}, newNewKeyAnswer).extension(additionalKeys),
 	CommandFromCall("DELETE", "/users/me/api_keys/{key_id}", func(c *Call, f keyForm) (realm.RevokeKey, error) {
 		return realm.RevokeKey{User: c.Caller.User, Key: f.Key}, nil
@@ -19,11 +19,7 @@ var keyEndpoints = []Endpoint{
 		return listKeys(v, f.User)
 	}).extension(additionalKeys),
 	CommandFromCall("POST", "/users/{user_id}/api_keys", func(c *Call, f addKeyForOtherForm) (realm.AddKey, error) {
-		var err error
-		if f.User == c.Caller.User {
-			err = c.checkKeyMaker(f.Password)
-		}
-		return realm.AddKey{User: f.User, Label: f.Label, Lifetime: f.Lifetime}, err
+		return f.command(c, f.User)
 	}, newNewKeyAnswer).extension(additionalKeys),
 	CommandFromForm("DELETE", "/users/{user_id}/api_keys/{key_id}", func(f keyOfOtherForm) realm.RevokeKey {
 		return realm.RevokeKey{User: f.User, Key: f.Key}
@@ -33,18 +29,27 @@ var keyEndpoints = []Endpoint{
 // additionalKeys is why these endpoints exist.
 const additionalKeys = "additional API keys, which Zulip does not have"
 
-// addKeyForm asks for a key. expires_in is its lifetime in seconds; without it the key does not expire.
+// addKeyForm asks for a key. expires_in is its lifetime in seconds; without it the key does not expire. Without scope
+// the key has all rights of the account.
 type addKeyForm struct {
-	Label    string `form:"label,required,strip"`
-	Lifetime int64  `form:"expires_in,min=0,default=0"`
-	Password string `form:"password"` // of the caller; needed with a session
+	Label    string     `form:"label,required,strip"`
+	Lifetime int64      `form:"expires_in,min=0,default=0"`
+	Password string     `form:"password"` // of the caller; needed with a session for keys of the caller's own account
+	Scope    *scopeForm `form:"scope"`
+}
+
+// command returns the command for a key of a user.
+func (f *addKeyForm) command(c *Call, u realm.UserID) (realm.AddKey, error) {
+	scope, err := f.Scope.scope()
+	if err == nil && u == c.Caller.User {
+		err = c.checkKeyMaker(f.Password)
+	}
+	return realm.AddKey{User: u, Label: f.Label, Lifetime: f.Lifetime, Scope: scope}, err
 }
 
 type addKeyForOtherForm struct {
-	User     realm.UserID `path:"user_id"`
-	Label    string       `form:"label,required,strip"`
-	Lifetime int64        `form:"expires_in,min=0,default=0"`
-	Password string       `form:"password"` // of the caller; needed with a session and the caller's own id
+	User realm.UserID `path:"user_id"`
+	addKeyForm
 }
 
 type keyForm struct {
@@ -66,18 +71,19 @@ type keysAnswer struct {
 }
 
 type listedKey struct {
-	ID      int64  `json:"id"`
-	Label   string `json:"label"`
-	Created int64  `json:"date_created"`
-	Expires int64  `json:"expires_at" zero:"null"`
-	Used    int64  `json:"last_used" zero:"null"`
+	ID      int64      `json:"id"`
+	Label   string     `json:"label"`
+	Created int64      `json:"date_created"`
+	Expires int64      `json:"expires_at" zero:"null"`
+	Used    int64      `json:"last_used" zero:"null"`
+	Scope   *scopeJSON `json:"scope"` // null: all rights of the account
 }
 
 func listKeys(v realm.View, u realm.UserID) (*keysAnswer, error) {
 	list, err := v.AdditionalKeys(u)
 	out := &keysAnswer{MaxKeys: realm.MaxAdditionalKeys}
 	for _, k := range list {
-		out.Keys = append(out.Keys, listedKey{k.ID, k.Label, k.Created, k.Expires, k.Used})
+		out.Keys = append(out.Keys, listedKey{k.ID, k.Label, k.Created, k.Expires, k.Used, newScope(k.Scope)})
 	}
 	return out, err
 }

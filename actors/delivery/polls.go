@@ -44,6 +44,9 @@ func (s *sessionActor) handlePolls(list pollBatch) {
 func (s *sessionActor) handlePoll(m *queue.PollRequest) {
 	r := s.state
 	q := r.session(m.User).Find(m.Queue)
+	if q != nil && s.refusesKey(q, m) {
+		return
+	}
 	if q == nil || s.isIncomplete(r, q, m) {
 		s.pollIncomplete(r, q, m)
 		return
@@ -51,8 +54,20 @@ func (s *sessionActor) handlePoll(m *queue.PollRequest) {
 	s.answerOrPark(r, q, m)
 }
 
+// refusesKey refuses a poll with a scoped key that did not open the queue, as if the queue did not exist.
+func (s *sessionActor) refusesKey(q *queue.Queue, m *queue.PollRequest) bool {
+	if m.Key == 0 || m.Key == q.Reg.Key {
+		return false
+	}
+	s.all.env.Protocol.AnswerError(m.Reply, realm.ErrBadQueue(m.Queue))
+	return true
+}
+
 // answerOrPark answers a poll for a queue that is complete here, or parks it.
 func (s *sessionActor) answerOrPark(r *sessionState, q *queue.Queue, m *queue.PollRequest) {
+	if s.refusesKey(q, m) { // a poll that waited for the adoption of the queue
+		return
+	}
 	if m.AuthVersion != 0 && m.AuthVersion != s.all.env.Node.AuthVersion() {
 		s.all.env.Protocol.AnswerPoll(m.Reply, m.Queue, nil)
 		return

@@ -26,4 +26,7 @@ type PollRequest struct {
 	// If an account has changed since, the poll does not wait: the client repeats it with credentials that are checked
 	// again.
 	AuthVersion uint64
+	// Key is the id of the scoped key that the request was sent with: it can poll only queues that it opened. 0: the
+	// request has all rights of the account.
+	Key int64
 }

@@ -35,8 +35,8 @@ func (t *Turn) audit(f Fact) {
 	case *UserJoined, *UserChanged, *UserDeactivated, *UserReactivated, *Granted, *ErasureBegan, *BotChanged,
 		*BotOwnerChanged:
 		t.auditUser(f)
-	case *PasswordChanged, *KeyIssued, *KeyAdded, *KeysRevoked, *BrowserSessionOpened, *BrowserSessionsEnded,
-		*AllBrowserSessionsEnded:
+	case *PasswordChanged, *KeyIssued, *KeyAdded, *ScopedKeyAdded, *KeysRevoked, *BrowserSessionOpened,
+		*BrowserSessionsEnded, *AllBrowserSessionsEnded:
 		t.auditLogin(f)
 	case *IdentityLinked, *IdentityUnlinked, *IdentityChanged, *FactorSet, *FactorUsed, *FactorRemoved:
 		t.auditFactor(f)
@@ -104,6 +104,8 @@ func (t *Turn) auditLogin(f Fact) {
 		t.note(AuditEntry{Kind: "key.replace", User: f.ID})
 	case *KeyAdded:
 		t.note(AuditEntry{Kind: "key.add", User: f.User, New: "key " + number(f.Key.ID)})
+	case *ScopedKeyAdded:
+		t.note(AuditEntry{Kind: "key.add", User: f.User, New: "key " + number(f.Key.ID) + ": " + f.Key.Scope.String()})
 	case *KeysRevoked:
 		for _, id := range f.Keys {
 			t.note(AuditEntry{Kind: "key.revoke", User: f.User, Old: "key " + number(id)})

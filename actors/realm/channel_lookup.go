@@ -156,26 +156,30 @@ func (r *Realm) hasMetadataAccess(u *User, c *Channel) bool {
 // VisibleChannel returns a channel that the caller is allowed to know of.
 func (v View) VisibleChannel(id ChannelID) (*Channel, error) {
 	c := v.channels.find(id)
-	if c == nil || !v.System && !v.hasMetadataAccess(v.Me(), c) {
+	if c == nil || !v.MaySeeChannel(c) {
 		return nil, errInvalidChannel()
 	}
 	return c, nil
 }
 
 // MaySeeChannel reports whether the caller is allowed to know that the channel exists.
-func (v View) MaySeeChannel(c *Channel) bool { return v.System || v.hasMetadataAccess(v.Me(), c) }
+func (v View) MaySeeChannel(c *Channel) bool {
+	return v.System || v.hasMetadataAccess(v.Me(), c) && v.scope.HasChannel(c.ID)
+}
 
 // ReadableChannel returns a channel whose messages the caller is allowed to read.
 func (v View) ReadableChannel(id ChannelID) (*Channel, error) {
 	c := v.channels.find(id)
-	if c == nil || !v.System && !v.hasContentAccess(v.Me(), c) {
+	if c == nil || !v.MayReadChannel(c) {
 		return nil, errInvalidChannel()
 	}
 	return c, nil
 }
 
 // MayReadChannel reports whether the caller is allowed to read the channel's messages.
-func (v View) MayReadChannel(c *Channel) bool { return v.System || v.hasContentAccess(v.Me(), c) }
+func (v View) MayReadChannel(c *Channel) bool {
+	return v.System || v.hasContentAccess(v.Me(), c) && v.scope.HasChannel(c.ID)
+}
 
 // mayAdminister reports whether u is an administrator of the organization or of the channel.
 func (r *Realm) mayAdminister(u *User, c *Channel) bool {
@@ -200,6 +204,9 @@ func (v View) MaySeeSubscribers(c *Channel) bool {
 	me := v.Me()
 	if v.System {
 		return true
+	}
+	if !v.scope.HasChannel(c.ID) {
+		return false
 	}
 	if me == nil {
 		return c.WebPublic

@@ -230,6 +230,9 @@ var typeByNumber = map[uint16]any{
 	// 630-631 audit log
 	630: (*Audited)(nil),
 	631: (*AuditDaysSet)(nil),
+
+	// 670-679 scoped keys
+	670: (*ScopedKeyAdded)(nil),
 }
 
 // formatNumbers are the numbers of changes of the stored form that are no new types. They are never used for types. A

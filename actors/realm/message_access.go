@@ -176,7 +176,7 @@ func (r *Realm) mayRead(u *User, id MessageID, m *message) bool {
 func (v View) LatestReadableIn(c *Channel, topic string) MessageID {
 	ix := v.index.channels[c.ID].topics[fold(topic)]
 	me := v.Me()
-	if ix == nil || !v.System && !v.hasContentAccess(me, c) {
+	if ix == nil || !v.System && !v.hasContentAccess(me, c) || !v.scope.HasTopic(c.ID, topic) {
 		return 0
 	}
 	messages := ix.ids
@@ -193,10 +193,10 @@ func (v View) LatestReadableIn(c *Channel, topic string) MessageID {
 // ReadableMessage returns a message that the caller may read. Unknown and inaccessible messages get the same refusal.
 func (v View) ReadableMessage(id MessageID) (MessageInfo, error) {
 	m := v.message(id)
-	if m == nil || !v.System && !v.mayRead(v.Me(), id, m) {
+	if m == nil || !v.mayReadMessage(id, m) {
 		return MessageInfo{}, errInvalidMessage()
 	}
-	return v.Realm.messageInfo(id, m), nil
+	return v.messageInfo(id, m), nil
 }
 
 // WritableMessage returns a message that the caller may read and add to (reactions, edits). The caller needs an
@@ -261,6 +261,16 @@ type MessageInfo struct {
 	Ref         BodyRef
 	Links       []TopicLink // in the topic's name, if computed
 	Body        *Body       `msgpack:"-"` // set if known; otherwise read it by Ref
+}
+
+// messageInfo returns the info of a message. Keys that are limited to channels do not get the edit history: it names
+// the channels and topics that the message was in.
+func (v View) messageInfo(id MessageID, m *message) MessageInfo {
+	i := v.Realm.messageInfo(id, m)
+	if v.scope.Limited() {
+		i.History = nil
+	}
+	return i
 }
 
 // messageInfo returns the info of a message. It copies the lists, so that it may be used after the view.

@@ -213,6 +213,9 @@ func (p *messageEdit) checkCombination(t *Turn) error {
 			p.targetChannel = t.channels.find(p.Channel)
 		}
 	}
+	if p.targetChannel != nil && topicErr == nil && !t.scope.HasTopic(p.targetChannel.ID, p.topicAfter()) {
+		return ErrKeyScope("This API key is not allowed to move messages there.")
+	}
 	// The topic itself, then whether the target channel allows it. A move without a new topic is checked too: the
 	// target channel may not allow the present one.
 	if p.Topic != nil {

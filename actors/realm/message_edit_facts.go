@@ -1,6 +1,7 @@
 package realm
 
 import (
+	"cmp"
 	"iter"
 	"slices"
 
@@ -519,6 +520,9 @@ func (f *MessageUpdated) updateNotices(r *Realm) []Notice {
 	}
 	if e.Channel != 0 {
 		e.ChannelName = r.channels.must(e.Channel).Name
+		if !e.Moved { // queues of scoped keys are limited to topics
+			e.OrigTopic = r.topics.must(m.topic).Name
+		}
 	}
 	if len(audience) == 0 {
 		return nil
@@ -631,7 +635,7 @@ type MessageUpdate struct {
 	Moved        bool
 	NewChannel   ChannelID
 	Mode         string
-	OrigTopic    string
+	OrigTopic    string // before the move; of an edit: the topic of the message
 	Topic        string
 	TopicChanged bool
 	Links        []TopicLink
@@ -640,6 +644,9 @@ type MessageUpdate struct {
 }
 
 func (*MessageUpdate) EventType() string { return "update_message" }
+
+// channelAfter returns the channel of the messages after the edit.
+func (e *MessageUpdate) channelAfter() ChannelID { return cmp.Or(e.NewChannel, e.Channel) }
 
 // FlagsFor returns the flags that a user has of the message.
 func (e *MessageUpdate) FlagsFor(u UserID) Flags { return e.Flags.Of(u) }

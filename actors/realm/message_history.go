@@ -309,7 +309,7 @@ func (v View) VisibleMessages(ids []MessageID) []VisibleMessage {
 		if m == nil || !p.canRead(id, m) {
 			continue
 		}
-		s := VisibleMessage{MessageInfo: v.Realm.messageInfo(id, m), Flags: v.FlagsOf(id)}
+		s := VisibleMessage{MessageInfo: v.messageInfo(id, m), Flags: v.FlagsOf(id)}
 		s.SenderHidden = limited && !v.maySeeUser(p.reader, v.users.must(UserID(m.sender)))
 		s.History = v.visibleHistory(s.History)
 		if v.IsVisitor() { // a visitor reads no direct messages

@@ -45,6 +45,9 @@ func (p *readerAccess) channel(c uint32) *channelAccess {
 func (p *readerAccess) loadChannel(x *channelAccess, c ChannelID) {
 	row := p.channels.must(c)
 	x.loaded = true
+	if !p.scope.HasChannel(c) {
+		return
+	}
 	if p.reader == nil {
 		x.canRead = !row.Archived && p.hasContentAccess(nil, row)
 		return
@@ -104,7 +107,7 @@ func (p *readerAccess) hasReadableRow(id MessageID, m *message) bool {
 	if !p.ready {
 		p.load()
 	}
-	return p.hasRow(id, m) && (m.channel == 0 || p.channel(m.channel).canRead)
+	return p.hasRow(id, m) && (m.channel == 0 || p.channel(m.channel).canRead) && p.messageInScope(m)
 }
 
 // canRead reports whether the reader may read a message.
@@ -115,6 +118,8 @@ func (p *readerAccess) canRead(id MessageID, m *message) bool {
 	switch {
 	case p.System:
 		return true
+	case !p.messageInScope(m):
+		return false
 	case m.channel == 0:
 		return p.directMessages.Has(int64(id))
 	case !p.channel(m.channel).canRead:

@@ -161,15 +161,19 @@ func (c SendMessage) planForChannel(t *Turn, me *User, f *MessageSent) error {
 	if c.RawChannelID != "" {
 		return errUnknownChannelID(c.RawChannelID)
 	} else if c.Channel != 0 {
-		if ch = t.channels.find(c.Channel); ch == nil || !t.knowsChannel(me, ch) {
+		if ch = t.channels.find(c.Channel); ch == nil || !t.knowsChannel(me, ch) || !t.scope.HasChannel(ch.ID) {
 			return errUnknownChannelID(c.Channel.String())
 		}
-	} else if ch = t.FindChannelByName(c.ChannelName); ch == nil || !t.knowsChannel(me, ch) {
+	} else if ch = t.FindChannelByName(c.ChannelName); ch == nil || !t.knowsChannel(me, ch) ||
+		!t.scope.HasChannel(ch.ID) {
 		return Refuse(Invalid, "STREAM_DOES_NOT_EXIST", "Channel '"+c.ChannelName+"' does not exist").
 			With("stream", escapeHTML(c.ChannelName))
 	}
 	topic, err := NormalizeTopic(c.Topic)
 	if err != nil {
+		return err
+	}
+	if err := t.checkSendInScope(ch.ID, topic); err != nil {
 		return err
 	}
 	if err := t.checkPost(me, ch, topic); err != nil {
@@ -246,6 +250,9 @@ func (r *Realm) checkTopicsPolicy(c *Channel, topic string) error {
 // planForUsers checks a direct message in the protocol's order: the recipients, the mentions of groups, and the
 // permission.
 func (c SendMessage) planForUsers(t *Turn, me *User, f *MessageSent) error {
+	if err := t.checkSendInScope(0, ""); err != nil {
+		return err
+	}
 	members, err := t.directRecipients(me, c.People)
 	if err != nil {
 		return err

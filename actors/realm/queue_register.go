@@ -19,6 +19,10 @@ type Queue struct {
 	Caps        Caps
 	Idle        int64 // seconds without contact after which the queue ends
 	Client      string
+	// Key is the id of the scoped key that opened the queue, and Scope its scope; 0 and nil: the queue was opened with
+	// all rights of the account. Another scoped key cannot use the queue.
+	Key   int64
+	Scope *KeyScope
 }
 
 // Caps are the protocol features that a client supports.
@@ -99,6 +103,7 @@ func (c Register) Decide(t *Turn) (Registered, error) {
 		return Registered{}, Refuse(TooMany, "RATE_LIMIT_HIT", "Too many event queues").With("retry-after", 60.0)
 	}
 	q.ID, q.User, q.Created, q.At = QueueID(t.UUID()), me.ID, t.Now, t.seq+1
+	q.Key, q.Scope = t.scopedKey, t.scope
 	if q.Idle <= 0 {
 		q.Idle = DefaultIdle
 	}
@@ -173,7 +178,7 @@ type CloseQueue struct {
 
 func (c CloseQueue) Decide(t *Turn) (Done, error) {
 	q := t.queues.find(c.ID)
-	if q == nil || !t.System && q.User != t.User {
+	if q == nil || !t.System && (q.User != t.User || t.scopedKey != 0 && t.scopedKey != q.Key) {
 		return Done{}, ErrBadQueue(c.ID)
 	}
 	t.Record(&QueueClosed{c.ID, q.User})
@@ -238,5 +243,5 @@ func (r *Realm) EachQueue(fn func(*Queue)) {
 
 // WantsEvent reports whether the queue gets events of a type.
 func (q *Queue) WantsEvent(event string) bool {
-	return q.EventTypes == nil || slices.Contains(q.EventTypes, event)
+	return (q.EventTypes == nil || slices.Contains(q.EventTypes, event)) && q.Scope.AllowsEvents(event)
 }

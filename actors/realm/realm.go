@@ -205,6 +205,10 @@ type View struct {
 	*Realm
 	Caller
 	Now int64
+	// scope is the scope of the key that the request was sent with, and scopedKey the id of the key; nil and 0: the
+	// caller has all rights of the account.
+	scope     *KeyScope
+	scopedKey int64
 }
 
 // IsVisitor reports whether the caller is not logged in.
@@ -220,7 +224,7 @@ type Turn struct {
 }
 
 // ViewAs returns a view of the realm for the caller.
-func (r *Realm) ViewAs(c Caller, now int64) View { return View{Realm: r, Caller: c, Now: now} }
+func (r *Realm) ViewAs(c Caller, now int64) View { return r.newView(c, now) }
 
 // RunTurn runs decide in a turn of its own. It returns the answer, the recorded facts in order (the first has number
 // Seq()-len(facts)+1 afterwards), and their notices. If err is not nil, nothing was recorded. RunTurn panics with
@@ -228,7 +232,7 @@ func (r *Realm) ViewAs(c Caller, now int64) View { return View{Realm: r, Caller:
 func RunTurn[A any](
 	r *Realm, c Caller, env TurnEnv, decide func(*Turn) (A, error),
 ) (answer A, facts []Fact, publications []Publication, err error) {
-	t := &Turn{View: View{Realm: r, Caller: c, Now: env.Now}, env: env}
+	t := &Turn{View: r.newView(c, env.Now), env: env}
 	r.level = env.Level
 	defer func() {
 		if p := recover(); p != nil {

@@ -115,6 +115,7 @@ func (f *UserJoined) Accounts() []UserID      { return []UserID{f.User.ID} }
 func (f *UserChanged) Accounts() []UserID     { return []UserID{f.ID} }
 func (f *KeyIssued) Accounts() []UserID       { return []UserID{f.ID} }
 func (f *KeyAdded) Accounts() []UserID        { return []UserID{f.User} }
+func (f *ScopedKeyAdded) Accounts() []UserID  { return []UserID{f.User} }
 func (f *KeysRevoked) Accounts() []UserID     { return []UserID{f.User} }
 func (f *KeyUsed) Accounts() []UserID         { return []UserID{f.User} }
 func (f *PasswordChanged) Accounts() []UserID { return []UserID{f.ID} }

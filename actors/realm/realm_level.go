@@ -37,6 +37,9 @@ const loginsLevel uint16 = 4
 // mailLevel is the level from which on stored emails say where their answers go.
 const mailLevel uint16 = 5
 
+// scopesLevel is the level from which on API keys can be limited to a scope: older programs would not limit them.
+const scopesLevel uint16 = 5
+
 // factLevels has the level from which on a fact may be recorded, by its number; numbers of formats, too. Facts that are
 // not listed may be recorded at FirstLevel.
 var factLevels = map[uint16]uint16{
@@ -45,6 +48,7 @@ var factLevels = map[uint16]uint16{
 	// identities and second factors
 	640: loginsLevel, 641: loginsLevel, 642: loginsLevel, 643: loginsLevel, 644: loginsLevel,
 	645: providersLevel,
+	670: scopesLevel,
 }
 
 // levelOf returns the level from which on a fact may be recorded.

@@ -115,6 +115,9 @@ func (v View) narrow(terms []Term, hits SearchHits, within *ids.Set) (NarrowResu
 			n.namedChannel = n.operandChannel(t.Operand)
 		}
 	}
+	if n.scope.Limited() {
+		n.addSet(n.scopeMessages(), false)
+	}
 	searched := false
 	for i := range terms {
 		t := &terms[i]
@@ -185,7 +188,7 @@ func (n *narrowQuery) expandWith(terms []Term) ([]Term, error) {
 	}
 	rest := slices.Delete(slices.Clone(terms), with, with+1)
 	m := n.message(MessageID(id))
-	if m == nil || !n.mayRead(n.me, MessageID(id), m) {
+	if m == nil || !n.mayReadMessage(MessageID(id), m) {
 		var channel, topic, dm bool
 		for _, t := range rest {
 			channel = channel || t.Operator == "channel" && !t.Negated
@@ -317,7 +320,7 @@ func (n *narrowQuery) operandChannel(o Operand) *Channel {
 	if o.IsID {
 		c = n.channels.find(ChannelID(o.ID))
 	}
-	if c == nil || !n.hasMetadataAccess(n.me, c) {
+	if c == nil || !n.hasMetadataAccess(n.me, c) || !n.scope.HasChannel(c.ID) {
 		return nil
 	}
 	return c

@@ -23,8 +23,13 @@ func (v View) Topics(c *Channel) []TopicInfo {
 		if limited {
 			messages = ids.Intersection(messages, own)
 		}
-		if last, ok := messages.Max(); ok {
-			out = append(out, TopicInfo{v.index.topicSpellings[v.message(MessageID(last)).topic].name, MessageID(last)})
+		last, ok := messages.Max()
+		if !ok {
+			continue
+		}
+		name := v.index.topicSpellings[v.message(MessageID(last)).topic].name
+		if v.scope.HasTopic(c.ID, name) {
+			out = append(out, TopicInfo{name, MessageID(last)})
 		}
 	}
 	return out

@@ -224,13 +224,15 @@ func (v View) VisibleUpload(path string) (Upload, bool) {
 // maySeeUpload reports whether a file belongs to the user or is used by a message the user may read. me is nil for
 // logged-out visitors.
 func (v View) maySeeUpload(me *User, u *Upload) bool {
-	if me != nil && u.Owner == me.ID {
+	used := v.index.messagesWithFile[u.Path]
+	// A key that is limited to channels sees the account's own files only until they are used elsewhere.
+	if me != nil && u.Owner == me.ID && (!v.scope.Limited() || used == nil || used.Empty()) {
 		return true
 	}
 	seen := false
-	if s := v.index.messagesWithFile[u.Path]; s != nil {
-		s.Each(func(id int64) bool {
-			if m := v.message(MessageID(id)); m != nil && v.mayRead(me, MessageID(id), m) {
+	if used != nil {
+		used.Each(func(id int64) bool {
+			if m := v.message(MessageID(id)); m != nil && v.mayRead(me, MessageID(id), m) && v.messageInScope(m) {
 				seen = true
 			}
 			return !seen

@@ -93,9 +93,10 @@ type KeyInfo struct {
 	ID      int64 // unique in the organization
 	Hash    [32]byte
 	Label   string
-	Created int64 // Unix seconds
-	Expires int64 // Unix seconds; 0: never
-	Used    int64 // the day of the last use, as the Unix seconds of its beginning; 0: never used
+	Created int64     // Unix seconds
+	Expires int64     // Unix seconds; 0: never
+	Used    int64     // the day of the last use, as the Unix seconds of its beginning; 0: never used
+	Scope   *KeyScope // nil: all rights of the account, except those of credentials
 }
 
 // Expired reports whether the key is not valid any more at a time in Unix seconds.
@@ -151,6 +152,7 @@ func (v View) AdditionalKeys(id UserID) ([]KeyInfo, error) {
 	list := slices.Clone(u.KeyInfo)
 	for i := range list {
 		list[i].Hash = [32]byte{}
+		list[i].Scope = list[i].Scope.clone()
 	}
 	return list, nil
 }
@@ -159,7 +161,8 @@ func (v View) AdditionalKeys(id UserID) ([]KeyInfo, error) {
 type AddKey struct {
 	User     UserID
 	Label    string
-	Lifetime int64 // seconds; 0: the key never expires
+	Lifetime int64     // seconds; 0: the key never expires
+	Scope    *KeyScope // nil: all rights of the account
 }
 
 // NewKey answers AddKey. The server does not know the secret afterwards.
@@ -200,12 +203,20 @@ func (c AddKey) Decide(t *Turn) (NewKey, error) {
 	case live >= MaxAdditionalKeys:
 		return NewKey{}, BadRequest("The account has %d additional API keys, which is the limit.", live)
 	}
+	scope, err := t.checkScope(c.Scope)
+	if err != nil {
+		return NewKey{}, err
+	}
 	secret := t.Token(32)
-	k := KeyInfo{ID: t.nextID("api_key"), Hash: t.Hash(secret), Label: label, Created: t.Now}
+	k := KeyInfo{ID: t.nextID("api_key"), Hash: t.Hash(secret), Label: label, Created: t.Now, Scope: scope}
 	if c.Lifetime != 0 {
 		k.Expires = t.Now + c.Lifetime
 	}
-	t.Record(&KeyAdded{User: u.ID, Key: k})
+	if scope != nil {
+		t.Record(&ScopedKeyAdded{User: u.ID, Key: k})
+	} else {
+		t.Record(&KeyAdded{User: u.ID, Key: k})
+	}
 	return NewKey{k, secret}, nil
 }
 
@@ -224,6 +235,7 @@ func (c RevokeKey) Decide(t *Turn) (Done, error) {
 		return Done{}, errNoKey()
 	}
 	t.Record(&KeysRevoked{User: u.ID, Keys: []int64{c.Key}})
+	t.endQueuesOf(u.ID, []int64{c.Key})
 	return Done{}, nil
 }
 
@@ -235,6 +247,7 @@ func (t *Turn) revokeAdditionalKeys(u *User) {
 	}
 	if len(list) > 0 {
 		t.Record(&KeysRevoked{User: u.ID, Keys: list})
+		t.endQueuesOf(u.ID, list)
 	}
 }
 

@@ -113,6 +113,9 @@ var UserDataFields = []UserData{
 	{"User", "Timezone", "account", "ErasureBegan.apply", "", "profile.json:timezone", ""},
 	{"User", "Settings[]", "account", "ErasureBegan.apply", "", "settings.json:[]", ""},
 	{"User", "KeyInfo.Label", "account", "ErasureBegan.apply", "", "logins.json:api_keys[].label", ""},
+	{"User", "KeyInfo.Scope.Rights KeyInfo.Scope.Places.Topic KeyInfo.Scope.Endpoints KeyInfo.Scope.Networks",
+		"account", "ErasureBegan.apply", "", "logins.json:api_keys[].rights[] api_keys[].topics[] " +
+			"api_keys[].endpoints[] api_keys[].networks[]", ""},
 	{"User", "Keys Password KeyInfo.Hash", "account", "ErasureBegan.apply", "", "", notSecret},
 	{"User", "Key", "account", "", remainsNumber, "", notNumber},
 	{"User", "ID", "account", "", remainsNumber,
@@ -151,6 +154,8 @@ var UserDataFields = []UserData{
 	{"DirectConversation", "Members", "direct conversations", "", remainsNumber,
 		"messages.jsonl:participants[].id", ""},
 	{"ClientName", "Name", "programs of clients", "", remainsNotPersonal, "messages.jsonl:client", ""},
+	{"Queue", "Scope.Rights Scope.Places.Topic Scope.Endpoints Scope.Networks", "event queues", "deactivate", "", "",
+		notInternal},
 	{"Queue", "ID User EventTypes Narrow Subscribers Client", "event queues", "deactivate", "", "", notInternal},
 	{"TopicPolicies", "Key", "topic policies", "erasePersonalRows", "", "", notNumber},
 	{"TopicPolicies", "List.Topic", "topic policies", "erasePersonalRows", "",

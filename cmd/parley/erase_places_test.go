@@ -30,6 +30,7 @@ var plantedTexts = []plantedText{
 	{text: "zebradraft"}, {text: "zebrascheduled"}, {text: "zebranote"}, {text: "zebrasnippet"}, {text: "zebratitle"},
 	{text: "zebrastatus"}, {text: "zebramail"}, {text: "zebraprofile"}, {text: "zebraword"},
 	{text: "zebraview"}, {text: "zebraplan"}, {text: "zebrafile"}, {text: "zebracontent"}, {text: "zebralabel"},
+	{text: "zebrascope"},
 	{text: "zebratoken"},
 	{"zebraonlytopic", "topics"}, // no message is left in it
 	{"zebratopic", "topics"}, {"zebramoved", "topics from which messages of others were moved"},
@@ -91,7 +92,9 @@ func plantTexts(t *testing.T, at string) int64 {
 	do(z, "POST", "navigation_views", "fragment", "narrow/is/zebraview", "is_pinned", "true", "name", "zebraview")
 	do(z, "POST", "user_topics", "stream_id", general, "topic", "zebraplan",
 		"visibility_policy", "3")
-	do(z, "POST", "users/me/api_keys", "label", "zebralabel", "password", browserPassword)
+	do(z, "POST", "users/me/api_keys", "label", "zebralabel", "password", browserPassword, "scope",
+		`{"rights":["read"],"channels":[{"channel_id":`+general+`,"topic":"zebrascope"}],`+
+			`"endpoints":["GET /messages"],"networks":["192.0.2.0/24"]}`)
 	do(z, "POST", "users/me/android_gcm_reg_id", "token", "zebratoken")
 	do(z, "POST", "invites", "invitee_emails", "zebrainvited@example.org", "stream_ids", "[]", "invite_as", "400",
 		"welcome_message_custom_text", "zebrawelcome")

@@ -116,6 +116,12 @@ var operatorCommands = []operatorCommand{
 			emailFlag,
 			{Name: "add", Meaning: "label of a key to add; it is printed once"},
 			{Name: "expires-in", Meaning: "lifetime of the added key, such as 720h; empty: it does not expire"},
+			{Name: "rights", Meaning: "limit the added key to these rights, such as read,send; also react, edit, " +
+				"upload, remind, mark and manage"},
+			{Name: "channels", Meaning: "limit it to these channels and topics, such as \"general,design>logo\""},
+			{Name: "direct", Meaning: "allow direct messages beside --channels", Switch: true},
+			{Name: "endpoints", Meaning: "limit it to these endpoints, such as \"GET /messages,GET /events\""},
+			{Name: "networks", Meaning: "limit it to these networks, such as 192.0.2.0/24,2001:db8::/64"},
 			{Name: "revoke", Meaning: "id of the key to revoke"},
 		}},
 	{Group: "user", Name: "password", Meaning: "Set the password of a user", Flags: []operatorFlag{

@@ -128,7 +128,7 @@ func (f *fastPath) call(q *park.FastRequest, source form.Source, encoded []byte)
 	} else {
 		ok = f.server.checkCredentials(&c, q.Authorization, false, c.Server.AccountByKeyHash) == nil
 	}
-	return c, ok
+	return c, ok && c.KeyScope() == nil // the ordinary path checks scopes
 }
 
 // identifyBrowser identifies the caller by a browser session, with the checks of authenticateBrowser. It reports false

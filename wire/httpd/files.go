@@ -57,6 +57,9 @@ func (s *Server) addFileRoutes() {
 	}
 }
 
+// uploadEndpoint is the endpoint that a scoped key must include to fetch files.
+const uploadEndpoint = "GET /user_uploads/{realm_id_str}/{filename:*}"
+
 // fileMethods are the methods of the file routes.
 var fileMethods = []string{"GET", "HEAD", "OPTIONS"}
 
@@ -105,7 +108,9 @@ func (s *Server) fileCall(ctx *fasthttp.RequestCtx) (*wire.Call, bool) {
 			return c, false
 		}
 	}
-	if err != nil || c.Account != nil && c.Account.Bot == realm.IncomingWebhook {
+	scope := c.KeyScope()
+	outside := !scope.Has(realm.RightRead) || !scope.HasEndpoint(uploadEndpoint) || !scope.HasAddress(s.remote(ctx))
+	if err != nil || outside || c.Account != nil && c.Account.Bot == realm.IncomingWebhook {
 		c.Account, c.Caller.User = nil, 0
 	}
 	return c, true

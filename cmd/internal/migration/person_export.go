@@ -175,7 +175,18 @@ func (e *personExport) logins() object {
 			"address": s.Address})
 	}
 	for _, k := range e.user.KeyInfo {
-		keys = append(keys, object{"id": k.ID, "label": k.Label, "created": k.Created, "expires": k.Expires,
+		scope, topics := realm.KeyScope{}, []string{}
+		if k.Scope != nil {
+			scope = *k.Scope
+		}
+		for _, p := range scope.Places {
+			if p.Topic != nil {
+				topics = append(topics, *p.Topic)
+			}
+		}
+		keys = append(keys, object{"rights": append([]string{}, scope.Rights...), "topics": topics,
+			"endpoints": append([]string{}, scope.Endpoints...), "networks": append([]string{}, scope.Networks...),
+			"id": k.ID, "label": k.Label, "created": k.Created, "expires": k.Expires,
 			"last_used": k.Used})
 	}
 	for _, d := range e.realm.DevicesOf(e.user.ID) {

@@ -314,7 +314,7 @@ func userKeys(o *Operator, args map[string]string) (any, error) {
 		list := []any{}
 		for _, k := range keys {
 			list = append(list, map[string]any{"id": k.ID, "label": k.Label, "created": showTime(k.Created),
-				"expires": showTime(k.Expires), "last_used": showTime(k.Used)})
+				"expires": showTime(k.Expires), "last_used": showTime(k.Used), "scope": k.Scope.String()})
 		}
 		return map[string]any{"keys": list}, err
 	})
@@ -337,8 +337,53 @@ func (o *Operator) addKey(id realm.ID, u realm.UserID, args map[string]string) (
 		}
 		c.Lifetime = int64(d / time.Second)
 	}
+	var err error
+	if c.Scope, err = o.keyScope(id, args); err != nil {
+		return nil, err
+	}
 	k, err := realm.Execute(o.Orgs, id, realm.Operator, c)
-	return map[string]any{"email": args["email"], "id": k.ID, "api_key": k.Secret, "expires": showTime(k.Expires)}, err
+	return map[string]any{"email": args["email"], "id": k.ID, "api_key": k.Secret, "expires": showTime(k.Expires),
+		"scope": k.Scope.String()}, err
+}
+
+// keyScope returns the scope that the flags of a new key describe, nil without any.
+func (o *Operator) keyScope(id realm.ID, args map[string]string) (*realm.KeyScope, error) {
+	list := func(name string) (out []string) {
+		for x := range strings.SplitSeq(args[name], ",") {
+			if x = strings.TrimSpace(x); x != "" {
+				out = append(out, x)
+			}
+		}
+		return out
+	}
+	s := &realm.KeyScope{Rights: list("rights"), Endpoints: list("endpoints"), Networks: list("networks"),
+		Direct: args["direct"] == "true"}
+	channels := list("channels")
+	if s.Rights == nil && s.Endpoints == nil && s.Networks == nil && channels == nil && !s.Direct {
+		return nil, nil
+	}
+	if s.Rights == nil {
+		return nil, errors.New("--rights is required for a limited key, such as --rights read,send")
+	}
+	if err := wire.CheckEndpointNames(s.Endpoints); err != nil {
+		return nil, err
+	}
+	_, err := o.Orgs.View(id, realm.System, func(v realm.View) (any, error) {
+		for _, c := range channels {
+			name, topic, limited := strings.Cut(c, ">")
+			channel := v.FindChannelByName(name)
+			if channel == nil {
+				return nil, fmt.Errorf("no channel %q; parley channel list shows them", name)
+			}
+			place := realm.KeyPlace{Channel: channel.ID}
+			if limited {
+				place.Topic = &topic
+			}
+			s.Places = append(s.Places, place)
+		}
+		return nil, nil
+	})
+	return s, err
 }
 
 func userPassword(o *Operator, args map[string]string) (any, error) {

@@ -52,9 +52,21 @@ export function getKeys(): Promise<answers.GetUsersMeApiKeysAnswer> {
   return request("/users/me/api_keys");
 }
 
-// addKey makes a key that ends after a number of seconds; 0 means never.
-export function addKey(label: string, seconds: number, password: string): Promise<answers.PostUsersMeApiKeysAnswer> {
-  return request("/users/me/api_keys", { method: "POST", params: { label, expires_in: seconds, password } });
+// KeyScope is what a new key is limited to.
+export interface KeyScope {
+  rights: string[];
+  channels?: { channel_id: number }[];
+}
+
+// addKey makes a key that ends after a number of seconds; 0 means never. Without a scope it has all rights of the account.
+export function addKey(
+  label: string,
+  seconds: number,
+  password: string,
+  scope?: KeyScope,
+): Promise<answers.PostUsersMeApiKeysAnswer> {
+  const limit = scope ? { scope } : {};
+  return request("/users/me/api_keys", { method: "POST", params: { label, expires_in: seconds, password, ...limit } });
 }
 
 export function revokeKey(id: number): Promise<unknown> {

@@ -3,11 +3,35 @@ import { useEffect, useState } from "preact/hooks";
 import * as api from "../api/administration.ts";
 import { t } from "../i18n/text.ts";
 import { attempt } from "../store/actions.ts";
+import { read } from "../store/store.ts";
 import { Confirm, openDialog } from "../ui/dialogs.tsx";
 import { formatDate } from "../ui/time.ts";
 import { AddForm, CopyBox, RowTable, SettingsForm } from "../forms/forms.tsx";
 
 const day = 24 * 3600; // seconds
+
+// keyRights are the choices for the rights of a key, from few to all; "" are all rights of the account.
+const keyRights = [
+  { value: "", label: () => t("All rights of the account") },
+  { value: "read", label: () => t("Only read") },
+  { value: "read,send,react", label: () => t("Read, send and react") },
+  { value: "read,send,react,edit,upload,remind", label: () => t("Read, send, edit and upload") },
+];
+
+// scopeOf returns what a new key is limited to; undefined: nothing. channel is the id of its only channel, or "0".
+function scopeOf(rights: string, channel: number): api.KeyScope | undefined {
+  if (!rights && !channel) return undefined;
+  const list = (rights || keyRights[keyRights.length - 1]!.value).split(",");
+  return channel ? { rights: list, channels: [{ channel_id: channel }] } : { rights: list };
+}
+
+// scopeText says what a key is limited to.
+function scopeText(k: api.ApiKey): string {
+  if (!k.scope) return t("All rights of the account");
+  const text = k.scope.rights.join(", ");
+  const more = k.scope.channels || k.scope.endpoints || k.scope.networks;
+  return more ? t("{rights}, with further limits", { rights: text }) : text;
+}
 
 export function ApiKeys() {
   const [key, setKey] = useState("");
@@ -48,6 +72,8 @@ function MoreKeys() {
     if (a) setList(a.api_keys);
   };
   useEffect(() => void load(), []);
+  const names = read("channels");
+  const channels = [...read("subscriptions").keys()].map((id) => ({ value: String(id), label: names.get(id)?.name ?? "" }));
   return (
     <>
       <AddForm
@@ -69,9 +95,25 @@ function MoreKeys() {
               { value: "365", label: t("In one year") },
             ],
           },
+          {
+            name: "rights",
+            label: t("Rights"),
+            kind: "choice",
+            value: "",
+            options: keyRights.map((r) => ({ value: r.value, label: r.label() })),
+          },
+          {
+            name: "channel",
+            label: t("Channel"),
+            kind: "choice",
+            value: "0",
+            options: [{ value: "0", label: t("All channels") }, ...channels],
+          },
         ]}
         run={async (v) => {
-          setSecret((await api.addKey(v.text("label"), v.number("days") * day, v.secret("password"))).api_key);
+          const scope = scopeOf(v.text("rights"), v.number("channel"));
+          const made = await api.addKey(v.text("label"), v.number("days") * day, v.secret("password"), scope);
+          setSecret(made.api_key);
           await load();
         }}
       />
@@ -85,6 +127,7 @@ function MoreKeys() {
           { title: t("Program"), cell: (k) => k.label },
           { title: t("Created"), cell: (k) => formatDate(k.date_created) },
           { title: t("Last use"), cell: (k) => (k.last_used ? formatDate(k.last_used) : t("Never")) },
+          { title: t("Rights"), cell: scopeText },
           { title: t("Ends"), cell: (k) => (k.expires_at ? formatDate(k.expires_at) : t("Never")) },
         ]}
         actions={[
