@@ -229,6 +229,10 @@ var typeByNumber = map[uint16]any{
 	// 630-631 audit log
 	630: (*Audited)(nil),
 	631: (*AuditDaysSet)(nil),
+
+	// 680-689 mail
+	680: (*DigestsStepped)(nil),
+	681: (*InvitesReminded)(nil),
 }
 
 // formatNumbers are the numbers of changes of the stored form that are no new types. They are never used for types. A
