@@ -409,6 +409,9 @@ func (x *Saved) setDimensions(r io.ReadSeeker) {
 		return
 	}
 	x.Width, x.Height = c.Width, c.Height
+	if _, err := r.Seek(0, io.SeekStart); err == nil && readOrientation(r).swaps() {
+		x.Width, x.Height = c.Height, c.Width // browsers turn the picture, too
+	}
 	if _, err := r.Seek(0, io.SeekStart); err == nil && x.Type == "image/gif" {
 		n, w, h := countFrames(r)
 		x.Animated = n > 1 && w*h*n <= maxAnimationPixels
