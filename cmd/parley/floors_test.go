@@ -66,6 +66,7 @@ var allowedImports = map[string][]string{
 	// Background work on the store and the files. They are above package snapshot, which does not know them, and see
 	// the organizations through small interfaces.
 	"snapshot/files/sweep": {"snapshot/files", "actors/realm"},
+	"snapshot/files/clamd": {"snapshot/files"},
 	"snapshot/erase":       {"snapshot", "snapshot/search", "actors/realm"},
 	"snapshot/diskspace":   {"snapshot"},
 	// The replicated journal is made of stores, so it is above package snapshot, which does not know it.

@@ -358,6 +358,9 @@ func (s *Store) storeContent(u PartialUpload, note func(PartialUpload, Saved) (s
 	if _, err := io.CopyBuffer(w, f, make([]byte, copyBuffer)); err != nil {
 		return "", fmt.Errorf("finish upload: %w", err)
 	}
+	if err := s.scan(f); err != nil {
+		return "", err
+	}
 	x := Saved{Hash: hex.EncodeToString(w.hash.Sum(nil)), Size: u.Size, Type: contentType(w.head)}
 	x.setDimensions(f)
 	if err := s.pin(x.Hash); err != nil {
