@@ -6,7 +6,7 @@ GO ?= go
 export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
 export CGO_ENABLED := 0
 
-.PHONY: alerts-check bench bench-peers bench-proxies browser browser-big browser-kills browser-screens browser-shots browser-views build check clients clocks-cluster cluster-import conform conform-s3 crash crash-cluster cut-links damage-cluster docs freeze-cluster full-cluster help hooks kill kill-cluster kill-core-edges kill-edges kill-presence licenses linear-edges login man mirror mirror-edge mixed-releases mutants partition-cluster poison race release release-check rolling-upgrade run sim sim-actors test types upgrades versions web web-check web-mirror
+.PHONY: alerts-check bench bench-peers bench-proxies browser browser-big browser-kills browser-screens browser-shots browser-views build check clients clocks-cluster cluster-import conform conform-s3 crash crash-cluster cut-links damage-cluster docs freeze-cluster full-cluster help hooks kill kill-cluster kill-core-edges kill-edges kill-presence licenses linear-edges login mail man mirror mirror-edge mixed-releases mutants partition-cluster poison race release release-check rolling-upgrade run sim sim-actors test types upgrades versions web web-check web-mirror
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
@@ -115,6 +115,9 @@ conform-s3: build ## run the checks of conform with files in a bucket; kill -9 K
 
 login: ## log in at login providers of others, which it installs (needs Node); skips those that it cannot install
 	LOGIN=1 $(GO) test ./cmd/parley -run '^TestReal' -count=1 -v -timeout 20m
+
+mail: ## send mail through mail servers of others (needs root, swaks, dovecot-imapd, dovecot-lmtpd, opensmtpd, openssl)
+	MAIL=1 $(GO) test ./cmd/parley -run '^TestMailThroughRealServers' -count=1 -v -timeout 10m
 
 browser: build ## drive the pages with Chromium and check them with axe-core (needs Node; installs the rest)
 	wire/web/browser/run

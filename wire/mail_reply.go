@@ -71,8 +71,8 @@ func IsReplyAddress(address string) bool {
 	return strings.HasPrefix(strings.ToLower(address), replyPrefix)
 }
 
-// FindReply returns the meaning of a reply address, ErrReplyAddress or ErrReplyExpired. It checks the signature, but not
-// what the user may do now.
+// FindReply returns the meaning of a reply address, ErrReplyAddress or ErrReplyExpired. It checks the signature, but
+// not what the user may do now.
 func FindReply(t *Tools, address string, now time.Time) (r MailReply, err error) {
 	local, _, _ := strings.Cut(strings.ToLower(address), "@")
 	b, err := replyEncoding.DecodeString(strings.TrimPrefix(local, replyPrefix))

@@ -186,6 +186,18 @@ var ErrNoSpace = realm.Refuse(realm.NoSpace, "INSUFFICIENT_STORAGE",
 var ErrFilesUnavailable = realm.Refuse(realm.Busy, "FILES_UNAVAILABLE",
 	"Files cannot be stored or read at the moment; try again later.")
 
+// InfectedFile is the refusal of a file in which the virus scanner has found something.
+func InfectedFile(virus string) error {
+	return realm.BadRequest("This file cannot be uploaded: the virus scanner found %s.", virus)
+}
+
+// ErrFileNotScanned and ErrFileNeverScanned are the refusals of files that the virus scanner could not examine.
+var (
+	ErrFileNotScanned = realm.Refuse(realm.Busy, "FILES_UNAVAILABLE",
+		"Files cannot be examined for viruses at the moment; try again later.")
+	ErrFileNeverScanned = realm.BadRequest("This file is too large to be examined for viruses.")
+)
+
 // ErrFileElsewhere is the refusal of a file that is only on the disk of another server of the cluster.
 var ErrFileElsewhere = realm.Refuse(realm.Busy, "FILES_UNAVAILABLE",
 	"This file is on another server of the cluster and cannot be read at the moment; try again later.")

@@ -233,6 +233,10 @@ var typeByNumber = map[uint16]any{
 
 	// 670-679 scoped keys
 	670: (*ScopedKeyAdded)(nil),
+
+	// 680-689 mail
+	680: (*DigestsStepped)(nil),
+	681: (*InvitesReminded)(nil),
 }
 
 // formatNumbers are the numbers of changes of the stored form that are no new types. They are never used for types. A

@@ -112,6 +112,7 @@ func (c AcceptInvite) Decide(t *Turn) (UserID, error) {
 // sendWelcomeMessages sends the bots' messages for a new account: a welcome to the user, a notice to the inviter, and
 // the announcement in the signup channel. i is nil for accounts without an invitation.
 func (t *Turn) sendWelcomeMessages(id UserID, i *Invite) {
+	t.sendWelcomeEmail(id)
 	welcome := t.OrgText("welcome_message_custom_text")
 	if i != nil && i.Welcome != nil {
 		welcome = *i.Welcome

@@ -31,6 +31,7 @@ type Invite struct {
 	Tokens   [][32]byte // hashes of the tokens of its links, oldest first
 	State    InviteState
 	Uses     int
+	Reminded bool // the email before its end was sent
 }
 
 // Limits of invitations. Lengths and validity come from the protocol.

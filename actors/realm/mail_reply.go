@@ -8,9 +8,9 @@ type EmailReply struct {
 	Message MessageID
 }
 
-// ReplyByEmail asks to send the reply to an email about a missed message. The caller is the user that got the email. The
-// reply is sent to the topic or the direct conversation in which the message is now, if the caller may read the message
-// and may send there.
+// ReplyByEmail asks to send the reply to an email about a missed message. The caller is the user that got the email.
+// The reply is sent to the topic or the direct conversation in which the message is now, if the caller may read the
+// message and may send there.
 type ReplyByEmail struct {
 	Message MessageID
 	Text    string       // may be empty if there are files

@@ -36,6 +36,8 @@ type Organization struct {
 	// LinksChecked is the last message whose text was checked for links that older programs did not count; see
 	// message_links.go. MaxMessageID: all are.
 	LinksChecked MessageID
+
+	Digest *DigestState // the digests that were sent; nil: none
 }
 
 // System bots. They exist from the first fact on.

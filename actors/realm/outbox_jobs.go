@@ -22,7 +22,10 @@ const (
 	OutboxMissedMessage OutboxJobKind = 5 // email a message to a user that does not read it in time
 	// OutboxRegistration sends the push bouncer a change of a user's devices.
 	OutboxRegistration OutboxJobKind = 6
-	OutboxPreview      OutboxJobKind = 7 // fetch the pages a message links to, and show their previews
+	OutboxPreview      OutboxJobKind = 7  // fetch the pages a message links to, and show their previews
+	OutboxDigest       OutboxJobKind = 8  // email a user what they have not read in the last week
+	OutboxWelcome      OutboxJobKind = 9  // email the user of a new account
+	OutboxReminder     OutboxJobKind = 10 // email a further link of an invitation
 )
 
 // OutboxJob is the row of an outbox job. Its kind decides which fields are set.
@@ -40,6 +43,8 @@ type OutboxJob struct {
 	// Registration is the change of a user's devices for the push bouncer.
 	Registration *DeviceRegistration
 	Version      uint16 // of the text whose links are previewed
+	Invite       int64  // of OutboxReminder
+	Link         int64  // number from which the token of the invitation's link is derived
 }
 
 // Email is an email that the server sends.
@@ -104,7 +109,10 @@ var outboxLimits = map[OutboxJobKind]outboxLimit{
 	OutboxMissedMessage: {org: MaxMissedMessages},
 	OutboxRegistration: {org: MaxDeviceRegistrations, user: maxDeviceRegistrationsPerUser,
 		all: maxDeviceRegistrationsPerUser},
-	OutboxPreview: {org: MaxPreviews, user: maxPreviewsPerUser, all: maxPreviewsPerUser},
+	OutboxPreview:  {org: MaxPreviews, user: maxPreviewsPerUser, all: maxPreviewsPerUser},
+	OutboxDigest:   {org: MaxDigests},
+	OutboxWelcome:  {org: MaxEmails},
+	OutboxReminder: {org: MaxEmails},
 }
 
 // outboxKey is what jobs are counted by: their kind, or their kind and user.

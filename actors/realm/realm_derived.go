@@ -118,6 +118,7 @@ var notDerived = map[string]string{
 	"indexes.markdownConfigSeq":              "loading counts as a change of the configuration",
 	"indexes.groupDisplayVersion":            "counts changes since the start",
 	"indexes.activityCheckDay":               "is the day of a check, not stored",
+	"indexes.reminderHour":                   "is the hour of a check, not stored",
 	"indexes.queueAudiences":                 "is a cache",
 	"indexes.bulk":                           "is set only while indexes are rebuilt",
 	"smallTables.staleNotifications":         "contains all candidates after loading",

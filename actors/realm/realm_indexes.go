@@ -38,6 +38,7 @@ type indexes struct {
 	conversationsOf       map[UserID][]DirectConversationID
 	mailTokens            map[mailKey]string
 	activityCheckDay      int64 // day of the last search for inactive channels, in days since 1970
+	reminderHour          int64 // hour of the last search for invitations to remind of, in hours since 1970
 
 	// Messages.
 	bySender                            map[UserID]*ids.Set

@@ -34,7 +34,8 @@ const mentionsLevel uint16 = 3
 // second factor.
 const loginsLevel uint16 = 4
 
-// mailLevel is the level from which on stored emails say where their answers go.
+// mailLevel is the level from which on stored emails say where their answers go, and digests, welcome emails and
+// reminders of invitations are sent.
 const mailLevel uint16 = 5
 
 // scopesLevel is the level from which on API keys can be limited to a scope: older programs would not limit them.
@@ -46,6 +47,8 @@ var factLevels = map[uint16]uint16{
 	630: auditLevel,
 	631: auditLevel,
 	// identities and second factors
+	680: mailLevel,
+	681: mailLevel,
 	640: loginsLevel, 641: loginsLevel, 642: loginsLevel, 643: loginsLevel, 644: loginsLevel,
 	645: providersLevel,
 	670: scopesLevel,

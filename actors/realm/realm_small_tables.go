@@ -267,7 +267,7 @@ func (n *smallTables) nextDue(r *Realm, now int64) func(*Turn) (any, error) {
 		scheduledDue, remindersDue,
 
 		// invitations, mail, push, exports
-		unpushDue,
+		unpushDue, inviteRemindersDue, digestsDue,
 
 		jobsDue, restoreDue,
 

@@ -101,7 +101,8 @@ var ReasonsNotExported = []string{notPersonal, notSecret, notInternal, notByPers
 var UserDataFields = []UserData{
 	{"Organization",
 		"StringID UUID Description DescriptionHTML Settings[] GroupSettings[].Members UserDefaults[] " +
-			"NextUser IconSource LogoSource NightLogoSource IconFile LogoFile NightLogoFile Push.Reason Push.Secret",
+			"NextUser Digest.Next " +
+			"IconSource LogoSource NightLogoSource IconFile LogoFile NightLogoFile Push.Reason Push.Secret",
 		"organization", "", remainsOrg, "", notByPerson},
 	{"Organization", "Name", "organization", "", remainsOrg, "about.json:organization", ""},
 	{"User", "Email", "account", "EraseUser.Decide", "", "profile.json:email+bots[].email", ""},
@@ -234,7 +235,8 @@ var UserDataFields = []UserData{
 	{"OutboxJob", "User Why Letter.To Letter.Subject Letter.Paragraphs Letter.Address.User Letter.Address.From " +
 		"Letter.Address.To Letter.Confirm.Email Letter.Confirm.User Letter.Confirm.State Letter.Confirm.Subdomain " +
 		"Letter.Confirm.Org Letter.Unsubscribe.User Letter.Unsubscribe.Topic Letter.Reply.User " +
-		"Registration.Token.Token Registration.Token.App Registration.Token.Keys.Public Registration.Token.Keys.Secret " +
+		"Registration.Token.Token " +
+		"Registration.Token.App Registration.Token.Keys.Public Registration.Token.Keys.Secret " +
 		"Registration.TokenID Registration.Encrypted Registration.PublicKey", "waiting emails and notifications",
 		"dropEmailsOf", "", "", notInternal},
 	{"ShownNotifications", "Key Messages", "notifications", "erasePersonalRows", "", "", notInternal},

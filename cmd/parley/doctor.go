@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/url"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -57,6 +58,13 @@ func doctorConfig(s *server.Settings, refused error) doctor.Config {
 		SMTPHost: s.SMTPHost, SMTPPort: s.SMTPPort, SMTPUser: s.SMTPUser, SMTPPassword: s.SMTPPassword,
 		SMTPFrom: s.SMTPFrom, APNsKey: s.APNsKey, FCMAccount: s.FCMAccount, Bouncer: s.Bouncer,
 		MinFree: uint64(s.Space.DiskMinFree) << 20, Demo: s.Demo || s.DemoCrowd != "", SettingsError: refused,
+	}
+	if u, err := url.Parse(s.URL); err == nil {
+		name, text, err := s.DKIMRecord(u.Hostname())
+		if err != nil && refused == nil {
+			c.SettingsError = err
+		}
+		c.DKIMName, c.DKIMText = name, text
 	}
 	place, err := orgfiles.ChoosePlace(s.Data, s.Files, s.FilesCredentials)
 	if err != nil && refused == nil {

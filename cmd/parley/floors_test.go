@@ -67,6 +67,7 @@ var allowedImports = map[string][]string{
 	// Background work on the store and the files. They are above package snapshot, which does not know them, and see
 	// the organizations through small interfaces.
 	"snapshot/files/sweep": {"snapshot/files", "actors/realm"},
+	"snapshot/files/clamd": {"snapshot/files"},
 	"snapshot/erase":       {"snapshot", "snapshot/search", "actors/realm"},
 	"snapshot/diskspace":   {"snapshot"},
 	// The replicated journal is made of stores, so it is above package snapshot, which does not know it.
@@ -88,12 +89,13 @@ var libraryHomes = map[string][]string{
 	"github.com/sideshow/apns2":           {"wire/push"},
 	"github.com/emersion/go-smtp":         {"wire/mail"},
 	"github.com/emersion/go-msgauth":      {"wire/mail"},
+	"github.com/emersion/go-imap":         {"wire/mail"},
 	"github.com/RoaringBitmap/roaring/v2": {"actors/realm", "actors/realm/ids", "snapshot/search"},
 	"github.com/blevesearch":              {"snapshot/search"},
 	"github.com/minio/minio-go":           {"snapshot/files/s3"},
 	"golang.org/x/crypto/acme":            {"cmd/internal/server", "cmd/internal/certificates"},
 	"github.com/golang-jwt/jwt/v5":        {"wire"},
-	"golang.org/x/net/publicsuffix":       {"actors/realm", "wire/mail"},
+	"golang.org/x/net/publicsuffix":       {"actors/realm", "wire/mail", "cmd/internal/doctor"},
 	"golang.org/x/text":                   {"wire/web", "wire/imports/slack", "wire/mail", "wire/httpd"},
 	"github.com/trustelem/zxcvbn":         {"wire/httpd"},
 	"github.com/klauspost/compress":       {"wire/httpd"},

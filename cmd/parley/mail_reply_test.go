@@ -28,8 +28,8 @@ func (p *account) newest(t *testing.T) map[string]any {
 	return a["messages"].([]any)[0].(map[string]any)
 }
 
-// A user answers an email about missed messages with a mail, also after the server was killed. The answer arrives in the
-// conversation with its file, and nobody else can use the address.
+// A user answers an email about missed messages with a mail, also after the server was killed. The answer arrives in
+// the conversation with its file, and nobody else can use the address.
 func TestReplyToMissedMessageEmail(t *testing.T) {
 	box, flags := newSMTPInbox(t)
 	smtpAddress, data := freeAddress(t), t.TempDir()
@@ -55,8 +55,9 @@ func TestReplyToMissedMessageEmail(t *testing.T) {
 	p.kill()
 	at = demo(t, data, flags...).serving()
 	reply := "From: Bo <bo@example.org>\nSubject: Re: " + email.subject + "\nContent-Type: multipart/mixed; " +
-		"boundary=b\n\n--b\nContent-Type: text/plain\n\nI do\n\nOn Mon, Nov 13, 2023 Parley wrote:\n> Ann: who rows?\n" +
-		"> x\n--b\nContent-Type: text/plain\nContent-Disposition: attachment; filename=\"plan.txt\"\n\nthe plan\n--b--\n"
+		"boundary=b\n\n--b\nContent-Type: text/plain\n\nI do\n\nOn Mon, Nov 13, 2023 Parley wrote:\n" +
+		"> Ann: who rows?\n> x\n--b\nContent-Type: text/plain\nContent-Disposition: attachment; " +
+		"filename=\"plan.txt\"\n\nthe plan\n--b--\n"
 	for name, text := range map[string]string{
 		"another sender": strings.ReplaceAll(reply, "bo@", "eve@"),
 		"a vacation":     "Auto-Submitted: auto-replied\n" + reply,

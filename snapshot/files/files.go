@@ -25,6 +25,7 @@ type Store struct {
 	remote bool // blobs is on another machine
 
 	spaceLimit     func(bytes int64) error // see LimitSpace
+	scanner        Scanner                 // see UseScanner; nil: there is none
 	term           func() uint64           // see UseTerms
 	several        func() bool             // see ShareBetween; nil: there is one space
 	decodeRequests atomic.Int64            // see MaxDecodeRequests
@@ -230,6 +231,9 @@ func (s *Store) Save(space string, r io.Reader, limit int64) (Saved, error) {
 	}
 	defer os.Remove(f.Name())
 	defer f.Close()
+	if err := s.scan(f); err != nil {
+		return Saved{}, err
+	}
 	saved := Saved{Hash: s.nameOf(h.Sum(nil)), Size: n, Type: contentType(head)}
 	saved.setDimensions(f)
 	if err := s.pin(saved.Hash); err != nil {

@@ -358,6 +358,9 @@ func (s *Store) storeContent(u PartialUpload, note func(PartialUpload, Saved) (s
 	if _, err := io.CopyBuffer(w, f, make([]byte, copyBuffer)); err != nil {
 		return "", fmt.Errorf("finish upload: %w", err)
 	}
+	if err := s.scan(f); err != nil {
+		return "", err
+	}
 	x := Saved{Hash: hex.EncodeToString(w.hash.Sum(nil)), Size: u.Size, Type: contentType(w.head)}
 	x.setDimensions(f)
 	if err := s.pin(x.Hash); err != nil {
@@ -409,6 +412,9 @@ func (x *Saved) setDimensions(r io.ReadSeeker) {
 		return
 	}
 	x.Width, x.Height = c.Width, c.Height
+	if _, err := r.Seek(0, io.SeekStart); err == nil && readOrientation(r).swaps() {
+		x.Width, x.Height = c.Height, c.Width // browsers turn the picture, too
+	}
 	if _, err := r.Seek(0, io.SeekStart); err == nil && x.Type == "image/gif" {
 		n, w, h := countFrames(r)
 		x.Animated = n > 1 && w*h*n <= maxAnimationPixels

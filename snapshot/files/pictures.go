@@ -32,15 +32,20 @@ const (
 // SaveAvatar saves a picture in the two sizes of avatars and returns the name that both files share. They are not
 // removed before Release.
 func (s *Store) SaveAvatar(r io.Reader, limit int64) (name string, err error) {
-	return s.savePictures(r, limit, "", func(img image.Image) map[string]image.Image {
-		return map[string]image.Image{"": cropToSquare(img, avatarSize), "-medium": cropToSquare(img, mediumSize)}
+	return s.savePictures(r, limit, "", func(img image.Image, o orientation) map[string]image.Image {
+		return map[string]image.Image{"": turn(cropToSquare(img, avatarSize), o),
+			"-medium": turn(cropToSquare(img, mediumSize), o)}
 	})
 }
 
 // SaveLogo saves a picture, scaled down to the size of logos with its proportions. It is not removed before Release.
 func (s *Store) SaveLogo(r io.Reader, limit int64) (name string, err error) {
-	return s.savePictures(r, limit, "-logo", func(img image.Image) map[string]image.Image {
-		return map[string]image.Image{"": scaleToFit(img, logoWidth, logoHeight)}
+	return s.savePictures(r, limit, "-logo", func(img image.Image, o orientation) map[string]image.Image {
+		width, height := logoWidth, logoHeight
+		if o.swaps() {
+			width, height = height, width
+		}
+		return map[string]image.Image{"": turn(scaleToFit(img, width, height), o)}
 	})
 }
 
@@ -50,7 +55,7 @@ func (s *Store) savePictures(
 	r io.Reader,
 	limit int64,
 	ending string,
-	shapes func(image.Image) map[string]image.Image,
+	shapes func(image.Image, orientation) map[string]image.Image,
 ) (name string, err error) {
 	if err := s.blobs.Ready(); err != nil {
 		return "", fmt.Errorf("save picture: %w", err)
@@ -69,7 +74,7 @@ func (s *Store) savePictures(
 		return "", err
 	}
 	defer s.releaseDecoder()
-	img, err := decode(f)
+	img, o, err := decode(f)
 	if err != nil {
 		return "", err
 	}
@@ -77,7 +82,7 @@ func (s *Store) savePictures(
 	if err := s.pin(name); err != nil {
 		return "", err
 	}
-	for suffix, shape := range shapes(img) {
+	for suffix, shape := range shapes(img, o) {
 		if err := s.savePicture(name+suffix+".png", shape); err != nil {
 			return "", errors.Join(err, s.Release(name, nil))
 		}
@@ -86,7 +91,7 @@ func (s *Store) savePictures(
 }
 
 // scaleToFit scales a picture down, with its proportions, to at most width × height pixels.
-func scaleToFit(img image.Image, width, height int) image.Image {
+func scaleToFit(img image.Image, width, height int) *image.RGBA {
 	b := img.Bounds()
 	by := min(1, float64(width)/float64(b.Dx()), float64(height)/float64(b.Dy()))
 	out := image.NewRGBA(image.Rect(0, 0, max(1, int(float64(b.Dx())*by)), max(1, int(float64(b.Dy())*by))))
@@ -94,34 +99,39 @@ func scaleToFit(img image.Image, width, height int) image.Image {
 	return out
 }
 
-// decode decodes a picture unless that would take more than maxDecoded bytes. The caller has acquired a decoder.
-func decode(r io.ReadSeeker) (image.Image, error) {
+// decode decodes a picture unless that would take more than maxDecoded bytes. The caller turns it, after it was scaled
+// down. The caller has acquired a decoder.
+func decode(r io.ReadSeeker) (img image.Image, o orientation, err error) {
 	c, kind, err := image.DecodeConfig(bufio.NewReader(r))
 	if err != nil {
-		return nil, ErrNoImage
+		return nil, upright, ErrNoImage
 	}
 	if _, err := r.Seek(0, io.SeekStart); err != nil {
-		return nil, err
+		return nil, upright, err
 	}
+	o = upright
 	bytes := bytesPerPixel(c.ColorModel)
 	if kind == "jpeg" {
 		bytes += jpegExtraBytesPerPixel(bufio.NewReader(r))
 		if _, err := r.Seek(0, io.SeekStart); err != nil {
-			return nil, err
+			return nil, upright, err
+		}
+		o = readOrientation(r)
+		if _, err := r.Seek(0, io.SeekStart); err != nil {
+			return nil, upright, err
 		}
 	}
 	if c.Width <= 0 || c.Height <= 0 || int64(c.Width)*int64(c.Height)*bytes > maxDecoded {
-		return nil, ErrPixels
+		return nil, upright, ErrPixels
 	}
-	img, _, err := image.Decode(bufio.NewReader(r))
-	if err != nil {
-		return nil, ErrNoImage
+	if img, _, err = image.Decode(bufio.NewReader(r)); err != nil {
+		return nil, upright, ErrNoImage
 	}
-	return img, nil
+	return img, o, nil
 }
 
 // cropToSquare returns the middle square of a picture, scaled to size × size pixels.
-func cropToSquare(img image.Image, size int) image.Image {
+func cropToSquare(img image.Image, size int) *image.RGBA {
 	b := img.Bounds()
 	side := min(b.Dx(), b.Dy())
 	x, y := b.Min.X+(b.Dx()-side)/2, b.Min.Y+(b.Dy()-side)/2

@@ -160,16 +160,19 @@ func (s *Store) addThumbnail(f *os.File, path string, size int64) error {
 
 // shrinkStill makes the thumbnail of a still picture or of the first frame.
 func shrinkStill(f io.ReadSeeker, out io.Writer) error {
-	img, err := decode(f)
+	img, o, err := decode(f)
 	if err != nil {
 		return err
 	}
 	b := img.Bounds()
 	by := thumbnailScale(b.Dx(), b.Dy())
+	if o.swaps() {
+		by = thumbnailScale(b.Dy(), b.Dx())
+	}
 	small := image.NewRGBA(image.Rect(0, 0, scaledLength(b.Dx(), by), scaledLength(b.Dy(), by)))
 	draw.Draw(small, small.Bounds(), image.White, image.Point{}, draw.Src)
 	draw.CatmullRom.Scale(small, small.Bounds(), img, b, draw.Over, nil)
-	return jpeg.Encode(out, small, &jpeg.Options{Quality: thumbnailQuality})
+	return jpeg.Encode(out, turn(small, o), &jpeg.Options{Quality: thumbnailQuality})
 }
 
 // extractFirstFrame writes the first frame of a GIF as PNG in full size.

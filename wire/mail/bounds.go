@@ -4,7 +4,7 @@ import (
 	"parley/actors/registry"
 )
 
-// Bounds returns the bounds of the SMTP server.
+// Bounds returns the bounds of incoming mail.
 func Bounds() []registry.Bound {
 	return []registry.Bound{
 		{
@@ -14,6 +14,14 @@ func Bounds() []registry.Bound {
 			Reason:   "an email of up to 10 MiB is in memory while it is received",
 			Limit:    registry.Constant(MaxConnections),
 			Whole:    registry.NoNames,
+		},
+		{
+			Name:     "mail_replies",
+			Of:       "replies of one user by email in an hour",
+			Overflow: "450, so the mail is sent again later",
+			Reason:   "a program that answers emails must not make a loop",
+			Limit:    registry.Constant(maxRepliesPerHour),
+			Whole:    registry.OfOne,
 		},
 	}
 }

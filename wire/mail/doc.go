@@ -16,13 +16,13 @@
 //
 // Incoming email becomes messages:
 //
-//	SMTP client ─▶ SMTPServer ─▶ Receiver: parseMail (topic, text, attachments), checks ─▶ Mailboxes.Post, PostReply
+//	SMTP client ─▶ SMTPServer ─▶ Receiver: parseMail, checks ─▶ Mailboxes.Post, PostReply
 //
 // The contract:
 //
 //   - An address is accepted only if a channel has its token, or if the server made it for replies to one email.
-//   - A reply is posted as a message of the user that the email was sent to, if that user sent it: see SenderCheck. Mails
-//     of programs and lists are no replies.
+//   - A reply is posted as a message of the user that the email was sent to, if that user sent it: see SenderCheck.
+//     Mails of programs and lists are no replies.
 //   - Nothing of an incomplete mail is posted. If the server closes meanwhile, the sender gets a temporary
 //     error and sends it again.
 package mail

@@ -90,7 +90,8 @@ func TestReplyTexts(t *testing.T) {
 			"<p>I <b>do</b></p>\n--b--\n": "I do",
 	} {
 		b.got = nil
-		err := x.deliver("ann@example.org", strings.ToUpper(address), "From: Ann <ann@example.org>\nSubject: Re: x"+mail)
+		mail = "From: Ann <ann@example.org>\nSubject: Re: x" + mail
+		err := x.deliver("ann@example.org", strings.ToUpper(address), mail)
 		if err != nil || len(b.got) != 1 || b.got[0] != "55: "+want {
 			t.Errorf("%q: posted %q, %v", mail, b.got, err)
 		}
@@ -173,12 +174,13 @@ func TestReplyAddresses(t *testing.T) {
 
 // The sender learns why a reply was refused. A failure that passes lets mail servers send the reply again.
 func TestRepliesThatCannotBePosted(t *testing.T) {
+	const why = "Not authorized to send to channel 'plans'"
 	for _, c := range []struct {
 		err  error
 		code int
 		text string
 	}{
-		{realm.BadRequest("Not authorized to send to channel 'plans'"), 554, "Not authorized to send to channel 'plans'"},
+		{realm.BadRequest(why), 554, why},
 		{realm.Refuse(realm.Busy, "X", "full"), 451, "again later"},
 		{errors.New("disk"), 451, "again later"},
 	} {

@@ -9,8 +9,8 @@ import (
 	"parley/actors/realm"
 )
 
-// replyText returns what the writer of a reply has written: without the quoted mail and the signature. It is "" if there
-// is nothing else.
+// replyText returns what the writer of a reply has written: without the quoted mail and the signature. It is "" if
+// there is nothing else.
 func (p *parsedMail) replyText() string {
 	text, other := "", ""
 	for _, x := range p.sections {
@@ -32,8 +32,8 @@ var deviceLine = regexp.MustCompile(`(?i)^(sent (from|with|via) .{1,60}|get outl
 	`von meinem .{1,50} gesendet|gesendet (mit|von) .{1,50}|envoy\x{e9} (de|depuis|\x{e0} partir de) .{1,50}|` +
 	`enviado (desde|do) .{1,50}|inviato da .{1,50}|verzonden (vanaf|met) .{1,50})$`)
 
-// cutSignature removes a signature at the end of a reply: a line of two dashes at the beginning of the text, or the line
-// that a phone adds.
+// cutSignature removes a signature at the end of a reply: a line of two dashes at the beginning of the text, or the
+// line that a phone adds.
 func cutSignature(text string) string {
 	if first, _, _ := strings.Cut(text, "\n"); strings.TrimSpace(first) == "--" {
 		return ""

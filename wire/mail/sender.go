@@ -51,6 +51,7 @@ type Config struct {
 	From           string // address, with or without a name
 	Security       string
 	Folder         string
+	DKIM           *DKIMKey // signs the emails; nil: the mail server does, or nobody
 
 	TLS         *tls.Config     // nil: the system's root certificates
 	RetryPauses []time.Duration // nil: the default
@@ -118,6 +119,9 @@ func (s *Sender) Handle(ctx context.Context, a *dispatch.Attempt) dispatch.Outco
 		m.SetGenHeader("List-Unsubscribe", "<"+unsubscribe+">")
 		m.SetGenHeader("List-Unsubscribe-Post", "List-Unsubscribe=One-Click")
 	}
+	if err == nil && s.c.DKIM != nil {
+		err = s.c.DKIM.sign(m)
+	}
 	if err == nil {
 		ctx, cancel := context.WithTimeout(ctx, sendTimeout)
 		err = s.deliver(ctx, m)
@@ -164,6 +168,7 @@ func (s *Sender) message(email realm.Email, job string) (*mail.Msg, error) {
 	id := sha256.Sum256([]byte(job))
 	_, host, _ := strings.Cut(strings.TrimSuffix(s.c.From, ">"), "@")
 	m.SetMessageIDWithValue(hex.EncodeToString(id[:16]) + "@" + host)
+	m.SetBoundary("=_" + hex.EncodeToString(id[16:])) // an email is written twice if it is signed
 	m.SetGenHeader("Auto-Submitted", "auto-generated")
 	m.SetBodyString(mail.TypeTextPlain, plainText(email))
 	m.AddAlternativeString(mail.TypeTextHTML, htmlText(email))

@@ -21,8 +21,8 @@ const (
 )
 
 // SenderCheck checks who sent a reply. The address must be the user's, and if its domain asks for it (DMARC with the
-// policy quarantine or reject), a signature of the domain must confirm the mail (DKIM). The network address of the sender
-// (SPF) confirms nothing, because mail usually arrives by the operator's own mail server.
+// policy quarantine or reject), a signature of the domain must confirm the mail (DKIM). The network address of the
+// sender (SPF) confirms nothing, because mail usually arrives by the operator's own mail server.
 type SenderCheck struct {
 	AddressOnly bool // no questions to the DNS
 	// LookupTXT returns the texts of a domain name; nil: from the DNS.

@@ -15,6 +15,14 @@ type Settings struct {
 	MailListen   string
 	MailDomain   string
 	MailDMARC    bool
+	IMAPHost     string
+	IMAPPort     int
+	IMAPUser     string
+	IMAPPassword string
+	IMAPTLS      string
+	IMAPFolder   string
+	DKIMKey      string
+	DKIMSelector string
 }
 
 // Table describes the settings.
@@ -46,9 +54,37 @@ func (s *Settings) Table() []registry.Setting {
 			Meaning: "starttls, tls (from the first byte) or none",
 		},
 		{
+			Name: "dkim-key", Group: registry.Mail, Value: &s.DKIMKey,
+			Meaning: "PEM file with a private key (RSA or Ed25519) that signs outgoing email (DKIM) for the domain " +
+				"of smtp-from; if empty, the SMTP server has to sign it",
+		},
+		{
+			Name: "dkim-selector", Default: "parley", Group: registry.Mail, Value: &s.DKIMSelector,
+			Meaning: "name of the key's DNS record, which is NAME._domainkey.DOMAIN",
+		},
+		{
 			Name: "mail-listen", Group: registry.Mail, Value: &s.MailListen,
 			Meaning: "address to receive email for channels and replies to emails at, by SMTP; if empty, the server " +
 				"receives no email",
+		},
+		{
+			Name: "imap-host", Group: registry.Mail, Value: &s.IMAPHost,
+			Meaning: "IMAP server of a mailbox that gets the email for channels and the replies, as another way in " +
+				"than mail-listen; set it on one server of a cluster only",
+		},
+		{
+			Name: "imap-port", Default: "993", Group: registry.Mail, Value: &s.IMAPPort,
+			Meaning: "port of the IMAP server, 1 to 65535",
+		},
+		{Name: "imap-user", Group: registry.Mail, Value: &s.IMAPUser, Meaning: "user name of the mailbox"},
+		{Name: "imap-password", Group: registry.Mail, Value: &s.IMAPPassword, Meaning: "password of the mailbox"},
+		{
+			Name: "imap-tls", Default: TLS, Group: registry.Mail, Value: &s.IMAPTLS,
+			Meaning: "tls (from the first byte), starttls or none",
+		},
+		{
+			Name: "imap-folder", Default: "INBOX", Group: registry.Mail, Value: &s.IMAPFolder,
+			Meaning: "folder of the mailbox; mails are deleted there once they are posted, and flagged if refused",
 		},
 		{
 			Name: "mail-dmarc", Default: "true", Group: registry.Mail, Value: &s.MailDMARC,

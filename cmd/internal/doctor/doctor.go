@@ -18,6 +18,7 @@ type Config struct {
 
 	SMTPHost, SMTPUser, SMTPPassword, SMTPFrom, SMTPTLS string
 	SMTPPort                                            int
+	DKIMName, DKIMText                                  string // the DNS record of the key that signs emails
 
 	APNsKey, FCMAccount, Bouncer string
 
@@ -31,6 +32,7 @@ type Config struct {
 	// Roots are the trusted certificate authorities; nil: those of the system. Tests replace these and the next ones.
 	Roots         *x509.CertPool
 	Dial          func(ctx context.Context, network, address string) (net.Conn, error)
+	LookupTXT     func(ctx context.Context, name string) ([]string, error)
 	Now           func() time.Time
 	FreeBytes     func(dir string) (uint64, error)
 	SyncTime      func(dir string) (time.Duration, error)
@@ -61,6 +63,7 @@ var checks = []struct {
 	{"TLS", checkTLS},
 	{"TLS files", checkTLSFiles},
 	{"SMTP", checkSMTP},
+	{"mail DNS", checkMailDNS},
 	{"clock", checkClock},
 	{"disk space", checkSpace},
 	{"disk speed", checkSync},

@@ -44,6 +44,9 @@ func (c *Config) complete() {
 	if c.Dial == nil {
 		c.Dial = new(net.Dialer).DialContext
 	}
+	if c.LookupTXT == nil {
+		c.LookupTXT = net.DefaultResolver.LookupTXT
+	}
 	if c.FreeBytes == nil {
 		c.FreeBytes = freeBytes
 	}

@@ -196,7 +196,14 @@ func (s *sharedSection) Close() error {
 
 // wireError returns the error of package wire that corresponds to an error of package files.
 func wireError(err error) error {
+	var virus *files.InfectedError
 	switch {
+	case errors.As(err, &virus):
+		return wire.InfectedFile(virus.Name)
+	case errors.Is(err, files.ErrNotScanned):
+		return wire.ErrFileNotScanned
+	case errors.Is(err, files.ErrTooLargeToScan):
+		return wire.ErrFileNeverScanned
 	case errors.Is(err, wire.ErrNoSpace), snapshot.IsFull(err):
 		return wire.ErrNoSpace
 	case errors.Is(err, files.ErrUnavailable):

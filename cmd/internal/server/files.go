@@ -34,6 +34,9 @@ func (s *Server) openFiles() error {
 		return err
 	}
 	s.files.LimitSpace(s.space.CheckSpace)
+	if err := s.UseScanner(s.files, s.log); err != nil {
+		return err
+	}
 	if s.bucket == nil && s.node != nil {
 		s.log.Warn("files: an uploaded file is stored only on the core that is the leader at that time, until " +
 			"another leader needs it; store the files in a bucket (parley files move)")

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"parley/wire"
@@ -18,14 +19,13 @@ func mailFolder(data string) string { return filepath.Join(data, "outbox") }
 
 // newMailer returns the sender of emails. host is the host of the root organization.
 func (s *Settings) newMailer(host string, tools *wire.Tools, log *slog.Logger) (*mail.Sender, error) {
-	from := s.SMTPFrom
-	if from == "" {
-		if net.ParseIP(host) != nil {
-			host = "localhost"
-		}
-		from = "Parley <noreply@" + host + ">"
+	from := s.mailSender(host)
+	key, err := s.dkimKey(host)
+	if err != nil {
+		return nil, err
 	}
 	sender, err := mail.NewSender(mail.Config{
+		DKIM:     key,
 		Host:     s.SMTPHost,
 		Port:     s.SMTPPort,
 		User:     s.SMTPUser,
@@ -44,6 +44,37 @@ func (s *Settings) newMailer(host string, tools *wire.Tools, log *slog.Logger) (
 	return sender, nil
 }
 
+// mailSender returns the sender of emails.
+func (s *Settings) mailSender(host string) string {
+	if s.SMTPFrom != "" {
+		return s.SMTPFrom
+	}
+	if net.ParseIP(host) != nil {
+		host = "localhost"
+	}
+	return "Parley <noreply@" + host + ">"
+}
+
+// dkimKey returns the key that signs emails, or nil. host is the host of the root organization.
+func (s *Settings) dkimKey(host string) (*mail.DKIMKey, error) {
+	if s.DKIMKey == "" {
+		return nil, nil
+	}
+	_, domain, _ := strings.Cut(strings.TrimSuffix(s.mailSender(host), ">"), "@")
+	return mail.LoadDKIMKey(s.DKIMKey, s.DKIMSelector, domain)
+}
+
+// DKIMRecord returns the name and the text of the DNS record for the key that signs emails; both are "" if there is no
+// key. host is the host of the root organization.
+func (s *Settings) DKIMRecord(host string) (name, text string, err error) {
+	key, err := s.dkimKey(host)
+	if err != nil || key == nil {
+		return "", "", err
+	}
+	name, text = key.Record()
+	return name, text, nil
+}
+
 // mailHost returns the domain of the email addresses of channels. host is the host of the root organization.
 func (s *Settings) mailHost(host string) string {
 	if s.MailDomain != "" {
@@ -55,36 +86,54 @@ func (s *Settings) mailHost(host string) string {
 	return host
 }
 
-// incomingMail is the SMTP server that receives email for channels; nil if there is none.
+// receivesMail reports whether the server receives email for channels and replies.
+func (s *Settings) receivesMail() bool { return s.MailListen != "" || s.IMAPHost != "" }
+
+// incomingMail receives email for channels and replies: by SMTP, from a mailbox, or both.
 type incomingMail struct {
-	listener net.Listener
-	server   *mail.SMTPServer
+	listener net.Listener     // nil: not by SMTP
+	server   *mail.SMTPServer // nil: not by SMTP
+	poller   *mail.IMAPPoller // nil: there is no mailbox
 }
 
-// openSMTP starts to receive email for channels if the settings say so.
-func (s *Server) openSMTP() (*incomingMail, error) {
-	if s.MailListen == "" {
+// openIncomingMail starts to receive email if the settings say so; else it returns nil.
+func (s *Server) openIncomingMail() (*incomingMail, error) {
+	if !s.receivesMail() {
 		return nil, nil
-	}
-	l, err := net.Listen("tcp", s.MailListen)
-	if err != nil {
-		return nil, fmt.Errorf("mail-listen: %w", err)
 	}
 	domain := s.mailHost(s.sites.Site("").Host)
 	receiver := &mail.Receiver{Mailboxes: mail.Mailbox{Organizations: s.orgs, Tools: s.tools},
 		Senders: mail.SenderCheck{AddressOnly: !s.MailDMARC}, Log: s.log, Now: time.Now}
-	m := &incomingMail{l, mail.NewSMTPServer(domain, receiver, s.log)}
-	go func() {
-		if err := m.server.Serve(l); err != nil {
-			s.log.Error("SMTP server failed", "err", err)
+	box := mail.IMAPConfig{Host: s.IMAPHost, Port: s.IMAPPort, User: s.IMAPUser, Password: s.IMAPPassword,
+		Security: s.IMAPTLS, Folder: s.IMAPFolder, Domain: domain}
+	if s.IMAPHost != "" {
+		if err := box.Check(); err != nil {
+			return nil, err
 		}
-	}()
-	s.log.Info("receiving email", "listen", l.Addr().String(), "domain", domain)
+	}
+	m := &incomingMail{}
+	if s.MailListen != "" {
+		l, err := net.Listen("tcp", s.MailListen)
+		if err != nil {
+			return nil, fmt.Errorf("mail-listen: %w", err)
+		}
+		m.listener, m.server = l, mail.NewSMTPServer(domain, receiver, s.log)
+		go func() {
+			if err := m.server.Serve(l); err != nil {
+				s.log.Error("SMTP server failed", "err", err)
+			}
+		}()
+		s.log.Info("receiving email", "listen", l.Addr().String(), "domain", domain)
+	}
+	if s.IMAPHost != "" {
+		m.poller = mail.StartIMAP(box, receiver, s.log)
+		s.log.Info("reading a mailbox", "host", s.IMAPHost, "user", s.IMAPUser, "domain", domain)
+	}
 	return m, nil
 }
 
 func (m *incomingMail) addr() string {
-	if m == nil {
+	if m == nil || m.listener == nil {
 		return ""
 	}
 	return m.listener.Addr().String()
@@ -93,6 +142,12 @@ func (m *incomingMail) addr() string {
 // Close stops receiving email and waits for emails in progress.
 func (m *incomingMail) Close(ctx context.Context) error {
 	if m == nil {
+		return nil
+	}
+	if m.poller != nil {
+		m.poller.Close()
+	}
+	if m.server == nil {
 		return nil
 	}
 	return m.server.Close(ctx)

@@ -510,6 +510,7 @@ func (s *Server) webPushContact(rootHost string) string {
 // newDispatcher returns the dispatcher of outbox jobs. Each kind of job has a handler and a limit of attempts at a
 // time.
 func (s *Server) newDispatcher(sender *mail.Sender, pusher *push.Pusher) *dispatch.Dispatcher {
+	notices := &mail.Notices{Server: s.orgs, Now: time.Now}
 	o := dispatch.Options{
 		Server: s.orgs,
 		Site:   s.sites.ByID,
@@ -521,9 +522,10 @@ func (s *Server) newDispatcher(sender *mail.Sender, pusher *push.Pusher) *dispat
 			}),
 			realm.OutboxMissedMessage: &mail.MissedMessages{
 				Server: s.orgs, Now: time.Now, HasOtherAccount: s.orgs.HasAccountElsewhere,
-				CanReply: s.MailListen != "",
+				CanReply: s.receivesMail(),
 			},
 			realm.OutboxPreview: &previews.Fetcher{Server: s.orgs, Tools: s.tools},
+			realm.OutboxDigest:  notices, realm.OutboxWelcome: notices, realm.OutboxReminder: notices,
 		},
 		Concurrency: map[realm.OutboxJobKind]int{
 			realm.OutboxEmail:         mail.MaxSending,
@@ -533,6 +535,9 @@ func (s *Server) newDispatcher(sender *mail.Sender, pusher *push.Pusher) *dispat
 			realm.OutboxRegistration:  push.MaxRegistering,
 			realm.OutboxMissedMessage: mail.MaxChecking,
 			realm.OutboxPreview:       previews.MaxFetching,
+			realm.OutboxDigest:        mail.MaxComposing,
+			realm.OutboxWelcome:       mail.MaxComposing,
+			realm.OutboxReminder:      mail.MaxComposing,
 		},
 	}
 	options := push.Options{Pusher: pusher, Server: s.orgs, Log: s.log, Now: time.Now}
@@ -618,7 +623,7 @@ func (s *Server) openEndpoints() (err error) {
 	if err = s.serveControl(o); err != nil {
 		return err
 	}
-	if s.mail, err = s.openSMTP(); err != nil {
+	if s.mail, err = s.openIncomingMail(); err != nil {
 		return err
 	}
 	s.metrics, err = metrics.Open(s.DebugListen, s.parts, status)
