@@ -101,9 +101,9 @@ func (f *DigestsStepped) apply(r *Realm) {
 
 func (*DigestsStepped) notices(*Realm) []Notice { return nil }
 
-// Digest is what a user has not read: of the last week, in topics that the user has not muted, in channels that the
+// DigestEmail is what a user has not read: of the last week, in topics that the user has not muted, in channels that the
 // user is subscribed to.
-type Digest struct {
+type DigestEmail struct {
 	Direct int           // direct messages
 	Topics []DigestTopic // the most lively first, at most maxDigestTopics
 	More   int           // further topics
@@ -120,7 +120,7 @@ type DigestTopic struct {
 }
 
 // DigestOf returns the digest of a user from the unread messages. It is empty if the user gets no digests.
-func (v View) DigestOf(u *User, unread Unread, now int64) (d Digest) {
+func (v View) DigestOf(u *User, unread Unread, now int64) (d DigestEmail) {
 	if !v.wantsDigest(u) {
 		return d
 	}

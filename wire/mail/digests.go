@@ -108,7 +108,7 @@ func (h *Notices) digest(a *dispatch.Attempt) (*realm.Email, error) {
 		return nil, err
 	}
 	unread := found.(realm.UnreadMessages).Sorted() // outside the view: it takes longer than the search
-	var d realm.Digest
+	var d realm.DigestEmail
 	read := func(f func(v realm.View, u *realm.User)) error {
 		_, err := h.Server.View(a.Realm, system, func(v realm.View) (any, error) {
 			if u := v.Find(me.User); u != nil && u.Active {
@@ -143,7 +143,7 @@ func (h *Notices) digest(a *dispatch.Attempt) (*realm.Email, error) {
 
 // composeDigest returns the email of a digest. text returns false for messages that were not prefetched or erased.
 func composeDigest(
-	v realm.View, u *realm.User, d realm.Digest, s wire.Site, text func(realm.BodyRef) (realm.Body, bool),
+	v realm.View, u *realm.User, d realm.DigestEmail, s wire.Site, text func(realm.BodyRef) (realm.Body, bool),
 ) *realm.Email {
 	email := &realm.Email{To: u.Email, Subject: "Your week in " + v.Org().Name,
 		Unsubscribe: &realm.Unsubscription{User: u.ID, Topic: realm.DigestEmails}}
