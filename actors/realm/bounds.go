@@ -9,6 +9,13 @@ import (
 func (l Limits) Bounds(waiting func(OutboxJobKind) int64) []registry.Bound {
 	return []registry.Bound{
 		{
+			Name:     "audit_entries",
+			Of:       "entries of the audit log of one organization",
+			Overflow: "the oldest entries are removed",
+			Reason:   "about 30 MB; each change of a setting or permission and each login adds one",
+			Limit:    registry.Constant(maxAuditEntries),
+		},
+		{
 			Name:     "queues_per_user",
 			Of:       "event queues of one user and the user's bots",
 			Overflow: "429",

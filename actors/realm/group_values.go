@@ -21,6 +21,22 @@ func (v GroupValue) normalized() GroupValue {
 	return out
 }
 
+// With returns a value that also has a user.
+func (v GroupValue) With(u UserID) GroupValue {
+	if v.Group != 0 {
+		v = GroupValue{Subgroups: []GroupID{v.Group}}
+	}
+	v.Members = append(slices.Clone(v.Members), u)
+	v.Subgroups = slices.DeleteFunc(slices.Clone(v.Subgroups), func(g GroupID) bool { return g == groupNobody })
+	return v.normalized()
+}
+
+// Without returns a value that does not have a user as its own member.
+func (v GroupValue) Without(u UserID) GroupValue {
+	v.Members = slices.DeleteFunc(slices.Clone(v.Members), func(m UserID) bool { return m == u })
+	return v.normalized()
+}
+
 // equal reports whether two normalized values are the same.
 func (v GroupValue) equal(o GroupValue) bool {
 	return v.Group == o.Group && slices.Equal(v.Members, o.Members) && slices.Equal(v.Subgroups, o.Subgroups)

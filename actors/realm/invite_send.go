@@ -411,10 +411,18 @@ func (r *Realm) inviteNotices(by ...UserID) []Notice {
 	return []Notice{{To: to, Event: &InvitesChanged{}}}
 }
 
+// inviteManager returns the caller, who must be a member; nil for the server, which manages every invitation.
+func (v View) inviteManager() (*User, error) {
+	if v.System {
+		return nil, nil
+	}
+	return v.MemberOnly()
+}
+
 // ManagedInvites returns the open invitations that the caller may manage: those by email first, then links, each by
 // id. Links to a role that the caller must not grant are left out.
 func (v View) ManagedInvites() ([]Invite, error) {
-	me, err := v.MemberOnly()
+	me, err := v.inviteManager()
 	if err != nil {
 		return nil, err
 	}
@@ -423,10 +431,10 @@ func (v View) ManagedInvites() ([]Invite, error) {
 		t := v.invitesOf(multi)
 		for _, id := range t.keys() {
 			i := t.find(id)
-			if !i.canBeAccepted(v.Now) || i.By != me.ID && !me.IsAdmin() {
+			if !i.canBeAccepted(v.Now) || me != nil && i.By != me.ID && !me.IsAdmin() {
 				continue
 			}
-			if multi && v.checkInvitedRole(me, i.Role) != nil {
+			if multi && me != nil && v.checkInvitedRole(me, i.Role) != nil {
 				continue // the address of the link would give the caller an account of that role
 			}
 			out = append(out, *i)
@@ -437,7 +445,7 @@ func (v View) ManagedInvites() ([]Invite, error) {
 
 // managedInvite returns an invitation that the caller may revoke or send again.
 func (v View) managedInvite(multi bool, id int64) (*Invite, error) {
-	me, err := v.MemberOnly()
+	me, err := v.inviteManager()
 	if err != nil {
 		return nil, err
 	}
@@ -445,7 +453,7 @@ func (v View) managedInvite(multi bool, id int64) (*Invite, error) {
 	if i == nil || !multi && i.State != InviteActive {
 		return nil, BadRequest("No such invitation")
 	}
-	if i.By != me.ID {
+	if me != nil && i.By != me.ID {
 		if i.Role == Owner && me.Role != Owner {
 			return nil, errNotOwner()
 		}

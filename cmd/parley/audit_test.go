@@ -3,6 +3,8 @@ package main
 import (
 	"encoding/csv"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -102,5 +104,69 @@ func auditFileContinues(t *testing.T, data, file string) {
 			t.Errorf("entry %d is where %d belongs", e.ID, next)
 		}
 		next = e.ID + 1
+	}
+}
+
+// The audit log of a cluster is complete and the same on all cores after the leader was killed (kill -9) between
+// changes: each core's own copy of the data has the same entries.
+func TestClusterAuditLog(t *testing.T) {
+	all := startCores(t, "a", "b", "c")
+	mustRun(t, "cluster", "level", "--data", all.list[0].data)
+	leader := all.leader(all.list[0])
+	ask := all.other(leader)
+	olive := demoAccount(t, "http://"+ask.listen, "olive@example.org")
+	var names []string
+	rename := func() {
+		t.Helper()
+		name := fmt.Sprint("Organization ", len(names))
+		all.retry("rename the organization", func() error {
+			_, err := olive.call("PATCH", "realm", url.Values{"name": {name}})
+			return err
+		})
+		names = append(names, name)
+	}
+	for range 10 {
+		rename()
+	}
+	leader.program.kill()
+	for range 10 {
+		rename()
+	}
+	leader.start(t)
+	leader.program.serving()
+	logOf := func(c *runningCore) (string, error) {
+		dir := t.TempDir()
+		file, restored := filepath.Join(dir, "backup"), filepath.Join(dir, "restored")
+		for _, args := range [][]string{{"backup", file, "--data", c.data}, {"restore", file, restored}} {
+			if out, code := runParley(args...); code != 0 {
+				return "", errors.New(out)
+			}
+		}
+		out, code := runParley("audit", "list", "--format", "json", "--data", restored)
+		if code != 0 {
+			return "", errors.New(out)
+		}
+		return out, nil
+	}
+	want := ""
+	for _, c := range all.list {
+		all.retry("have all entries at "+c.name, func() error {
+			log, err := logOf(c)
+			if err != nil {
+				return err
+			}
+			for _, name := range names {
+				if strings.Count(log, `"`+name+`"`) == 0 {
+					return fmt.Errorf("core %s lacks %s: %s", c.name, name, log)
+				}
+			}
+			if want == "" {
+				want = log
+			}
+			if log != want {
+				return fmt.Errorf("core %s has\n%s\nbut %s has\n%s", c.name, log, all.list[0].name, want)
+			}
+			return nil
+		})
 	}
 }

@@ -95,6 +95,14 @@ func (a *account) texts(t *testing.T) (list []string) {
 	return list
 }
 
+// waitForNextSecond returns the next second when it is over. Times of backups and facts are whole seconds.
+func waitForNextSecond(t *testing.T) time.Time {
+	t.Helper()
+	at := time.Now().Truncate(time.Second).Add(time.Second)
+	eventually(t, "the next second is over", func() bool { return time.Now().After(at.Add(time.Second)) })
+	return at
+}
+
 // A backup of a running server in a bucket sends only what is new, and becomes the same organization on an empty
 // machine, with uploads and pictures. Nothing in the bucket can be read without the key.
 func TestBucketBackup(t *testing.T) {
@@ -292,14 +300,9 @@ func TestRegularBackups(t *testing.T) {
 	loop := startProgram(t, parleyCommand(b.to("--every", "1h", "--keep", "7d,4w,12m")...))
 	newest := func() int64 { return offsite.ReadStatus(b.data).Newest }
 	eventually(t, "the first backup is made", func() bool { return newest() > 0 })
-	nextSecond := func() time.Time {
-		at := time.Now().Truncate(time.Second).Add(time.Second)
-		time.Sleep(time.Until(at.Add(time.Second))) // times of facts are whole seconds
-		return at
-	}
-	nextSecond()
+	waitForNextSecond(t)
 	send("between")
-	at := nextSecond()
+	at := waitForNextSecond(t)
 	send("a mistake")
 	p.stop()
 	p = serve()
@@ -308,8 +311,11 @@ func TestRegularBackups(t *testing.T) {
 	p.stop()
 	p = serve()
 	ann.url = p.serving()
-	nextSecond()
+	waitForNextSecond(t)
 	b.backUp() // by hand, beside the regular ones
+	if every := offsite.ReadStatus(b.data).Every(); every != time.Hour {
+		t.Errorf("after a backup by hand the interval is %v", every)
+	}
 	restored := filepath.Join(b.dir, "restored")
 	b.must(append(b.from("restore", restored), "--at", at.UTC().Format(time.RFC3339))...)
 	there := startProgram(t, parleyCommand("serve", "--data", restored, "--listen", "127.0.0.1:0", "--demo"))
@@ -453,13 +459,11 @@ func TestClusterBucketBackup(t *testing.T) {
 	}
 	b.data = follower.data
 	b.backUp()
-	// Times of backups and facts are whole seconds.
-	time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second)))
+	waitForNextSecond(t)
 	if _, err := ann.send("between"); err != nil {
 		t.Fatal(err)
 	}
-	at := time.Now().UTC().Truncate(time.Second).Add(time.Second)
-	time.Sleep(time.Until(at.Add(time.Second)))
+	at := waitForNextSecond(t).UTC()
 	if _, err := ann.send("a mistake"); err != nil {
 		t.Fatal(err)
 	}

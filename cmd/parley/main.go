@@ -61,8 +61,8 @@ func newRootCommand() *cobra.Command {
 	root.SetCompletionCommandGroupID(toolGroup)
 	addAll(root, serverGroup, newServeCommand(), newUpgradeCommand(), newDoctorCommand(), newClusterCommand(),
 		newAuthCommand(), newVersionCommand())
-	addAll(root, orgGroup, newAuditCommand(), newOperatorGroup("channel"), newOperatorGroup("mail"),
-		newOperatorGroup("push"), newOperatorGroup("realm"),
+	addAll(root, orgGroup, newAuditCommand(), newOperatorGroup("channel"), newOperatorGroup("invite"),
+		newOperatorGroup("mail"), newOperatorGroup("push"), newOperatorGroup("realm"),
 		newOperatorGroup("retention"), newOperatorGroup("user"))
 	addAll(root, dataGroup, newBackupCommand(), newVerifyCommand(), newRestoreCommand(), newFilesCommand(),
 		newExportCommand(),

@@ -44,6 +44,18 @@ var operatorCommands = []operatorCommand{
 	{Group: "channel", Name: "archive",
 		Meaning: "Archive a channel: its messages remain, nothing is sent to it any more",
 		Flags:   []operatorFlag{{Name: "channel", Meaning: "name of the channel"}}},
+	{Group: "channel", Name: "owners",
+		Meaning: "List the users and groups that administer a channel, after one was added or removed",
+		Flags: []operatorFlag{
+			{Name: "channel", Meaning: "name of the channel"},
+			{Name: "add", Meaning: "email address of a user who is added"},
+			{Name: "remove", Meaning: "email address of a user who is removed"},
+		}},
+	{Group: "invite", Name: "list", Meaning: "List the open invitations"},
+	{Group: "invite", Name: "revoke", Meaning: "Revoke an invitation: its links stop working", Flags: []operatorFlag{
+		{Name: "id", Meaning: "number of the invitation"},
+		{Name: "link", Meaning: "it is a reusable link, not an invitation by email", Switch: true},
+	}},
 	{Group: "mail", Name: "test", Meaning: "Send a test email as the server sends all others", Flags: []operatorFlag{
 		{Name: "to", Meaning: "email address that gets it"},
 	}},
@@ -162,7 +174,8 @@ func newOperatorGroup(group string) *cobra.Command {
 		}
 	}
 	short := map[string]string{
-		"channel":        "List and archive channels",
+		"channel":        "List and archive channels, and change who administers them",
+		"invite":         "List and revoke invitations",
 		"mail":           "Check whether emails are delivered",
 		"push":           "Register at a push bouncer, and check whether notifications are delivered",
 		"realm":          "Create, list and close organizations",

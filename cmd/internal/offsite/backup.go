@@ -62,8 +62,11 @@ type Result struct {
 // Once makes one backup, and removes those that are not kept.
 func Once(ctx context.Context, o Options) (r Result, err error) {
 	status := ReadStatus(o.Data)
-	if status.Interval = int64(o.Every / time.Second); status.Interval > 0 && status.Started == 0 {
-		status.Started = time.Now().Unix()
+	if o.Every > 0 { // a single backup does not end the regular ones
+		if status.Interval == 0 {
+			status.Started = time.Now().Unix()
+		}
+		status.Interval = int64(o.Every / time.Second)
 	}
 	r, err = o.make(ctx, &status)
 	status.Sent += r.Sent
@@ -165,8 +168,10 @@ func (o Options) make(ctx context.Context, status *Status) (r Result, err error)
 	if r.Backup, err = folder.write(list); err != nil {
 		return r, err
 	}
-	r.Removed, err = folder.thin(o.Keep, append(earlier, r.Backup), status)
-	return r, err
+	if r.Removed, err = folder.thin(o.Keep, append(earlier, r.Backup), status); err != nil {
+		r.Warning = strings.TrimSpace(r.Warning + "\n" + err.Error()) // the new backup is complete
+	}
+	return r, nil
 }
 
 // last returns the newest backup; nil if there is none that can be read. It refuses a folder of another key or server.

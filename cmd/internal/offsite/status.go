@@ -2,8 +2,6 @@ package offsite
 
 import (
 	"encoding/json"
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -55,17 +53,6 @@ func (s Status) write(data string) error {
 		return err
 	}
 	return os.Rename(path+".new", path)
-}
-
-// ForgetInterval records that no regular backups are made any more.
-func ForgetInterval(data string) error {
-	s := ReadStatus(data)
-	s.Interval, s.Failures, s.Failed, s.Error = 0, 0, 0, ""
-	err := s.write(data)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
 }
 
 // Every returns the interval of the backups; 0: they are not made regularly.

@@ -1,7 +1,9 @@
 package operator
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"parley/actors/realm"
@@ -73,11 +75,10 @@ func channelList(o *Operator, args map[string]string) (any, error) {
 	})
 }
 
-// channelArchive archives a channel by its name.
-func channelArchive(o *Operator, args map[string]string) (any, error) {
-	id, err := o.realm(args)
-	if err != nil {
-		return nil, err
+// channel returns the channel that the argument channel names.
+func (o *Operator) channel(args map[string]string) (id realm.ID, channel realm.ChannelID, err error) {
+	if id, err = o.realm(args); err != nil {
+		return 0, 0, err
 	}
 	x, err := o.Orgs.View(id, realm.Operator, func(v realm.View) (any, error) {
 		if c := v.FindChannelByName(args["channel"]); c != nil {
@@ -86,10 +87,94 @@ func channelArchive(o *Operator, args map[string]string) (any, error) {
 		return nil, fmt.Errorf("no channel %q; parley channel list shows them", args["channel"])
 	})
 	if err != nil {
+		return 0, 0, err
+	}
+	return id, x.(realm.ChannelID), nil
+}
+
+// channelArchive archives a channel by its name.
+func channelArchive(o *Operator, args map[string]string) (any, error) {
+	id, channel, err := o.channel(args)
+	if err != nil {
 		return nil, err
 	}
-	_, err = realm.Execute(o.Orgs, id, realm.Operator, realm.ArchiveChannel{Channel: x.(realm.ChannelID)})
+	_, err = realm.Execute(o.Orgs, id, realm.Operator, realm.ArchiveChannel{Channel: channel})
 	return map[string]any{"channel": args["channel"]}, err
+}
+
+// ownersSetting is the setting with the users and groups that administer a channel.
+const ownersSetting = "can_administer_channel_group"
+
+// changeOwners is a command that adds users to the owners of a channel and removes others, in one turn.
+type changeOwners struct {
+	channel     realm.ChannelID
+	add, remove realm.UserID // 0: none
+}
+
+func (c changeOwners) Decide(t *realm.Turn) (realm.Done, error) {
+	ch, err := t.AdministeredChannel(c.channel)
+	if err != nil {
+		return realm.Done{}, err
+	}
+	now := t.ChannelSetting(ch, ownersSetting)
+	next := now
+	if c.add != 0 {
+		next = next.With(c.add)
+	}
+	if c.remove != 0 {
+		if !slices.Contains(next.Members, c.remove) {
+			return realm.Done{}, errors.New("the user of --remove is no owner of the channel, except by a group")
+		}
+		next = next.Without(c.remove)
+	}
+	change := realm.GroupChange{Name: ownersSetting, New: next}
+	return realm.EditChannel{Channel: c.channel, Groups: []realm.GroupChange{change}}.Decide(t)
+}
+
+// channelOwners lists the users and groups that administer a channel, after it added or removed one.
+func channelOwners(o *Operator, args map[string]string) (any, error) {
+	id, channel, err := o.channel(args)
+	if err != nil {
+		return nil, err
+	}
+	change := changeOwners{channel: channel}
+	for name, to := range map[string]*realm.UserID{"add": &change.add, "remove": &change.remove} {
+		if args[name] == "" {
+			continue
+		}
+		a, ok := o.Orgs.AccountByEmail(id, args[name])
+		if !ok {
+			return nil, fmt.Errorf("no user %q", args[name])
+		}
+		*to = a.User
+	}
+	if change.add != 0 || change.remove != 0 {
+		if _, err := realm.Execute(o.Orgs, id, realm.Operator, change); err != nil {
+			return nil, err
+		}
+	}
+	return o.Orgs.View(id, realm.Operator, func(v realm.View) (any, error) {
+		c, err := v.AdministeredChannel(channel)
+		if err != nil {
+			return nil, err
+		}
+		owners, list := v.ChannelSetting(c, ownersSetting), []any{}
+		groups := owners.Subgroups
+		if owners.Group != 0 {
+			groups = []realm.GroupID{owners.Group}
+		}
+		for _, g := range groups {
+			if group := v.FindGroup(g); group != nil {
+				list = append(list, map[string]any{"group": group.Name})
+			}
+		}
+		for _, u := range owners.Members {
+			if user := v.Find(u); user != nil {
+				list = append(list, map[string]any{"email": user.Email, "active": user.Active})
+			}
+		}
+		return map[string]any{"owners": list}, nil
+	})
 }
 
 // testEmail is a command that sends an email to any address.

@@ -26,6 +26,9 @@ var commands = map[string]command{
 
 	"channel-list":    {run: channelList, from: cluster.FromCore},
 	"channel-archive": {run: channelArchive, from: cluster.FromCore},
+	"channel-owners":  {run: channelOwners, from: cluster.FromCore},
+	"invite-list":     {run: inviteList, from: cluster.FromCore},
+	"invite-revoke":   {run: inviteRevoke, from: cluster.FromCore},
 	"mail-test":       {run: mailTest, from: cluster.FromCore},
 	"user-role":       {run: userRole, from: cluster.FromCore},
 	"user-rename":     {run: userRename, from: cluster.FromCore},
