@@ -1656,6 +1656,16 @@ export interface components {
                 id: number;
                 label: string;
                 last_used: number | null;
+                scope: {
+                    channels: {
+                        channel_id: number;
+                        topic: string | null;
+                    }[] | null;
+                    direct_messages: boolean;
+                    endpoints: string[] | null;
+                    networks: string[] | null;
+                    rights: string[];
+                } | null;
             }[];
             ignored_parameters_unsupported?: string[];
             max_api_keys: number;
@@ -1690,6 +1700,16 @@ export interface components {
                 id: number;
                 label: string;
                 last_used: number | null;
+                scope: {
+                    channels: {
+                        channel_id: number;
+                        topic: string | null;
+                    }[] | null;
+                    direct_messages: boolean;
+                    endpoints: string[] | null;
+                    networks: string[] | null;
+                    rights: string[];
+                } | null;
             }[];
             ignored_parameters_unsupported?: string[];
             max_api_keys: number;
