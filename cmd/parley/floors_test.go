@@ -47,6 +47,7 @@ var allowedImports = map[string][]string{
 		"actors/admission"},
 	"wire/httpd/park":   {"wire/httpd/park/*", "actors/admission"},
 	"wire/dispatch":     {"wire", "actors/realm"},
+	"wire/mcp":          {"wire", "wire/form", "actors/realm", "actors/admission"},
 	"wire/mail":         {"wire", "wire/dispatch", "actors/realm"},
 	"wire/webhooks":     {"wire", "wire/dispatch", "actors/realm", "wire/markdown/preview"},
 	"wire/push":         {"wire", "wire/dispatch", "actors/realm"},

@@ -2,6 +2,7 @@ package httpd
 
 import (
 	"parley/actors/registry"
+	"parley/wire/mcp"
 )
 
 // BoundTable returns the bounds of the server, besides those of its connections.
@@ -135,6 +136,16 @@ func (s *Server) BoundTable() []registry.Bound {
 			Limit:    registry.Constant(MaxProviderCalls),
 			Used:     s.ProviderCalls,
 			Shares:   func() registry.Shares { return s.providerShares },
+		},
+		{
+			Name:     "mcp_sessions",
+			Of:       "sessions of agents on a node, about 500 bytes each",
+			Overflow: "503: SERVER_OVERLOADED",
+			Reason:   "each has up to 100 subscriptions and ends after a day without a request",
+			Limit:    registry.Constant(mcp.MaxSessions),
+			Used:     func() int64 { n, _ := s.MCPSessions(); return n },
+			Hits:     func() int64 { _, n := s.MCPSessions(); return n },
+			Shares:   func() registry.Shares { return s.mcp.Shares() },
 		},
 		{
 			Name: "confirmed_sessions",

@@ -174,7 +174,11 @@ func (s *Server) ServeForwarded(r ForwardedRequest) (ForwardedAnswer, error) {
 	}
 	if f.parked {
 		a := <-f.answer
-		s.writeJSON(&ctx, a.status, a.body)
+		if kind := string(ctx.Response.Header.ContentType()); kind == eventStreamType && a.status == 200 {
+			ctx.Response.SetBodyRaw(a.body)
+		} else {
+			s.writeJSON(&ctx, a.status, a.body)
+		}
 	}
 	var out bytes.Buffer
 	w := bufio.NewWriter(&out)

@@ -18,6 +18,7 @@ import (
 	"parley/actors/realm"
 	"parley/wire"
 	"parley/wire/httpd/park"
+	"parley/wire/mcp"
 	"parley/wire/signon"
 	"parley/wire/web"
 	"parley/wire/webapp"
@@ -94,6 +95,7 @@ type Server struct {
 	emailForms              *limiter   // forms that send emails, of a client network; nil: no limit
 	formEmails              []*limiter // emails that such forms send to one address
 	passwordForms           *limiter   // forms with a new password, of a client network; nil: no limit
+	mcp                     *mcp.Server
 	loginTokens             loginTokens
 	usedFlows               usedFlows
 	providerCalls           chan struct{} // has an element for each page that waits for a provider
@@ -197,6 +199,7 @@ func New(o Options) *Server {
 		}
 	}))
 	s.router.ANY(wire.EmojiTablePath, s.readOnly(s.serveEmojiNames))
+	s.addMCPRoute()
 	s.addFileRoutes()
 	s.addPageRoutes()
 	s.addWebAppRoutes()

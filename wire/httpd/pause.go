@@ -99,7 +99,8 @@ func (s *Server) Pause(ctx context.Context) (resume func()) {
 
 // isPoll reports whether a request is a poll of an event queue.
 func isPoll(ctx *fasthttp.RequestCtx) bool {
-	return ctx.IsGet() && bytes.HasSuffix(bytes.TrimRight(ctx.Path(), "/"), []byte(eventsPath))
+	return ctx.IsGet() && (bytes.HasSuffix(bytes.TrimRight(ctx.Path(), "/"), []byte(eventsPath)) ||
+		string(ctx.Path()) == mcpPath)
 }
 
 // eventsPath ends the path of polls.

@@ -21,13 +21,14 @@ type Parked struct {
 	afterDrain  bool   // parked while the server drained, so OnDrain does not cover it
 	remembered  bool   // the connection's memo holds this request
 	private     bool   // Config.PrivateHeader is part of the answer
+	eventStream bool   // the answer with status 200 is an event stream, not JSON
 	keepAlive   bool   // an HTTP/1.0 client must be told that the connection stays open
 }
 
 // Park takes the request out of its handler. Call it at most once for a request, in the handler's goroutine, and
 // return immediately afterwards: later changes of ctx's response are not sent. Header lines set on ctx's response
-// before Park are sent with the answer, except Content-Type (always application/json), Content-Length and
-// Connection.
+// before Park are sent with the answer, except Content-Length, Connection, and Content-Type: the answer is JSON unless
+// the type is that of an event stream.
 //
 // gone is called at most once, from any goroutine, when the client leaves (or the server drains) before Answer.
 // It is never called after Answer returned true. It must be short and must not wait for other parked requests. It
@@ -52,6 +53,7 @@ func (s *Server) ParkFor(ctx *fasthttp.RequestCtx, caller Caller, gone func()) *
 		private:     s.isPrivate(ctx.Path()),
 		afterDrain:  s.draining.Load(),
 		keepAlive:   !close && !ctx.Request.Header.IsHTTP11(),
+		eventStream: string(ctx.Response.Header.ContentType()) == eventStreamType,
 	}
 	r.parked = p
 	r.discard = true
@@ -150,7 +152,7 @@ func (s *Server) compose(b []byte, p *Parked, last bool, status int, parts [][]b
 	case p.brief:
 		always = s.cfg.AnswerHeader
 	}
-	b = s.appendHead(b, status, size, always)
+	b = s.appendHead(b, status, size, p.contentType(status), always)
 	b = append(b, p.headerLines...)
 	if status == fasthttp.StatusServiceUnavailable {
 		b = append(b, "Retry-After: "+BusyRetryAfter+"\r\n"...)
@@ -171,7 +173,21 @@ func (s *Server) compose(b []byte, p *Parked, last bool, status int, parts [][]b
 	return b
 }
 
-func (s *Server) appendHead(b []byte, status, size int, always []byte) []byte {
+// The types of answers.
+const (
+	jsonType        = "application/json"
+	eventStreamType = "text/event-stream"
+)
+
+// contentType returns the type of an answer.
+func (p *Parked) contentType(status int) string {
+	if p.eventStream && status == fasthttp.StatusOK {
+		return eventStreamType
+	}
+	return jsonType
+}
+
+func (s *Server) appendHead(b []byte, status, size int, contentType string, always []byte) []byte {
 	b = append(b, "HTTP/1.1 "...)
 	b = strconv.AppendInt(b, int64(status), 10)
 	b = append(b, ' ')
@@ -182,7 +198,9 @@ func (s *Server) appendHead(b []byte, status, size int, always []byte) []byte {
 	}
 	b = append(b, "\r\nDate: "...)
 	b = append(b, *s.date.Load()...)
-	b = append(b, "\r\nContent-Type: application/json\r\nContent-Length: "...)
+	b = append(b, "\r\nContent-Type: "...)
+	b = append(b, contentType...)
+	b = append(b, "\r\nContent-Length: "...)
 	b = strconv.AppendInt(b, int64(size), 10)
 	b = append(b, "\r\n"...)
 	return append(b, always...)
@@ -227,7 +245,7 @@ func (s *Server) appendRefusal(b []byte, r *refusal) []byte {
 		body += `,"retry-after":1`
 	}
 	body += "}\n"
-	b = s.appendHead(b, r.status, len(body), s.cfg.AnswerHeader)
+	b = s.appendHead(b, r.status, len(body), jsonType, s.cfg.AnswerHeader)
 	if r.status == 503 || r.status == 429 {
 		b = append(b, "Retry-After: "+BusyRetryAfter+"\r\n"...)
 	}
