@@ -32,7 +32,7 @@ func startActiveDirectory(t *testing.T) *activeDirectory {
 	}
 	l.Close()
 	d := &activeDirectory{T: t, folder: t.TempDir()}
-	d.cert = writeCertificate(t, d.folder)
+	d.cert = writeServerCertificate(t, d.folder)
 	tls := "--option=tls certfile=" + d.cert
 	out, err := exec.Command("/usr/bin/python3", "testdata/login/provision.py", "domain", "provision",
 		"--realm=EXAMPLE.TEST", "--domain=EXAMPLE", "--server-role=dc", "--dns-backend=NONE",

@@ -160,7 +160,7 @@ func (s *Server) authenticateAgent(ctx *fasthttp.RequestCtx, c *wire.Call) error
 		if len(header) == 0 {
 			return s.limitUnauthenticated(ctx, realm.ErrNotLoggedIn())
 		}
-		if err := s.checkCredentials(c, header, false); err != nil {
+		if err := s.checkCredentials(c, header, false, s.findAccount); err != nil {
 			return s.limitUnauthenticated(ctx, err)
 		}
 	} else if key = bytes.TrimSpace(key); !wellFormedKey(key) {
