@@ -1,0 +1,1 @@
+import{Wb as r}from"./chunk-IWJD4YVF.js";r();

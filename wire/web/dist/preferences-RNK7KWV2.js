@@ -1,1 +1,0 @@
-import{a as o}from"./chunk-AP4JQSZ7.js";import"./chunk-6QS63Z4B.js";import"./chunk-DVXVCVBK.js";import"./chunk-SZL33EUO.js";import"./chunk-7YN2YTJT.js";import"./chunk-KC2XWJ3Z.js";export{o as Preferences};
