@@ -76,7 +76,7 @@ func TestSleepWaitsForOwner(t *testing.T) {
 	s := newTestScene(t)
 	runDueTurns(s)
 	x, ok := s.Realm.Sleep(s.Now)
-	if !ok || x.Seq != s.Realm.Seq() || x.People != 7 || !x.Emails.Has(DigestOf("ann@example.org")) {
+	if !ok || x.Seq != s.Realm.Seq() || x.People != 7 || !x.Emails.Has(DigestOf("ann@example.com")) {
 		t.Errorf("without work: %v %+v", ok, x)
 	}
 	for name, work := range map[string]func(t *Turn) (any, error){

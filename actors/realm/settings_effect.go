@@ -9,7 +9,6 @@ import (
 // settingsWithoutEffect are settings and permissions of the protocol that this server only stores, with the reason. Other
 // clients may show them. The server's own client does not, because its page gets their names.
 var settingsWithoutEffect = map[string]string{
-	"send_welcome_emails":                     "the server sends no emails to new users",
 	"want_advertise_in_communities_directory": "no directory lists organizations of this server",
 	"can_manage_billing_group":                "nothing is billed",
 	"can_summarize_topics_group":              "the server makes no summaries",
