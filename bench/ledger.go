@@ -40,7 +40,7 @@ type ledger struct {
 
 const (
 	// maxViolations bounds the stored violations of each kind; they are the earliest ones.
-	maxViolations = 20
+	maxViolations = 50
 	// lateLimit is the time between the first poller and the last one that sees a message. A longer time is a fault of
 	// the server or of a proxy: all pollers are behind if the server is only slow.
 	lateLimit = 10 * time.Second

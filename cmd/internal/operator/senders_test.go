@@ -19,7 +19,8 @@ var wantCommands = map[string]string{
 	"server-info":     "", // each server answers for itself
 	"upgrade":         "",
 
-	"channel-list": "core", "channel-archive": "core", "mail-test": "core", "user-role": "core", "user-rename": "core",
+	"channel-list": "core", "channel-archive": "core", "channel-owners": "core", "invite-list": "core",
+	"invite-revoke": "core", "mail-test": "core", "user-role": "core", "user-rename": "core",
 	"user-deactivate": "core", "user-reactivate": "core", "audit-keep": "core", "audit-list": "core",
 	"cluster-level": "core", "cluster-move-leader": "core", "cluster-remove": "core", "cluster-token": "core",
 	"cluster-verify": "core", "push-register": "core", "push-status": "core", "push-test": "core",

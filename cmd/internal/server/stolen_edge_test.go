@@ -211,14 +211,42 @@ func (f *forgery) tokens() []stolenToken {
 				"csrfmiddlewaretoken": {token}}, header) == http.StatusOK
 		}},
 		{"person whom a provider has identified", "sealCipher", "", f.identified},
+		{"reply to an email", "signature", "FindReply", f.replies},
 	}
+}
+
+// testAuthConfig returns the path of a file with one login provider, which is never asked.
+func testAuthConfig(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	secret, file := filepath.Join(dir, "secret"), filepath.Join(dir, "auth.toml")
+	text := fmt.Sprintf("[[provider]]\nname = \"company\"\ntype = \"oidc\"\nissuer = \"https://x.example.org\"\n"+
+		"client_id = \"parley\"\nclient_secret_file = %q\n", secret)
+	for path, content := range map[string]string{secret: "of the provider", file: text} {
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return file
+}
+
+// replies reports whether the server knows a reply address that is signed with a key. Replies come by SMTP, which no
+// edge takes, so the same is asked at both.
+func (f *forgery) replies(key []byte, _ string) bool {
+	address := func(key []byte) *wire.Tools {
+		return &wire.Tools{Sign: datadir.NewSigner(key), ChannelMailPattern: "%s@chat.example.org"}
+	}
+	reply := wire.ReplyAddress(address(key), wire.MailReply{Realm: f.id, EmailReply: realm.EmailReply{User: f.ann,
+		Message: 1}, Until: f.until.Unix()})
+	_, err := wire.FindReply(address(f.core.secret), reply, time.Now())
+	return err == nil
 }
 
 // identified asks for the page that connects a login at a provider with an account, with a cookie that the test seals.
 // It reports whether the server believes the cookie.
 func (f *forgery) identified(key []byte, at string) bool {
 	const name = "parley_identity"
-	text := fmt.Sprintf(`{"t":%d,"v":{"Issuer":"https://x.example.org","Subject":"1","Email":"ann@example.org"}}`,
+	text := fmt.Sprintf(`{"t":%d,"v":{"Issuer":"https://x.example.org","Subject":"1","Email":"ann@example.org","Type":"oidc","Name":"company"}}`,
 		f.until.Unix())
 	tools := &wire.Tools{Sign: datadir.NewSigner(key)}
 	r, err := http.NewRequest("GET", at+"/accounts/login/finish", nil)
@@ -274,7 +302,9 @@ func newForgery(t *testing.T, core *demoServer) *forgery {
 // Tokens that the server made are accepted at the core and at an edge. With everything that an edge gets from its core
 // and stores, nobody can make one: no invitation, login, account, password, address, key, download or form.
 func TestStolenEdgeForgesNothing(t *testing.T) {
-	c := startCoreAndEdge(t, func(s *Settings) { s.JWTKeys, s.OpenOrganizations = "="+testJWTKey, true })
+	c := startCoreAndEdge(t, func(s *Settings) {
+		s.JWTKeys, s.OpenOrganizations, s.AuthConfig = "="+testJWTKey, true, testAuthConfig(t)
+	})
 	f := newForgery(t, c.demoServer)
 	for _, kind := range f.tokens() {
 		key := c.secret
@@ -472,7 +502,7 @@ func TestKindsOfTokens(t *testing.T) {
 				ast.Inspect(f, func(n ast.Node) bool {
 					s, ok := n.(*ast.SelectorExpr)
 					keyed := ok && slices.Contains(keyedTools, s.Sel.Name)
-					if x, isName := selected(s); keyed && isName && x != "jwt" && f.Name.Name != "csrfToken" &&
+					if x, isName := selected(s); keyed && isName && x != "jwt" && x != "dkim" && f.Name.Name != "csrfToken" &&
 						f.Name.Name != "checkCSRF" { // these only ask whether the node has the secret
 						found[f.Name.Name] = true
 					}
