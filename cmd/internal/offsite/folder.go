@@ -147,8 +147,16 @@ func (f *Folder) section(key string) (io.ReadCloser, int64, error) {
 	if err != nil {
 		return nil, 0, errors.Join(err, blob.Close())
 	}
-	return r, blob.Size(), blob.Close()
+	return &openSection{r, blob}, blob.Size(), nil
 }
+
+// openSection is the content of an object. It is open until the object is closed.
+type openSection struct {
+	io.ReadCloser
+	object io.Closer
+}
+
+func (s *openSection) Close() error { return errors.Join(s.ReadCloser.Close(), s.object.Close()) }
 
 // write sends a list and reads it again.
 func (f *Folder) write(l *List) (Backup, error) {
