@@ -10,6 +10,8 @@ import sys
 import urllib.parse
 import urllib.request
 
+import saml2.entity
+import saml2.sigver
 from saml2 import BINDING_HTTP_POST, BINDING_HTTP_REDIRECT
 from saml2.config import IdPConfig
 from saml2.metadata import entity_descriptor
@@ -18,6 +20,15 @@ from saml2.server import Server
 
 port, folder, ours = int(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3]
 base = f"http://127.0.0.1:{port}"
+
+
+# By itself pysaml2 encrypts with Triple DES, which is not accepted.
+AES, OAEP = "http://www.w3.org/2001/04/xmlenc#aes256-cbc", "http://www.w3.org/2001/04/xmlenc#rsa-oaep-mgf1p"
+encryption_part, encrypt = saml2.entity.pre_encryption_part, saml2.sigver.CryptoBackendXmlSec1.encrypt_assertion
+saml2.entity.pre_encryption_part = lambda **more: encryption_part(msg_enc=AES, key_enc=OAEP, **more)
+saml2.sigver.CryptoBackendXmlSec1.encrypt_assertion = lambda *args: encrypt(
+    *args[:4], "aes-256", *args[5:]
+)
 
 
 def config(metadata):
@@ -59,6 +70,8 @@ class Provider(http.server.BaseHTTPRequestHandler):
             authn={"class_ref": "urn:oasis:names:tc:SAML:2.0:ac:classes:Password", "authn_auth": base},
             encrypt_assertion=query.get("encrypt") == "1",
             encrypt_assertion_self_contained=True,
+            sign_alg="http://www.w3.org/2001/04/xmldsig-more#rsa-sha256",
+            digest_alg="http://www.w3.org/2001/04/xmlenc#sha256",
             **idp.response_args(request.message),
         )
         form = idp.apply_binding(
