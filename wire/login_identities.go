@@ -18,7 +18,8 @@ const (
 )
 
 // methodNames are the names of the methods of login providers by their type (protocol).
-var methodNames = map[string]string{"oidc": "OpenID Connect", "github": "GitHub", realm.DirectoryType: "LDAP"}
+var methodNames = map[string]string{"oidc": "OpenID Connect", "github": "GitHub", "saml": "SAML",
+	realm.DirectoryType: "LDAP"}
 
 // providerPath returns the last part of the address of a provider's pages.
 func providerPath(p realm.LoginProvider) string { return p.Type + "/" + url.PathEscape(p.Name) }
@@ -39,7 +40,11 @@ type externalMethod struct {
 func externalMethods(s Site) []externalMethod {
 	out := []externalMethod{}
 	for _, p := range s.ProviderPages() {
-		out = append(out, externalMethod{Name: p.Type + ":" + p.Name, Display: p.Display,
+		var icon *string
+		if p.Icon != "" {
+			icon = ptr(s.URL + p.Icon)
+		}
+		out = append(out, externalMethod{Name: p.Type + ":" + p.Name, Display: p.Display, Icon: icon,
 			LogInURL: SocialLoginPath + providerPath(p), JoinURL: SocialSignUpPath + providerPath(p)})
 	}
 	return out
@@ -78,6 +83,20 @@ func UpdateFromProvider(c *Call, id realm.UserID, p realm.Person) (problems []st
 		return []string{refused.Error()}, nil
 	}
 	return out.Problems, err
+}
+
+// EndSessionsOfPerson ends all browser sessions of the user with an identity, and returns the user; 0 if there is none.
+func EndSessionsOfPerson(c *Call, name realm.IdentityName) (id realm.UserID, err error) {
+	id, err = Read(c.asServer(), func(v realm.View) (realm.UserID, error) {
+		if u := v.FindByIdentity(name); u != nil {
+			return u.ID, nil
+		}
+		return 0, nil
+	})
+	if err == nil && id != 0 {
+		_, err = Execute(c.asServer(), realm.EndBrowserSessions{User: id})
+	}
+	return id, err
 }
 
 // CheckNewName refuses full names that a new account cannot have.

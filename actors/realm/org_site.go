@@ -59,4 +59,5 @@ type LoginProvider struct {
 	Type    string // oidc, github or DirectoryType
 	Name    string // part of addresses
 	Display string // for users
+	Icon    string // path of the picture of its button on this server; "": none
 }

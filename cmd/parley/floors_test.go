@@ -109,6 +109,8 @@ var libraryHomes = map[string][]string{
 	"github.com/coreos/go-oidc":           {"wire/signon"},
 	"github.com/pquerna/otp":              {"wire/signon"},
 	"github.com/go-ldap/ldap":             {"wire/signon"},
+	"github.com/crewjam/saml":             {"wire/signon"},
+	"github.com/russellhaering/goxmldsig": {"wire/signon"},
 	"github.com/go-asn1-ber/asn1-ber":     {"wire/signon"},
 	"google.golang.org/grpc":              {"wire/peer"},
 	"filippo.io/age":                      {"cmd/internal/offsite"},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/base64"
 	"encoding/hex"
 	"fmt"
 	"net/http"
@@ -73,19 +74,32 @@ func (b *browser) userID() int {
 // The login page, server_settings and the registration name the providers.
 func TestProvidersAreShown(t *testing.T) {
 	p := signontest.New(t)
-	_, at, _ := browserDemo(t, "--auth-config", authConfig(t, p, ""))
+	picture, err := base64.StdEncoding.DecodeString(pixel)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "icon.png")
+	writeFile(t, file, string(picture))
+	_, at, _ := browserDemo(t, "--auth-config", authConfig(t, p, "icon_file = \""+file+"\"\n"))
 	b := newBrowser(t, at)
-	if page := b.send("GET", "/login/?next=%2Fx", nil).body; !strings.Contains(page,
-		`<a class="provider" href="`+companyLogin+`?next=%2Fx">Log in with The Company</a>`) {
-		t.Errorf("the login page has no link to the provider:\n%s", page)
+	button := regexp.MustCompile(`<a class="provider" href="` + regexp.QuoteMeta(companyLogin+"?next=%2Fx") +
+		`"><img src="(/accounts/login/icon/oidc/company/[0-9a-f]{8})" alt=""> Log in with The Company</a>`)
+	page := b.send("GET", "/login/?next=%2Fx", nil).body
+	icon := button.FindStringSubmatch(page)
+	if icon == nil {
+		t.Fatalf("the login page has no link to the provider:\n%s", page)
+	}
+	if a := b.send("GET", icon[1], nil); a.body != string(picture) || a.header.Get("Content-Type") != "image/png" {
+		t.Errorf("the picture of the button: %d %v", a.status, a.header)
 	}
 	a := b.send("GET", "/api/v1/server_settings", nil).json
 	methods, _ := a["authentication_methods"].(map[string]any)
 	if methods["openid connect"] != true || methods["github"] != false || methods["password"] != true {
 		t.Errorf("methods %v", methods)
 	}
-	want := "[map[display_icon:<nil> display_name:The Company login_url:/accounts/login/social/oidc/company " +
-		"name:oidc:company signup_url:/accounts/register/social/oidc/company]]"
+	want := "[map[display_icon:" + at + icon[1] +
+		" display_name:The Company login_url:/accounts/login/social/oidc/company name:oidc:company " +
+		"signup_url:/accounts/register/social/oidc/company]]"
 	if got := fmt.Sprint(a["external_authentication_methods"]); got != want {
 		t.Errorf("external methods %s, want %s", got, want)
 	}
@@ -102,7 +116,7 @@ func TestProvidersAreShown(t *testing.T) {
 		`"OpenID Connect":{"available":true,"enabled":true}}`) {
 		t.Errorf("the event of switched off passwords: %s", events)
 	}
-	page := newBrowser(t, at).send("GET", "/login/", nil).body
+	page = newBrowser(t, at).send("GET", "/login/", nil).body
 	if strings.Contains(page, `type="password"`) || !strings.Contains(page, companyLogin) {
 		t.Errorf("without passwords the login page is\n%s", page)
 	}

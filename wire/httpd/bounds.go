@@ -3,6 +3,7 @@ package httpd
 import (
 	"parley/actors/registry"
 	"parley/wire/mcp"
+	"parley/wire/signon"
 )
 
 // BoundTable returns the bounds of the server, besides those of its connections.
@@ -146,6 +147,14 @@ func (s *Server) BoundTable() []registry.Bound {
 			Used:     func() int64 { n, _ := s.MCPSessions(); return n },
 			Hits:     func() int64 { _, n := s.MCPSessions(); return n },
 			Shares:   func() registry.Shares { return s.mcp.Shares() },
+		},
+		{
+			Name:     "saml_messages",
+			Of:       "messages of one SAML server that are remembered until they expire, about 100 bytes each",
+			Overflow: "logins at this server are refused until some have expired",
+			Reason:   "a message must not be used twice; they expire within some minutes",
+			Limit:    registry.Constant(signon.MaxReplays),
+			Whole:    "only messages that the server has signed are remembered",
 		},
 		{
 			Name: "confirmed_sessions",

@@ -24,13 +24,15 @@ type pageRoute struct {
 	anywhere bool
 	// oneClick: mail programs send the form of the page without a token, because its address is a secret (RFC 8058).
 	oneClick bool
+	// signed: forms come from another site without a token, because they have a signature.
+	signed bool
 	// needsLogin: a browser without a session is redirected to the login page.
 	needsLogin bool
 }
 
 // pageRoutes is every page. Each file of pages adds its own list here.
 func pageRoutes() []pageRoute {
-	return slices.Concat(loginPages, signOnPages, factorPages, linkPages, accountPages, organizationPages,
+	return slices.Concat(loginPages, signOnPages, samlPages, factorPages, linkPages, accountPages, organizationPages,
 		serverPages, offlinePages, apiPages)
 }
 
@@ -227,6 +229,9 @@ func (s *Server) openPage(p *pageRequest, r *pageRoute) (web.View, error) {
 			return web.Failure("Not allowed", "This page cannot be used in this way."), errTooManyParams
 		}
 		if r.oneClick && string(ctx.FormValue("List-Unsubscribe")) == "One-Click" {
+			return web.View{}, nil
+		}
+		if r.signed {
 			return web.View{}, nil
 		}
 		if err := s.checkCSRF(c, &p.browser, p.field(csrfField)); err != nil {

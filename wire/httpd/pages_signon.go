@@ -19,6 +19,7 @@ import (
 var signOnPages = []pageRoute{
 	{path: wire.SocialLoginPath + "{type}/{name}", handle: (*Server).beginSignOnPage},
 	{path: wire.SocialSignUpPath + "{type}/{name}", handle: (*Server).beginSignOnPage},
+	{path: signon.IconPath + "{type}/{name}/{version}", handle: (*Server).providerIconPage},
 	{path: wire.CompletePath + "{type}", handle: (*Server).completeSignOnPage},
 	{path: finishPath, handle: (*Server).finishSignOnPage, posts: true},
 	{path: strings.TrimSuffix(wire.IdentitiesPath, "/"), handle: (*Server).identitiesPage, posts: true,
@@ -128,7 +129,7 @@ func providerButtons(
 		if len(query) > 0 {
 			address += "?" + query.Encode()
 		}
-		out = append(out, web.Provider{Name: p.Display, URL: address})
+		out = append(out, web.Provider{Name: p.Display, URL: address, Icon: p.Icon})
 	}
 	return out
 }
@@ -183,6 +184,27 @@ func (s *Server) beginSignOnPage(p *pageRequest) (web.View, error) {
 	return s.beginSignOn(p, e, f)
 }
 
+// providerIconPage is the picture on the button of a provider. Its address changes with the picture.
+func (s *Server) providerIconPage(p *pageRequest) (web.View, error) {
+	e := s.provider(p)
+	if e == nil {
+		return pageNotFound()
+	}
+	picture, typ := e.Icon()
+	if picture == nil {
+		return pageNotFound()
+	}
+	setCommonHeaders(p.ctx)
+	p.ctx.Response.Header.Set("Cache-Control", "public, max-age=31536000, immutable")
+	p.ctx.Response.Header.Set("X-Content-Type-Options", "nosniff")
+	p.ctx.Response.Header.Set("Content-Security-Policy", pagePolicy)
+	p.ctx.SetContentType(typ)
+	p.ctx.Response.SkipBody = p.ctx.IsHead()
+	p.ctx.SetBody(picture)
+	p.answered = true
+	return web.View{}, nil
+}
+
 // maxLinkToken limits the token of an invitation in bytes.
 const maxLinkToken = 200
 
@@ -212,8 +234,7 @@ func (s *Server) completeSignOnPage(p *pageRequest) (web.View, error) {
 	}
 	e := s.providerPage(p, f.Type, f.Name)
 	if !known || e == nil || f.Type != typ || !s.usedFlows.use(f.State, s.now()) {
-		return s.signOnFailure(p, typ, realm.BadRequest("This login was not started in this browser, or it took too "+
-			"long. Please try again."))
+		return s.signOnFailure(p, typ, errOtherBrowser())
 	}
 	answer := url.Values{}
 	for name, value := range p.ctx.QueryArgs().All() {
@@ -272,7 +293,7 @@ func (s *Server) acceptIdentity(p *pageRequest, e *signon.Entry, f signOnFlow, w
 	return s.signUpIdentified(p, e, x, fullName)
 }
 
-// logProblems writes what the organization does not accept of a person at a provider.
+// logProblems writes the values of a person at a provider that the organization does not accept.
 func (s *Server) logProblems(c *wire.Call, id realm.UserID, e *signon.Entry, problems []string) {
 	for _, text := range problems {
 		s.options.Log.Warn("a value of a login provider is left out", "realm", c.Realm, "user", int64(id),

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"net/http"
 	"net/netip"
 	"net/url"
 	"os"
@@ -25,6 +26,7 @@ const (
 	OIDC   = "oidc"
 	GitHub = "github"
 	LDAP   = realm.DirectoryType
+	SAML   = "saml"
 )
 
 // Limits of the configuration.
@@ -35,16 +37,20 @@ const (
 	maxSecretBytes = 4096
 	// maxDisplayName limits the name of a provider on the login page, in bytes.
 	maxDisplayName = 60
+	// maxIcon limits the picture of a button, in bytes: each login page loads it.
+	maxIcon = 64 << 10
 )
 
 // Config is one provider of the configuration file.
 type Config struct {
 	Name        string `toml:"name"`         // part of addresses, unique among the providers of a type
-	Type        string `toml:"type"`         // OIDC, GitHub or LDAP
+	Type        string `toml:"type"`         // OIDC, GitHub, LDAP or SAML
 	Preset      string `toml:"preset"`       // of presets: values for the keys that the file does not have
 	DisplayName string `toml:"display_name"` // on the login page
-	Issuer      string `toml:"issuer"`
-	ClientID    string `toml:"client_id"`
+	// IconFile is the path of the picture on the button of the login page.
+	IconFile string `toml:"icon_file"`
+	Issuer   string `toml:"issuer"`
+	ClientID string `toml:"client_id"`
 	// ClientSecretFile is the path of a file with the secret of the client. It is relative to the folder of the
 	// configuration file.
 	ClientSecretFile string   `toml:"client_secret_file"`
@@ -64,10 +70,12 @@ type Config struct {
 	// Rules give roles and groups to people with some claims.
 	Rules []Rule `toml:"rule"`
 	DirectoryConfig
+	SAMLConfig
 
 	secret   string
 	networks []netip.Prefix
 	roots    *x509.CertPool // nil: those of the system
+	icon     []byte         // nil: none
 }
 
 // Rules are the rules of the configuration file for the logins of an organization.
@@ -209,11 +217,14 @@ func (c *Config) complete(folder string) error {
 	if c.Type == LDAP {
 		return c.completeDirectory(folder)
 	}
+	if c.Type == SAML {
+		return c.completeSAML(folder)
+	}
 	return c.completeClient()
 }
 
 // types are the types of providers.
-var types = []string{OIDC, GitHub, LDAP}
+var types = []string{OIDC, GitHub, LDAP, SAML}
 
 // completeClient checks the keys of a provider of which the server is a client by OAuth.
 func (c *Config) completeClient() error {
@@ -284,6 +295,17 @@ func (c *Config) readFiles(folder string) error {
 			return fmt.Errorf("client_secret_file: %s must have 1 to %d bytes of text, not %d", c.ClientSecretFile,
 				maxSecretBytes, len(c.secret))
 		}
+	}
+	if c.IconFile != "" {
+		icon, err := os.ReadFile(inFolder(folder, c.IconFile))
+		if err != nil {
+			return fmt.Errorf("icon_file: %w", err)
+		}
+		if typ := http.DetectContentType(icon); !strings.HasPrefix(typ, "image/") || len(icon) > maxIcon {
+			return fmt.Errorf("icon_file: %s must be a picture such as PNG of at most %d bytes; it is %s with %d bytes",
+				c.IconFile, maxIcon, typ, len(icon))
+		}
+		c.icon = icon
 	}
 	if c.CAFile != "" {
 		text, err := os.ReadFile(inFolder(folder, c.CAFile))

@@ -3,10 +3,14 @@ package signon
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
+	"encoding/hex"
+	"encoding/xml"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -69,6 +73,23 @@ type Entry struct {
 	config              *Config
 }
 
+// IconPath is the path of the pictures of providers on this server; type, name and a part of a hash follow.
+const IconPath = "/accounts/login/icon/"
+
+// iconPath returns the path of the picture of the provider, which changes with the picture; "" if there is none.
+func (e *Entry) iconPath() string {
+	if e.config.icon == nil {
+		return ""
+	}
+	sum := sha256.Sum256(e.config.icon)
+	return IconPath + e.Type + "/" + url.PathEscape(e.Name) + "/" + hex.EncodeToString(sum[:4])
+}
+
+// Icon returns the picture of the provider and its type; nil if there is none.
+func (e *Entry) Icon() (picture []byte, typ string) {
+	return e.config.icon, http.DetectContentType(e.config.icon)
+}
+
 // Check asks the provider for all that a login needs before a person is involved. It calls report after each step.
 func (e *Entry) Check(ctx context.Context, report func(step string)) error {
 	if e.Directory != nil {
@@ -102,14 +123,28 @@ func Open(path string) (*Providers, error) {
 			e.Provider = newOIDC(c, time.Now)
 		case GitHub:
 			e.Provider = newGitHub(c)
+		case SAML:
+			e.Provider = newSAML(c, time.Now)
 		case LDAP:
 			e.Directory = &Directory{c}
 		}
 		p.list = append(p.list, e)
 		p.text += strings.Join([]string{c.Type, c.Name, c.Issuer, c.ClientID, c.secret, c.BaseDN, c.UserFilter,
-			c.bindPassword}, "\n") + fmt.Sprint(c.URLs, c.Rules) + "\n"
+			c.bindPassword, samlKeys(c)}, "\n") + fmt.Sprint(c.URLs, c.Rules) + "\n"
 	}
 	return p, nil
+}
+
+// samlKeys returns the keys and the name of a SAML server.
+func samlKeys(c *Config) string {
+	if c.metadata == nil {
+		return ""
+	}
+	text, err := xml.Marshal(c.metadata)
+	if err != nil {
+		panic("BUG: encode metadata: " + err.Error())
+	}
+	return string(text)
 }
 
 // Secrets returns a text that changes with everything that decides about logins. It contains the secrets.

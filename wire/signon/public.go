@@ -28,7 +28,8 @@ func (p *Providers) Public() *Public {
 	out := &Public{Policies: p.policies}
 	for _, e := range p.list {
 		out.Providers = append(out.Providers, PublicProvider{
-			realm.LoginProvider{Type: e.Type, Name: e.Name, Display: e.Display}, e.config.Organizations})
+			realm.LoginProvider{Type: e.Type, Name: e.Name, Display: e.Display, Icon: e.iconPath()},
+			e.config.Organizations})
 	}
 	return out
 }

@@ -12,7 +12,7 @@ func (s *Settings) Table() []registry.Setting {
 	return []registry.Setting{
 		{
 			Name: "auth-config", Group: registry.Access, Value: &s.AuthConfig,
-			Meaning: "file with the login providers and the rules for logins (TOML): OpenID Connect, GitHub, LDAP, " +
+			Meaning: "file with the login providers and the rules for logins (TOML): OpenID Connect, GitHub, SAML, LDAP, " +
 				"second factors, sessions",
 		},
 	}

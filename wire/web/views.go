@@ -11,7 +11,10 @@ func Failure(title, reason string) View {
 }
 
 // Provider is a login provider on a page.
-type Provider struct{ Name, URL string }
+type Provider struct {
+	Name, URL string
+	Icon      string // path of the picture on the button; "": none
+}
 
 // LoginForm is the data of the page with the login form.
 type LoginForm struct {
