@@ -72,7 +72,7 @@ run: build ## serve a demo organization on 127.0.0.1:9991; PORT=8080 chooses ano
 	bin/parley serve --data ./data --listen 127.0.0.1:$(PORT) --demo
 
 test: ## run every test, the long ones in their short form
-	$(GO) test -timeout 13m ./...
+	$(GO) test -timeout 16m ./...
 
 race: ## run the tests of concurrent code under the race detector (needs a C compiler)
 	CGO_ENABLED=1 $(GO) test -race -short -timeout 15m ./actors ./actors/queue ./wire/httpd/... ./wire/peer \

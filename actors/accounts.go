@@ -183,7 +183,7 @@ func (srv *Server) updateAccount(r *realm.Realm, id realm.UserID) {
 const newSecretArrives = 50 * time.Millisecond
 
 // dropRealm removes the accounts of a realm that leaves memory. The version stays the same: until the realm is loaded
-// again, the accounts are what they were.
+// again, the accounts are as before.
 func (t *accountTable) dropRealm(r *realm.Realm) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

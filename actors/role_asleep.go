@@ -9,7 +9,7 @@ import (
 type (
 	// restRealm asks the actor to leave memory. No request reaches it any more.
 	restRealm struct{}
-	// storeAsleep stores what the next start must know of a realm that is closed. Done gets nil.
+	// storeAsleep stores the record of a realm that is closed, for the next start. Done gets nil.
 	storeAsleep struct{ done chan error }
 	// idleReport is the answer of a session actor to delivery.CheckIdle.
 	idleReport struct{ busy bool }
@@ -95,7 +95,7 @@ func (r *ownerRole) endRest() {
 	r.rest = nil
 }
 
-// storeAsleep stores what the next start must know, unless the realm has work: then the next start loads it.
+// storeAsleep stores the record for the next start, unless the realm has work: then the next start loads it.
 func (r *ownerRole) storeAsleep() {
 	known, ok := r.Realm().Sleep(r.srv.now().Unix())
 	if !ok || !r.turns.AllStored() {

@@ -62,9 +62,9 @@ var errWaking = realm.Refuse(realm.Busy, "SERVER_OVERLOADED",
 // SleepingDisk is a Disk that stores what must be known of organizations that are not in memory. Without it, all
 // organizations stay in memory.
 type SleepingDisk interface {
-	// WriteAsleep stores what is known of an organization with that epoch; nil removes it. It need not be durable.
+	// WriteAsleep stores the record of an organization with that epoch; nil removes it. It need not be durable.
 	WriteAsleep(id realm.ID, epoch uint64, a *realm.Asleep) error
-	// Asleep returns what was stored, unless the organization has another epoch or other facts since.
+	// Asleep returns the record, unless the organization has another epoch or other facts since.
 	Asleep(id realm.ID) (realm.Asleep, bool)
 }
 
@@ -479,7 +479,7 @@ func (srv *Server) SleepStats() (x SleepStats) {
 	return x
 }
 
-// sleeperOf returns what is known of an organization that is not in memory.
+// sleeperOf returns the record of an organization that is not in memory.
 func (srv *Server) sleeperOf(id realm.ID) (known realm.Asleep, ok bool) {
 	srv.mu.RLock()
 	defer srv.mu.RUnlock()
@@ -499,7 +499,7 @@ func (srv *Server) SleepingFiles(id realm.ID) (realm.Digests, bool) {
 	return known.Files, ok
 }
 
-// asleepRealm returns what is known of an organization that is asleep, and not on its way in or out of memory.
+// asleepRealm returns the record of an organization that is asleep, and not on its way in or out of memory.
 func (srv *Server) asleepRealm(id realm.ID) (known realm.Asleep, ok bool) {
 	srv.mu.RLock()
 	defer srv.mu.RUnlock()
@@ -523,7 +523,7 @@ func (srv *Server) HasUncheckedLinks(id realm.ID) bool {
 	return !ok || known.LinksUnchecked
 }
 
-// SleepingSummary returns what is known of an organization that is asleep, without its files.
+// SleepingSummary returns the record of an organization that is asleep, without its files.
 func (srv *Server) SleepingSummary(id realm.ID) (realm.Asleep, bool) { return srv.asleepRealm(id) }
 
 // RealmsWithAddress returns the organizations that can have a channel with an email address token: all in memory, and

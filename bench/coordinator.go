@@ -159,7 +159,8 @@ func (r *run) planFor(index, agents int, marker uint64, offset time.Duration) *a
 	people := len(r.population.people)
 	p := &agentPlan{Scenario: r.scenario, Target: r.options.target, CA: r.options.ca, HTTP2: r.options.http2,
 		People: r.population.people, Channels: r.population.channels, From: people * index / agents,
-		To: people * (index + 1) / agents, Index: index, Agents: agents, Marker: marker, Offset: int64(offset), Oldest: r.oldest, Newest: r.newest,
+		To: people * (index + 1) / agents, Index: index, Agents: agents, Marker: marker, Offset: int64(offset),
+		Oldest: r.oldest, Newest: r.newest,
 		Late: r.options.late, Drain: r.options.drainLimit}
 	sc := &p.Scenario
 	sc.Seed += uint64(index) * 1_000_003 // agents must not draw the same requests

@@ -134,7 +134,8 @@ func (l *ledger) touch(s *send) {
 // recordAbout records an event about a message: only the audience of the message may see it.
 func (l *ledger) recordAbout(x *listener, kind []byte, message int64) {
 	if to, ok := l.touched[message]; ok && !l.audiences[to].contains(x.person) {
-		l.report(x, message, "leak", "%s saw an event %s of message %d in %s, but is not in its audience", x, kind, message,
+		l.report(x, message, "leak", "%s saw an event %s of message %d in %s, but is not in its audience", x, kind,
+			message,
 			l.audiences[to].name)
 	}
 }

@@ -47,7 +47,7 @@ func (d Disk) WriteAsleep(id realm.ID, epoch uint64, a *realm.Asleep) error {
 	return d.writeAsleep(id, epoch, codec.EncodeRow(a))
 }
 
-// Asleep returns what is known of an organization that was not opened since WriteAsleep. It reports false if there is
+// Asleep returns the record of an organization that was not opened since WriteAsleep. It reports false if there is
 // nothing, or if the organization has another epoch or facts: then it must be loaded. An unreadable value counts as
 // none, because it can be computed again.
 func (d Disk) Asleep(id realm.ID) (a realm.Asleep, ok bool) {

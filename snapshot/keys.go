@@ -21,7 +21,7 @@ const (
 	headEpoch    = 'e'
 	headSnapshot = 's'
 	headKept     = 'k' // which facts are kept behind the rows
-	headAsleep   = 'w' // what is known of an organization that is not in memory
+	headAsleep   = 'w' // record of an organization that is not in memory
 	headCommits  = 'c' // only realm 0
 	headApplied  = 'a' // only realm 0: index of the last entry of a replicated log
 )

@@ -165,7 +165,7 @@ func TestStructsMatchMaps(t *testing.T) {
 	x.Ready.JSON = encodedFieldsOf(ready{7})
 	want := obj{"type": "x", "op": "y", "list": []any{obj{"a": nil, "b": "<b>"}, obj{"a": "a", "b": ""}}, "zero": nil,
 		"present": 0, "map": obj{"a": 2, "z": 1}, "of": "s", "null": nil, "done": obj{"k": 1}, "choice": "b",
-			"no": false,
+		"no":   false,
 		"here": 5, "ready": 7}
 	for _, v := range []any{x, &x} {
 		if got := string(encode(v)); got != string(encode(want)) {

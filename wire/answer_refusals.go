@@ -22,6 +22,7 @@ var errorCodes = []errorCode{
 	{"ANOMALOUS_WEBHOOK_PAYLOAD", []int{400}, struct {
 		Name string `json:"webhook_name"`
 	}{}},
+	{"API_KEY_SCOPE", []int{403}, nil},
 	{"ANSWER_MEMORY_FULL", []int{503}, struct {
 		Seconds float64 `json:"retry-after"`
 	}{}},

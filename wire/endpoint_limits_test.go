@@ -25,6 +25,8 @@ var formLengths = []struct {
 	{"description", 1000, "protocol"}, // of a reported message
 	{"deactivation_notification_comment", 2000, "protocol"},
 	{"fragment", 300, "memory"},
+	{"endpoints", 100, "memory"}, // of the scope of an API key
+	{"networks", 50, "memory"},
 	{"local_id", 100, "memory"},
 	{"msg_type", 100, "memory"},
 	{"onboarding_step", 100, "memory"},

@@ -74,7 +74,7 @@ func AccountOfPerson(c *Call, p realm.Person) (id realm.UserID, found bool, prob
 	return id, true, problems, err
 }
 
-// UpdateFromProvider gives the account of a person what the login provider says. While the nodes of a cluster are
+// UpdateFromProvider gives the account of a person the values of the login provider. While the nodes of a cluster are
 // upgraded, it does nothing. The problems are for the log.
 func UpdateFromProvider(c *Call, id realm.UserID, p realm.Person) (problems []string, err error) {
 	out, err := Execute(c.asServer(), realm.UpdateFromProvider{User: id, Person: p})

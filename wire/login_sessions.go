@@ -124,7 +124,8 @@ func DevelopmentLogins(c *Call, v realm.View) (accounts []DevelopmentAccount) {
 			if info.Avatar == "G" { // the page loads nothing from other servers
 				info.Avatar = ""
 			}
-			accounts = append(accounts, DevelopmentAccount{u.Email, u.Name, roleTitles[u.Role], ownAvatarURL(info, c.Site)})
+			accounts = append(accounts, DevelopmentAccount{u.Email, u.Name, roleTitles[u.Role], ownAvatarURL(info,
+				c.Site)})
 		}
 	})
 	return accounts

@@ -31,7 +31,7 @@ func (n IdentityName) valid() bool {
 type Identity struct {
 	IdentityName
 	Linked int64 // Unix seconds
-	// Role and Groups are what the rules of the provider have given to the user; 0: no role.
+	// Role and Groups were given to the user by the rules of the provider; 0: no role.
 	Role   Role
 	Groups []GroupID
 	// Suspended says that the provider has deactivated the account.

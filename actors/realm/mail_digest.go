@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Digests are weekly emails about what a user has not read. One job for each user composes and sends the digest. The
+// Digests are weekly emails about unread messages. One job for each user composes and sends the digest. The
 // server adds the jobs on the organization's day, a few hundred at a time, in the order of the users' ids.
 
 const (
@@ -101,8 +101,8 @@ func (f *DigestsStepped) apply(r *Realm) {
 
 func (*DigestsStepped) notices(*Realm) []Notice { return nil }
 
-// DigestEmail is what a user has not read: of the last week, in topics that the user has not muted, in channels that the
-// user is subscribed to.
+// DigestEmail has the unread messages of a user: of the last week, in topics that the user has not muted, in channels
+// that the user is subscribed to.
 type DigestEmail struct {
 	Direct int           // direct messages
 	Topics []DigestTopic // the most lively first, at most maxDigestTopics

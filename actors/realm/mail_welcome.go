@@ -15,7 +15,7 @@ const (
 
 // sendWelcomeEmail adds the job of the email for a new account of a person.
 func (t *Turn) sendWelcomeEmail(id UserID) {
-	if t.env.EmailEnabled && t.Level() >= mailLevel {
+	if t.env.EmailEnabled && t.Level() >= mailLevel && t.OrgBool("send_welcome_emails") {
 		t.addOutboxJobs([]OutboxJob{{Kind: OutboxWelcome, User: id}})
 	}
 }

@@ -41,7 +41,7 @@ type NewContent struct {
 	Old          *OldContent // the present text; nil: it was not read
 }
 
-// OldContent is what was found out about the present text of a message before the turn.
+// OldContent has the facts about the present text of a message before the turn.
 type OldContent struct {
 	Version  uint16
 	Sum      string       // hex SHA-256

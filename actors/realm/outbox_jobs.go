@@ -23,7 +23,7 @@ const (
 	// OutboxRegistration sends the push bouncer a change of a user's devices.
 	OutboxRegistration OutboxJobKind = 6
 	OutboxPreview      OutboxJobKind = 7  // fetch the pages a message links to, and show their previews
-	OutboxDigest       OutboxJobKind = 8  // email a user what they have not read in the last week
+	OutboxDigest       OutboxJobKind = 8  // email a user their unread messages of the last week
 	OutboxWelcome      OutboxJobKind = 9  // email the user of a new account
 	OutboxReminder     OutboxJobKind = 10 // email a further link of an invitation
 )

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// Asleep is what a server stores of an organization that is not in memory: enough to find it, and to load it in time.
+// Asleep is the record of an organization that is not in memory: enough to find it, and to load it in time.
 // It is no part of the organization's state. It is valid as long as the organization has the same epoch and facts.
 type Asleep struct {
 	Epoch    uint64

@@ -104,7 +104,8 @@ func listBackups(p offsite.Place, out io.Writer) error {
 	})
 }
 
-// withFolder calls a function with the backups of a place. dir is a directory for what is being sent; "": nothing is.
+// withFolder calls a function with the backups of a place. dir is a directory for the objects that are being sent; "":
+// none are.
 func withFolder(p offsite.Place, dir string, fn func(*offsite.Folder) error) error {
 	f, err := p.Open(dir, slog.New(slog.DiscardHandler))
 	if err != nil {

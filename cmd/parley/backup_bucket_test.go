@@ -103,7 +103,7 @@ func waitForNextSecond(t *testing.T) time.Time {
 	return at
 }
 
-// A backup of a running server in a bucket sends only what is new, and becomes the same organization on an empty
+// A backup of a running server in a bucket sends only new objects, and becomes the same organization on an empty
 // machine, with uploads and pictures. Nothing in the bucket can be read without the key.
 func TestBucketBackup(t *testing.T) {
 	b := startBucketBackups(t)

@@ -108,10 +108,10 @@ var libraryHomes = map[string][]string{
 	"github.com/BurntSushi/toml":          {"bench", "cmd/parley", "wire/integrations", "wire/signon"},
 	"github.com/coreos/go-oidc":           {"wire/signon"},
 	"github.com/pquerna/otp":              {"wire/signon"},
-	"github.com/go-ldap/ldap":             {"wire/signon"},
+	"github.com/go-ldap/ldap":             {"wire/signon", "wire/signon/signontest"},
 	"github.com/crewjam/saml":             {"wire/signon"},
 	"github.com/russellhaering/goxmldsig": {"wire/signon"},
-	"github.com/go-asn1-ber/asn1-ber":     {"wire/signon"},
+	"github.com/go-asn1-ber/asn1-ber":     {"wire/signon", "wire/signon/signontest"},
 	"google.golang.org/grpc":              {"wire/peer"},
 	"filippo.io/age":                      {"cmd/internal/offsite"},
 }

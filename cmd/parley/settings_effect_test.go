@@ -12,7 +12,8 @@ import (
 )
 
 // settingTables are files that name settings to store, show or import them, not to follow them.
-var settingTables = map[string]bool{"realm_settings.go": true, "settings_effect.go": true, "zulip_export.go": true,
+var settingTables = map[string]bool{"realm_settings.go": true, "realm_settings_effect.go": true,
+	"zulip_export.go":  true,
 	"descriptions.txt": true}
 
 // shownSetting finds the settings and permissions that a page of the client shows.
@@ -23,7 +24,8 @@ var shownSetting = regexp.MustCompile(`<(?:Realm(?:Switch|Choice|Limit|Text|Chan
 var soundsOfReasons = regexp.MustCompile(`^enable_(stream|followed_topic)_(desktop|audible)_notifications$`)
 
 // digestSettings are shown only if a registration says that the server sends digests (settings_send_digest_emails).
-var digestSettings = map[string]bool{"digest_emails_enabled": true, "digest_weekday": true, "enable_digest_emails": true}
+var digestSettings = map[string]bool{"digest_emails_enabled": true, "digest_weekday": true,
+	"enable_digest_emails": true}
 
 // TestShownSettingsHaveAnEffect: code of the server or of the client follows each setting and permission that a page of
 // the client shows. The page hides those of realm.SettingsWithoutEffect, and no code may follow these.
@@ -47,7 +49,8 @@ func TestShownSettingsHaveAnEffect(t *testing.T) {
 				return err
 			}
 			inClient := strings.HasPrefix(path, client)
-			settings := inClient && strings.Contains(path, string(filepath.Separator)+"settings"+string(filepath.Separator))
+			settings := inClient && strings.Contains(path,
+				string(filepath.Separator)+"settings"+string(filepath.Separator))
 			switch ext := filepath.Ext(path); {
 			case settings && ext == ".tsx":
 				for _, m := range shownSetting.FindAllStringSubmatch(read(path), -1) {
@@ -81,7 +84,8 @@ func TestShownSettingsHaveAnEffect(t *testing.T) {
 			follows = follows || use.MatchString(text)
 		}
 		if follows == isHidden[name] && !digestSettings[name] {
-			t.Errorf("%s: code follows it: %v; hidden because it has no effect: %v (settings_effect.go)", name, follows,
+			t.Errorf("%s: code follows it: %v; hidden because it has no effect: %v (realm_settings_effect.go)", name,
+				follows,
 				isHidden[name])
 		}
 	}

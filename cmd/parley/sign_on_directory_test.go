@@ -56,7 +56,7 @@ func keyByPassword(t *testing.T, at, name, password string) webAnswer {
 // of the organization.
 func TestDirectoryLogin(t *testing.T) {
 	d := signontest.NewDirectory(t, staff("carl", "dora")...)
-	_, at, _ := browserDemo(t, "--auth-config", directoryConfig(t, d.URL, ""))
+	_, at, _ := browserDemo(t, "--login-limit", "0", "--auth-config", directoryConfig(t, d.URL, ""))
 	page := newBrowser(t, at).send("GET", "/login/", nil).body
 	if !strings.Contains(page, `<input type="text" name="username"`) || strings.Contains(page, "Log in with staff") {
 		t.Errorf("the login page takes no names, or has a button:\n%s", page)
@@ -112,7 +112,7 @@ func TestDirectoryConnectsAccounts(t *testing.T) {
 	entries := staff("ann")
 	entries[1].Attributes["mail"] = []string{"ann@example.org"}
 	d := signontest.NewDirectory(t, entries...)
-	_, at, _ := browserDemo(t, "--auth-config", directoryConfig(t, d.URL, ""))
+	_, at, _ := browserDemo(t, "--login-limit", "0", "--auth-config", directoryConfig(t, d.URL, ""))
 	if a := keyByPassword(t, at, "ann", "of ann"); a.status != 400 || a.json["api_key"] != nil {
 		t.Errorf("an app gets the account of an address: %d %s", a.status, a.body)
 	}

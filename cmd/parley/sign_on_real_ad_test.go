@@ -36,7 +36,8 @@ func startActiveDirectory(t *testing.T) *activeDirectory {
 	tls := "--option=tls certfile=" + d.cert
 	out, err := exec.Command("/usr/bin/python3", "testdata/login/provision.py", "domain", "provision",
 		"--realm=EXAMPLE.TEST", "--domain=EXAMPLE", "--server-role=dc", "--dns-backend=NONE",
-		"--adminpass=Secret9!admin", "--targetdir="+d.folder, "--host-ip=127.0.0.1", "--host-name=dc1", "--option=server services=ldap",
+		"--adminpass=Secret9!admin", "--targetdir="+d.folder, "--host-ip=127.0.0.1", "--host-name=dc1",
+		"--option=server services=ldap",
 		"--option=log file="+d.folder+"/log", tls, "--option=tls cafile="+d.cert,
 		"--option=tls keyfile="+filepath.Join(d.folder, "key.pem")).CombinedOutput()
 	if err != nil {

@@ -92,7 +92,7 @@ func (h *Notices) reminder(a *dispatch.Attempt) (email *realm.Email, err error) 
 	return email, err
 }
 
-// digest is about what a user has not read in the last week; nil: nothing, or the user was online lately.
+// digest has the unread messages of the last week; nil: nothing, or the user was online lately.
 func (h *Notices) digest(a *dispatch.Attempt) (*realm.Email, error) {
 	me := realm.Caller{User: a.Job.User}
 	if h.Server.ActiveSince(a.Realm, h.Now().Unix()-realm.DigestAbsence)(me.User) {

@@ -90,7 +90,7 @@ func IsPermanentError(err error) bool {
 	return errors.As(err, &e) && e.Code >= 500
 }
 
-// recipient returns what an address stands for, or an *smtp.SMTPError.
+// recipient returns the meaning of an address, or an *smtp.SMTPError.
 func (x *Receiver) recipient(address string) (mailRecipient, error) {
 	if wire.IsReplyAddress(address) {
 		r, err := x.Mailboxes.FindReply(address)

@@ -67,7 +67,7 @@ func (c SenderCheck) check(raw io.Reader, h mailHeader, want string) error {
 	return answer
 }
 
-// policy returns what a domain asks for: that of the domain itself, or of the domain that its owner has registered.
+// policy returns the wish of a domain: that of the domain itself, or of the domain that its owner has registered.
 // dmarc.ErrNoPolicy means that mails need no signature.
 func (c SenderCheck) policy(domain string) (*dmarc.Record, error) {
 	options := &dmarc.LookupOptions{LookupTXT: c.lookup}

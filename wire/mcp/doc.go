@@ -12,7 +12,7 @@
 //     all rights of an account was not made for an agent.
 //   - Texts of users are marked as data. Results, sessions and subscriptions are bounded.
 //   - The stream ends after one answer of the event queue, and its client opens it again. So a waiting agent costs
-//     what a waiting event poll costs, and no state is lost with the connection.
+//     as much as a waiting event poll, and no state is lost with the connection.
 //
 // The official SDK for Go is built on net/http, where each stream has a goroutine and a connection of its own. The
 // server parks waiting requests outside of goroutines, so this package is written from the text of the protocol.

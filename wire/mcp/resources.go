@@ -12,7 +12,7 @@ import (
 	"parley/wire"
 )
 
-// place is what a resource is about: a channel, a topic, or a direct conversation.
+// place is the subject of a resource: a channel, a topic, or a direct conversation.
 type place struct {
 	Channel int64
 	Topic   *string // nil: all topics

@@ -25,7 +25,7 @@ const (
 	sessionIDLength = 32
 )
 
-// session is what the server remembers of a client. It is lost when the node ends: the client begins another one.
+// session is the memory of a client. It is lost when the node ends: the client begins another one.
 type session struct {
 	realm   realm.ID
 	user    realm.UserID

@@ -107,7 +107,7 @@ func (w *streamReply) Answer(status int, parts ...[]byte) bool {
 	return true
 }
 
-// streamedEvent is an event of the queue, as far as it says what has changed.
+// streamedEvent is an event of the queue, as far as it names the change.
 type streamedEvent struct {
 	Type    string `json:"type"`
 	ID      int64  `json:"id"`

@@ -236,7 +236,8 @@ func TestOIDCAttacks(t *testing.T) {
 		p.Lie(x.lies)
 		who, err := logIn(t, c)
 		var failed *Error
-		if !errors.As(err, &failed) || !strings.Contains(failed.Reason, x.reason) || !reflect.DeepEqual(who, Identity{}) {
+		if !errors.As(err, &failed) || !strings.Contains(failed.Reason, x.reason) || !reflect.DeepEqual(who,
+			Identity{}) {
 			t.Errorf("%s: %+v, %v; want the reason %q", x.name, who, err, x.reason)
 			continue
 		}

@@ -161,13 +161,19 @@ func parseTemplates() map[language.Tag]map[string]*template.Template {
 	for _, tag := range languages {
 		printer, patterns := message.NewPrinter(tag, message.Catalog(texts)), patterns[tag]
 		layout := template.Must(template.New("layout.html").Funcs(template.FuncMap{
-			"t":           func(english string, args ...any) string { return translate(printer, patterns, english, args) },
+			"t": func(english string, args ...any) string {
+				return translate(printer, patterns, english,
+					args)
+			},
 			"rightToLeft": func() bool { return isRightToLeft(tag) },
 			"style":       func() string { return StylePath },
 			"icon":        func() string { return IconPath },
 			"client":      func() clientFiles { return client },
 			"manifest":    func() string { return ManifestPath },
-			"labelled":    func(label string, fields []APIField) labelledFields { return labelledFields{label, fields} },
+			"labelled": func(label string, fields []APIField) labelledFields {
+				return labelledFields{label,
+					fields}
+			},
 		}).Parse(string(mustRead("templates/layout.html"))))
 		template.Must(layout.Parse(string(mustRead("client.html"))))
 		all[tag] = map[string]*template.Template{}

@@ -32,7 +32,7 @@ var views = []View{
 	DesktopLogin("<b>"),
 	Join("A <b>bold</b> org %s", JoinForm{Inviter: "<b>Ann</b> %d", Email: `"<b>`, Name: `"<b>`}),
 	Identities(IdentitiesPage{List: []Identity{{"<b>", "<b>", "<b>", "<b>"}}, AskPassword: true,
-		Providers: []Provider{{"<b>", "oidc/<b>"}}}),
+		Providers: []Provider{{"<b>", "oidc/<b>", ""}}}),
 	FactorCode("<b>"), Factor(), NewFactor(NewFactorData{"<b>", "data:image/png;base64,AA", true}),
 	RecoveryCodes([]string{"<b>"}, "/", ""), RecoveryCodes(nil, "", "<b>"), ResetFactor("<b>", true, "<b>"),
 	LoginFailed("<b>"), ConnectLogin("<b>", "<b>"), ChooseName("<b>", "<b>", "<b>"),

@@ -21,7 +21,7 @@ import (
 //go:embed conversations.txt
 var conversationTexts string
 
-// Content is what the demo needs to send messages with pictures. Without Render, the demo organization has only
+// Content lets the demo send messages with pictures. Without Render, the demo organization has only
 // three messages.
 type Content struct {
 	Render      func(text string, author realm.UserID, v realm.View) (realm.Body, realm.ContentInfo, error)

@@ -250,7 +250,7 @@ func (f *Folder) storedHash(key string) (sum hash.Hash, size int64, err error) {
 
 func hashEqual(a, b hash.Hash) bool { return bytes.Equal(a.Sum(nil), b.Sum(nil)) }
 
-// open returns the content of a file. Its last Read returns an error if the content is not what the list says.
+// open returns the content of a file. Its last Read returns an error if the content differs from that of the list.
 func (f *Folder) open(file *File) (io.ReadCloser, error) {
 	if file.Object == "" {
 		return io.NopCloser(bytes.NewReader(file.Data)), nil

@@ -95,7 +95,7 @@ func sign(secret []byte, text ...string) []byte {
 	return h.Sum(nil)
 }
 
-// objectKey returns the key of the object with a content of a SHA-256. Nobody can tell from it what the content is.
+// objectKey returns the key of the object with a content of a SHA-256. It does not reveal the content.
 func (k *Key) objectKey(hash string) string {
 	name := hex.EncodeToString(sign(k.secrets[0], "object ", hash))
 	return objectPrefix + name[:2] + "/" + name

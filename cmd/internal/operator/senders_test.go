@@ -31,7 +31,8 @@ var wantCommands = map[string]string{
 	"user-erase": "core", "user-grant": "core", "user-sessions": "core", "user-factor": "core",
 }
 
-// Every command is sent to the leader as every kind of node. What is not for the node is refused before it runs.
+// Every command is sent to the leader as every kind of node. Commands that are not for the node are refused before they
+// run.
 func TestEveryCommandAsEverySender(t *testing.T) {
 	if got, want := slices.Sorted(maps.Keys(commands)), slices.Sorted(maps.Keys(wantCommands)); !slices.Equal(
 		got, want) {

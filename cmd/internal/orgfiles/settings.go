@@ -19,7 +19,7 @@ type Settings struct {
 	AntivirusDown    string
 }
 
-// The values of antivirus-down: what happens to files that cannot be examined.
+// The values of antivirus-down: the fate of files that cannot be examined.
 const (
 	refuseUnscanned = "refuse"
 	acceptUnscanned = "accept"

@@ -579,7 +579,7 @@ func (s *Server) createDemo() error {
 	return nil
 }
 
-// demoContent returns what the conversations of the demo organization need; nothing if it gets none.
+// demoContent returns the tools of the conversations of the demo organization; nothing if it gets none.
 func (s *Server) demoContent() demo.Content {
 	if !s.DemoContent {
 		return demo.Content{}

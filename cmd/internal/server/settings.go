@@ -64,7 +64,7 @@ type Settings struct {
 	Space diskspace.Settings
 }
 
-// The settings that are declared beside what they configure.
+// The settings that are declared beside their subject.
 type (
 	storeSettings       = snapshot.Settings
 	upgradeSettings     = handover.Settings

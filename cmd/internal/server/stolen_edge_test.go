@@ -502,7 +502,8 @@ func TestKindsOfTokens(t *testing.T) {
 				ast.Inspect(f, func(n ast.Node) bool {
 					s, ok := n.(*ast.SelectorExpr)
 					keyed := ok && slices.Contains(keyedTools, s.Sel.Name)
-					if x, isName := selected(s); keyed && isName && x != "jwt" && x != "dkim" && f.Name.Name != "csrfToken" &&
+					if x, isName := selected(s); keyed && isName && x != "jwt" && x != "dkim" &&
+						f.Name.Name != "csrfToken" &&
 						f.Name.Name != "checkCSRF" { // these only ask whether the node has the secret
 						found[f.Name.Name] = true
 					}

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// settingsWithoutEffect are settings and permissions of the protocol that this server only stores, with the reason. Other
-// clients may show them. The server's own client does not, because its page gets their names.
+// settingsWithoutEffect are settings and permissions of the protocol that this server only stores, with the reason.
+// Other clients may show them. The server's own client does not, because its page gets their names.
 var settingsWithoutEffect = map[string]string{
 	"want_advertise_in_communities_directory": "no directory lists organizations of this server",
 	"can_manage_billing_group":                "nothing is billed",
