@@ -106,7 +106,7 @@ func TestFramesOfServers(t *testing.T) {
 			if piece == 1 && x.want != nil {
 				continue
 			}
-			err, body := askHTTP2(t, slices.Concat(settings, x.sent), piece)
+			body, err := askHTTP2(t, slices.Concat(settings, x.sent), piece)
 			if !errors.Is(err, x.want) || err == nil && body != "good" {
 				t.Errorf("%s, %d bytes at a time: %v %q, want %v", x.name, piece, err, body, x.want)
 			}
@@ -121,13 +121,13 @@ func TestServerWithoutHTTP2(t *testing.T) {
 	config := srv.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
 	config.NextProtos = []string{"h2", "http/1.1"}
 	config.ServerName = "example.com"
-	if err, _ := ask(t, srv.Listener.Addr().String(), config); !errors.Is(err, ErrNoHTTP2) {
+	if _, err := ask(t, srv.Listener.Addr().String(), config); !errors.Is(err, ErrNoHTTP2) {
 		t.Error(err)
 	}
 }
 
 // askHTTP2 sends a request to a server that answers with bytes, in pieces.
-func askHTTP2(t *testing.T, answer []byte, piece int) (error, string) {
+func askHTTP2(t *testing.T, answer []byte, piece int) (string, error) {
 	t.Helper()
 	srv := httptest.NewUnstartedServer(nil)
 	defer srv.Close()
@@ -146,13 +146,13 @@ func askHTTP2(t *testing.T, answer []byte, piece int) (error, string) {
 	srv.StartTLS()
 	config := srv.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
 	config.NextProtos, config.ServerName = []string{"h2"}, "example.com"
-	err, body := ask(t, srv.Listener.Addr().String(), config)
+	body, err := ask(t, srv.Listener.Addr().String(), config)
 	<-ended
-	return err, body
+	return body, err
 }
 
 // ask sends a request with a new loop, and closes its connection.
-func ask(t *testing.T, address string, config *tls.Config) (failed error, body string) {
+func ask(t *testing.T, address string, config *tls.Config) (body string, failed error) {
 	t.Helper()
 	l, err := Open()
 	if err != nil {
@@ -168,5 +168,5 @@ func ask(t *testing.T, address string, config *tls.Config) (failed error, body s
 	if err := l.RunFor(time.Minute, func() bool { return done }); err != nil || !done {
 		t.Fatalf("no answer: %v", err)
 	}
-	return failed, body
+	return body, failed
 }

@@ -174,15 +174,12 @@ func parseQuery(query string) []term {
 }
 
 // splitQuery splits at spaces outside of double quotes.
-func splitQuery(query string) (parts []string) {
+func splitQuery(query string) []string {
 	quoted := false
-	for _, part := range strings.FieldsFunc(query, func(r rune) bool {
+	return strings.FieldsFunc(query, func(r rune) bool {
 		if r == '"' {
 			quoted = !quoted
 		}
 		return r == ' ' && !quoted
-	}) {
-		parts = append(parts, part)
-	}
-	return parts
+	})
 }
