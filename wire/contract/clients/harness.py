@@ -89,8 +89,8 @@ class Server:
         finally:
             connection.close()
 
-    def call(self, method, path, who=None, timeout=TIMEOUT_SECONDS, **params):
-        """Makes one call. Strings are sent as they are, all other values as JSON."""
+    def call(self, method, path, who=None, timeout=TIMEOUT_SECONDS, ours=False, **params):
+        """Makes one call. Strings are sent as they are, all other values as JSON. The contract lacks endpoints of ours."""
         headers = {"User-Agent": "conform/1"}
         if who:
             headers["Authorization"] = "Basic " + base64.b64encode(f"{who['email']}:{who['key']}".encode()).decode()
@@ -102,7 +102,8 @@ class Server:
             body = form
             headers["Content-Type"] = "application/x-www-form-urlencoded"
         status, raw, _ = self.raw(method, path, body, headers, timeout)
-        record(method, path, status, raw, complete=is_complete(method, path, params))
+        if not ours:
+            record(method, path, status, raw, complete=is_complete(method, path, params))
         try:
             answer = json.loads(raw)
         except ValueError:

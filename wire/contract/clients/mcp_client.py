@@ -60,7 +60,7 @@ class Session:
 
 
 def scoped(server, who, label, **scope):
-    return ok(server.call("POST", "users/me/api_keys", who, label=label, expires_in=3600, scope=scope))["api_key"]
+    return ok(server.call("POST", "users/me/api_keys", who, ours=True, label=label, expires_in=3600, scope=scope))["api_key"]
 
 
 async def whole_key(server, checks, owner, channel):
