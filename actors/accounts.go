@@ -322,10 +322,13 @@ func (srv *Server) RealmOfKey(hash [32]byte) (realm.ID, bool) {
 // account must not be modified.
 func (srv *Server) AccountByEmail(id realm.ID, email string) (*realm.Account, bool) {
 	a, ok := srv.loadedAccount(id, email)
-	if _, sleeping := srv.sleeperOf(id); !ok && sleeping && srv.Wake(id) == nil {
+	if ok {
+		return a, ok
+	}
+	if _, sleeping := srv.sleeperOf(id); sleeping && srv.Wake(id) == nil {
 		return srv.loadedAccount(id, email)
 	}
-	return a, ok
+	return nil, false
 }
 
 // loadedAccount is AccountByEmail for a realm in memory.

@@ -2,6 +2,7 @@ package actors
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -61,6 +62,7 @@ type slowDisk struct {
 	mu     sync.Mutex
 	dead   bool
 	refuse int // how many of the next batches are refused; under diskContents.mu
+	locked int // how often opening a realm fails; under diskContents.mu
 }
 
 // pendingWrite is one append or snapshot in progress.
@@ -103,6 +105,10 @@ func (d *slowDisk) Claim(realm.ID, uint64) (realm.Claimed, error) {
 	last := d.last()
 	d.diskContents.mu.Lock()
 	defer d.diskContents.mu.Unlock()
+	if d.locked > 0 {
+		d.locked--
+		return realm.Claimed{}, errors.New("the disk does not answer")
+	}
 	d.epoch++
 	return realm.Claimed{Epoch: d.epoch, Last: last, Rows: d.rows}, nil
 }

@@ -333,6 +333,10 @@ func (srv *Server) loadSleeper(s *sleeper) {
 	if err != nil {
 		srv.log.Error("an organization that was asleep cannot be loaded", "realm", s.id, "err", err)
 		s.state = asleep
+		if s.place < 0 && s.due != realm.NeverDue { // its work is still to be done
+			s.due = srv.now().Unix() + sleepRetry
+			heap.Push(&z.due, s)
+		}
 		s.endState(errors.Join(errWaking, err))
 		return
 	}

@@ -199,6 +199,35 @@ func TestDueTimeWakes(t *testing.T) {
 	}
 }
 
+// Work that is due is done although the organization cannot be loaded at once.
+func TestDueTimeOfLockedDisk(t *testing.T) {
+	runSynctest(t, func(t *testing.T) {
+		contents := newDiskContents()
+		disk := &slowDisk{diskContents: contents}
+		srv := openServerWith(t, disk, Options{SleepAfter: time.Minute})
+		ann := createOrganization(t, srv, "ann")[0]
+		at := time.Now().Add(2 * time.Hour)
+		mustCall(t, srv, ann, "POST /scheduled_messages", params{"type": "channel", "to": 1, "topic": "t",
+			"content": "due", "scheduled_delivery_timestamp": at.Unix()})
+		expectAsleep(t, srv)
+		contents.mu.Lock()
+		disk.locked = 2
+		contents.mu.Unlock()
+		before := contents.last()
+		time.Sleep(time.Until(at) + sleepRetry*time.Second*3/2)
+		synctest.Wait()
+		if contents.last() != before {
+			t.Error("a fact was recorded although the disk does not answer")
+		}
+		time.Sleep(sleepRetry * time.Second)
+		synctest.Wait()
+		if contents.last() == before {
+			t.Errorf("the message was not sent after the disk answers again: %+v", srv.SleepStats())
+		}
+		closeServer(t, srv)
+	})
+}
+
 // An event queue ends when its lifetime is over, also if the organization is asleep then.
 func TestQueueEndsAsleep(t *testing.T) {
 	runSynctest(t, func(t *testing.T) {

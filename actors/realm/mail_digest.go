@@ -41,19 +41,29 @@ func (r *Realm) digestState() DigestState {
 	return DigestState{}
 }
 
+// hasDigests reports whether the organization sends digests.
+func (r *Realm) hasDigests() bool {
+	return r.Founded() && r.Level() >= mailLevel && !r.Org().Deactivated && r.OrgBool("digest_emails_enabled")
+}
+
+// isDigestTime reports whether the digests of a week begin at a time.
+func (r *Realm) isDigestTime(now int64) bool {
+	day, hour := now/secondsPerDay, now%secondsPerDay/secondsPerHour
+	weekday := (day + 3) % 7 // 0 is Monday (protocol); the first day of 1970 was a Thursday
+	return weekday == r.OrgInt("digest_weekday") && hour >= digestHour && day-r.digestState().Day >= minDigestGap
+}
+
 // digestsDue returns a turn that adds the next jobs, or nil. Digests that were begun are continued on the next day.
 func digestsDue(r *Realm, now int64) func(*Turn) (any, error) {
-	if !r.Founded() || r.Level() < mailLevel || r.Org().Deactivated || !r.OrgBool("digest_emails_enabled") {
+	if !r.hasDigests() {
 		return nil
 	}
-	s, day := r.digestState(), now/secondsPerDay
+	s := r.digestState()
 	if s.Next == 0 {
-		weekday := (day + 3) % 7 // 0 is Monday (protocol); the first day of 1970 was a Thursday
-		hour := now % secondsPerDay / secondsPerHour
-		if weekday != r.OrgInt("digest_weekday") || hour < digestHour || day-s.Day < minDigestGap {
+		if !r.isDigestTime(now) {
 			return nil
 		}
-		s = DigestState{Day: day, Next: firstUserID}
+		s = DigestState{Day: now / secondsPerDay, Next: firstUserID}
 	}
 	if r.small.outboxCount.count[outboxKey{kind: OutboxDigest}] >= MaxDigests {
 		return nil

@@ -153,36 +153,72 @@ func (r *Realm) eachFile(fn func(kind, name string)) {
 // NextDue returns the earliest time, in Unix seconds, at which Due can return a turn if no fact is added before. It is
 // now if a turn is waiting, and NeverDue if none will come. It may be too early, but not too late: TestNextDue.
 func (r *Realm) NextDue(now int64) int64 {
-	if r.HasJobs() || r.small.purges.size() > 0 || erasureDue(r, now) != nil || len(r.small.staleNotifications) > 0 {
-		return now
+	next := int64(NeverDue)
+	// The bytes of old versions of messages are erased by the owner, who needs the organization in memory.
+	if p := r.small.purgedTexts.find(droppedVersions); p != nil {
+		next = p.Since + droppedVersionsDelay
 	}
-	next := min(r.nextStored(), r.nextFullMember(now), r.nextInactiveChannel())
-	if !r.retentionPaused {
-		next = min(next, r.nextRetention(), r.nextArchivePurge(now))
-	}
+	eachDueWork(func(x dueWork) bool {
+		next = min(next, x.next(r, now))
+		return next > now
+	})
 	return max(next, now)
 }
 
-// nextStored returns when the first scheduled message or reminder is to be sent, or the bytes of old versions of
-// messages are to be erased, for which the organization has to be in memory.
-func (r *Realm) nextStored() int64 {
+// nextScheduled returns when the first scheduled message is to be sent.
+func nextScheduled(r *Realm, _ int64) int64 {
 	next := int64(NeverDue)
 	for _, s := range r.small.scheduled.all() {
 		if !s.Failed {
 			next = min(next, s.At)
 		}
 	}
+	return next
+}
+
+// nextReminder returns when the first reminder is to be sent.
+func nextReminder(r *Realm, _ int64) int64 {
+	next := int64(NeverDue)
 	for _, x := range r.small.reminders.all() {
 		next = min(next, x.At)
-	}
-	if p := r.small.purgedTexts.find(droppedVersions); p != nil {
-		next = min(next, p.Since+droppedVersionsDelay)
 	}
 	return next
 }
 
+// nextInviteReminder returns when the first person is to be reminded of an invitation.
+func nextInviteReminder(r *Realm, now int64) int64 {
+	next := int64(NeverDue)
+	if r.Level() < mailLevel || r.Org().Deactivated {
+		return next
+	}
+	for _, i := range r.small.invites.all() {
+		if at := max(now, i.Expires-reminderLead); i.needsReminder(at) {
+			next = min(next, at)
+		}
+	}
+	if next < NeverDue && r.index.reminderHour == next/secondsPerHour {
+		next = (r.index.reminderHour + 1) * secondsPerHour
+	}
+	return next
+}
+
+// nextDigest returns when the next digests are to be made.
+func nextDigest(r *Realm, now int64) int64 {
+	if !r.hasDigests() {
+		return NeverDue
+	}
+	if r.digestState().Next != 0 {
+		return now
+	}
+	for day := now / secondsPerDay; ; day++ {
+		if at := max(now, day*secondsPerDay+digestHour*secondsPerHour); r.isDigestTime(at) {
+			return at
+		}
+	}
+}
+
 // nextFullMember returns when the waiting period of the next account is over.
-func (r *Realm) nextFullMember(now int64) int64 {
+func nextFullMember(r *Realm, now int64) int64 {
 	days := r.OrgInt("waiting_period_threshold")
 	if days == 0 {
 		return NeverDue
@@ -201,7 +237,7 @@ func (r *Realm) nextFullMember(now int64) int64 {
 }
 
 // nextInactiveChannel returns when the next channel is no longer recently active.
-func (r *Realm) nextInactiveChannel() int64 {
+func nextInactiveChannel(r *Realm, _ int64) int64 {
 	next := int64(NeverDue)
 	r.EachChannel(func(c *Channel) {
 		if !c.Quiet && !c.Archived {
@@ -212,8 +248,11 @@ func (r *Realm) nextInactiveChannel() int64 {
 }
 
 // nextRetention returns when the first message is to be deleted by a retention policy.
-func (r *Realm) nextRetention() int64 {
+func nextRetention(r *Realm, _ int64) int64 {
 	next := int64(NeverDue)
+	if r.retentionPaused {
+		return next
+	}
 	oldest := func(c ChannelID, messages interface{ Min() (int64, bool) }) {
 		if days := r.retentionDays(c); days >= 0 {
 			if first, ok := messages.Min(); ok {
@@ -238,9 +277,9 @@ func (r *Realm) nextRetention() int64 {
 
 // nextArchivePurge returns when the archive is to be looked through: when its oldest messages are to be deleted, or if
 // they are kept for a legal hold, after the usual interval.
-func (r *Realm) nextArchivePurge(now int64) int64 {
+func nextArchivePurge(r *Realm, now int64) int64 {
 	number, ok := r.small.archived.keyAfter(0)
-	if !ok {
+	if !ok || r.retentionPaused {
 		return NeverDue
 	}
 	if due := r.small.archived.must(number).At + r.archiveTime; due > now {

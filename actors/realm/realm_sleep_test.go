@@ -2,6 +2,7 @@ package realm_test
 
 import (
 	"testing"
+	"time"
 
 	. "parley/actors/realm"
 	"parley/actors/realm/realmtest"
@@ -35,6 +36,18 @@ var dueCases = map[string]func(s *testScene) int64{
 	"waiting period": func(s *testScene) int64 {
 		do(s, s.owner, ChangeOrganization{Values: []SettingValue{{Name: "waiting_period_threshold", Value: int64(4)}}})
 		return s.Now + 4*86400
+	},
+	"reminder of an invitation": func(s *testScene) int64 {
+		minutes := int64(10 * 24 * 60)
+		s.EmailEnabled = true
+		do(s, s.owner, InviteByMail{InviteOptions: InviteOptions{Role: Member, Minutes: &minutes}, Emails: "new@example.com"})
+		finishOutbox(s.Scene)
+		return s.Now + (10-2)*86400
+	},
+	"digest": func(s *testScene) int64 {
+		do(s, s.owner, ChangeOrganization{Values: []SettingValue{{Name: "digest_emails_enabled", Value: true},
+			{Name: "digest_weekday", Value: int64(1)}}})
+		return time.Date(2023, 11, 21, 8, 0, 0, 0, time.UTC).Unix() // a Tuesday, a week after that of the scene
 	},
 	"inactive channel": func(s *testScene) int64 { return s.Now + 180*86400 + 1 },
 }

@@ -259,31 +259,57 @@ type DetachedUpload struct {
 	Messages []MessageID
 }
 
-// nextDue returns the next turn that the small tables need at a time, such as scheduled messages, reminders and jobs;
-// nil: none. The order matters: work that can wait comes last.
-func (n *smallTables) nextDue(r *Realm, now int64) func(*Turn) (any, error) {
-	for _, due := range []func(*Realm, int64) func(*Turn) (any, error){
+// dueWork is a kind of work that the small tables need at some time.
+type dueWork struct {
+	// due returns the next turn at a time; nil: none.
+	due func(*Realm, int64) func(*Turn) (any, error)
+	// next returns when due can return a turn at the earliest, for an organization that leaves memory; see NextDue.
+	next func(*Realm, int64) int64
+}
+
+// eachDueWork calls fn with each kind of work until it returns false. The order matters: work that can wait comes last.
+func eachDueWork(fn func(dueWork) bool) {
+	for _, x := range [...]dueWork{
 		// stored items
-		scheduledDue, remindersDue,
+		{scheduledDue, nextScheduled}, {remindersDue, nextReminder},
 
 		// invitations, mail, push, exports
-		unpushDue, inviteRemindersDue, digestsDue,
+		{unpushDue, nowIfDue(unpushDue)}, {inviteRemindersDue, nextInviteReminder}, {digestsDue, nextDigest},
 
-		jobsDue, restoreDue,
+		{jobsDue, nowIfDue(jobsDue)}, {restoreDue, nowIfDue(restoreDue)},
 
 		// users
-		fullMembersDue, purgeDue, erasureDue,
+		{fullMembersDue, nextFullMember}, {purgeDue, nowIfDue(purgeDue)}, {erasureDue, nowIfDue(erasureDue)},
 
 		// channels; last, because these jobs can wait
-		leavingDue,
-		inactiveChannelsDue,
+		{leavingDue, nowIfDue(leavingDue)},
+		{inactiveChannelsDue, nextInactiveChannel},
 
 		// archive of deleted messages
-		retentionDue, archivePurgeDue,
+		{retentionDue, nextRetention}, {archivePurgeDue, nextArchivePurge},
 	} {
-		if d := due(r, now); d != nil {
-			return d
+		if !fn(x) {
+			return
 		}
 	}
-	return nil
+}
+
+// nowIfDue is the time of work that does not wait for the clock: at once or never.
+func nowIfDue(due func(*Realm, int64) func(*Turn) (any, error)) func(*Realm, int64) int64 {
+	return func(r *Realm, now int64) int64 {
+		if due(r, now) != nil {
+			return now
+		}
+		return NeverDue
+	}
+}
+
+// nextDue returns the next turn that the small tables need at a time, such as scheduled messages, reminders and jobs;
+// nil: none.
+func (n *smallTables) nextDue(r *Realm, now int64) (turn func(*Turn) (any, error)) {
+	eachDueWork(func(x dueWork) bool {
+		turn = x.due(r, now)
+		return turn == nil
+	})
+	return turn
 }
