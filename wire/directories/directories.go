@@ -29,6 +29,8 @@ type Organizations interface {
 	wire.Server
 	// Realms returns the organizations by their subdomains.
 	Realms() map[string]realm.ID
+	// IsAsleep reports whether this node owns an organization that is not in memory.
+	IsAsleep(realm.ID) bool
 }
 
 // Syncer compares the organizations that this node owns with their directories, each directory in its own rhythm.
@@ -184,10 +186,11 @@ func (c *comparison) compare() (out outcome, err error) {
 	return out, nil
 }
 
-// accounts returns the accounts with an identity of the directory, of the organizations that this node owns.
+// accounts returns the accounts with an identity of the directory, of the organizations that this node owns. Those that
+// are asleep are loaded: the keys of people that have left would work again with the first request.
 func (c *comparison) accounts() (out []known) {
 	for subdomain, id := range c.orgs.Realms() {
-		if !c.isOwned(id) || c.signOn.Find(subdomain, c.entry.Type, c.entry.Name) == nil {
+		if !c.isOwned(id) && !c.orgs.IsAsleep(id) || c.signOn.Find(subdomain, c.entry.Type, c.entry.Name) == nil {
 			continue
 		}
 		for after := realm.UserID(0); ; {
