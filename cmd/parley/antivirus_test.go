@@ -2,47 +2,22 @@ package main
 
 import (
 	"bytes"
-	"encoding/binary"
 	"io"
-	"net"
 	"strings"
 	"testing"
+
+	"parley/snapshot/files/clamd/clamdtest"
 )
 
-// virusScanner answers as ClamAV's daemon does; it finds a virus in files that contain VIRUS. It returns its address
-// and a function that ends it.
+// virusScanner starts a scanner that finds a virus in files that contain VIRUS.
 func virusScanner(t *testing.T) (address string, end func()) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer c.Close()
-				var file []byte
-				var n uint32
-				io.CopyN(io.Discard, c, int64(len("zINSTREAM\x00")))
-				for binary.Read(c, binary.BigEndian, &n) == nil && n > 0 {
-					chunk := make([]byte, n)
-					io.ReadFull(c, chunk)
-					file = append(file, chunk...)
-				}
-				answer := "stream: OK\x00"
-				if bytes.Contains(file, []byte("VIRUS")) {
-					answer = "stream: Test.Virus FOUND\x00"
-				}
-				io.WriteString(c, answer)
-			}()
+	return clamdtest.Start(t, 1<<20, func(file []byte) string {
+		if bytes.Contains(file, []byte("VIRUS")) {
+			return "stream: Test.Virus FOUND\x00"
 		}
-	}()
-	return l.Addr().String(), func() { l.Close() }
+		return "stream: OK\x00"
+	})
 }
 
 // Files with a virus are refused in uploads and in mails, which are refused as a whole. Without the scanner, files are

@@ -2,9 +2,7 @@ package clamd
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
-	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -15,61 +13,16 @@ import (
 	"time"
 
 	"parley/snapshot/files"
+	"parley/snapshot/files/clamd/clamdtest"
 )
 
 // eicar is the file that every virus scanner must find, in two pieces so that this source is no such file.
 const eicar = `X5O!P%@AP[4\PZX54(P^)7CC)7}` + `$EICAR-STANDARD-ANTIVIRUS-TEST-FILE!$H+H*`
 
-// daemon answers as clamd does, with what answer makes of a complete file. limit is its largest file in bytes.
-func daemon(t *testing.T, limit int, answer func(file []byte) string) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer c.Close()
-				command := make([]byte, len("zINSTREAM\x00"))
-				if _, err := io.ReadFull(c, command); err != nil || string(command) != "zINSTREAM\x00" {
-					return
-				}
-				var file []byte
-				for {
-					var n uint32
-					if binary.Read(c, binary.BigEndian, &n) != nil {
-						return
-					}
-					if n == 0 {
-						break
-					}
-					if len(file)+int(n) > limit {
-						io.WriteString(c, "INSTREAM size limit exceeded. ERROR\x00")
-						return
-					}
-					chunk := make([]byte, n)
-					if _, err := io.ReadFull(c, chunk); err != nil {
-						return
-					}
-					file = append(file, chunk...)
-				}
-				io.WriteString(c, answer(file))
-			}()
-		}
-	}()
-	return l.Addr().String()
-}
-
 // A file is sent completely, a virus is named, and a file that was not examined is treated as the operator wants.
 func TestScan(t *testing.T) {
 	large := bytes.Repeat([]byte("large "), 200<<10)
-	at := daemon(t, 1<<20, func(file []byte) string {
+	at, _ := clamdtest.Start(t, 1<<20, func(file []byte) string {
 		switch {
 		case bytes.Contains(file, []byte("EICAR")):
 			return "stream: Eicar-Test-Signature FOUND\x00"
