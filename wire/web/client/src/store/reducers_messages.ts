@@ -21,7 +21,10 @@ export const arrived: Reducer<"message"> = (c, e) => {
   recordNewest(c, m);
   newMessage(c, m);
   stopTyping(c, m);
-  if (e.local_message_id !== undefined && s.outgoing.delete(e.local_message_id)) c.touch("outgoing");
+  if (e.local_message_id !== undefined && s.outgoing.delete(e.local_message_id)) {
+    s.arrived = { localID: e.local_message_id, id: m.id };
+    c.touch("outgoing");
+  }
 };
 
 function placeOf(m: Message, me: number): Place {

@@ -91,6 +91,7 @@ export interface State {
   shown: string; // the key of the list on the screen
   recent: number[]; // the messages that the recent conversations were made from
   outgoing: Map<string, Outgoing>;
+  arrived: { localID: string; id: number } | null; // the last message of this page that the queue has delivered
   unsentReads: Set<number>; // messages that the user has read, and the server does not know it yet
   ownUnread: Set<number>; // messages that this page has marked as unread, until the event comes
   presences: Map<number, Presence>;
@@ -152,6 +153,7 @@ export function emptyState(): State {
     shown: "",
     recent: [],
     outgoing: new Map(),
+    arrived: null,
     unsentReads: new Set(),
     ownUnread: new Set(),
     presences: new Map(),
@@ -206,20 +208,20 @@ function copy<T, K extends keyof T>(to: T, from: Partial<Pick<T, K>>, name: K): 
 
 // withOwn adds to a new registration what this page has from before and no registration contains.
 export function withOwn(now: State, old: State): State {
-  const { connection, outgoing, messages, unsentReads, ownUnread, unicodeEmoji, recent, shown } = old;
+  const { connection, outgoing, arrived, messages, unsentReads, ownUnread, unicodeEmoji, recent, shown } = old;
   // Events may have been missed: each list is fetched again when it is next shown.
   const lists = new Map([...old.lists].map(([key, list]) => [key, { ...list, stale: true, loading: "" as const }]));
-  return { ...now, connection, outgoing, messages, unsentReads, ownUnread, unicodeEmoji, recent, shown, lists };
+  return { ...now, connection, outgoing, arrived, messages, unsentReads, ownUnread, unicodeEmoji, recent, shown, lists };
 }
 
 // SharedState is the part of the state that all tabs of a session have.
 export type SharedState = Omit<State, keyof Own>;
 
-type Own = Pick<State, "outgoing" | "messages" | "unsentReads" | "ownUnread" | "recent" | "shown" | "lists">;
+type Own = Pick<State, "outgoing" | "arrived" | "messages" | "unsentReads" | "ownUnread" | "recent" | "shown" | "lists">;
 
 // sharedOf returns the state for another tab.
 export function sharedOf(s: State): SharedState {
-  const { outgoing, messages, unsentReads, ownUnread, recent, shown, lists, ...shared } = s;
+  const { outgoing, arrived, messages, unsentReads, ownUnread, recent, shown, lists, ...shared } = s;
   return shared;
 }
 

@@ -307,8 +307,12 @@ function useOwnMessages(virtual: { current: VirtualList<Row> | null }, sending: 
     const old = before.current;
     before.current = sending;
     if (sending.length > old.length) virtual.current?.scrollToEnd();
-    const arrived = old.find((o) => o.id !== undefined && !sending.some((x) => x.localID === o.localID) && peek().messages.has(o.id));
-    if (arrived) selected.value = arrived.id!;
+    // The event usually arrives before the server's answer, so the outgoing message may have had no id.
+    const { arrived, messages } = peek();
+    for (const o of old) {
+      const id = arrived?.localID === o.localID ? arrived.id : o.id;
+      if (id !== undefined && messages.has(id) && !sending.some((x) => x.localID === o.localID)) selected.value = id;
+    }
   }, [sending.map((o) => `${o.localID} ${o.id ?? ""}`).join()]);
 }
 

@@ -1,1 +1,0 @@
-import{a as o,b as r}from"./chunk-GNNH5CQU.js";import"./chunk-MZRTIOZQ.js";import"./chunk-N467QE7T.js";import"./chunk-ZQAJLWR7.js";import"./chunk-IYMRI3UI.js";import"./chunk-IWJD4YVF.js";export{r as NotificationFields,o as Notifications};
