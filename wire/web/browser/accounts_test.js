@@ -132,7 +132,7 @@ scene('a new address is confirmed by a link that works once', async (s) => {
   await ann.accessible();
   await ann.visit(link, 404);
   await ann.visit('/login/');
-  await ann.press('annie@example.net');
+  await ann.press('Ann Lee Member');
   assert.equal(await ann.user(), 'annie@example.net');
 });
 

@@ -18,11 +18,15 @@ scene('channels are created, found, left and joined', async (s) => {
   await ann.page.getByLabel('Description').fill('Plants and trees');
   await ann.accessible();
   await ann.page.getByRole('button', { name: 'Create' }).click();
+  await ann.page.locator('.view-header', { hasText: 'garden' }).waitFor(); // a new channel opens
+  await ann.page.goto('/#channels/all');
   await ann.page.getByRole('button', { name: 'Unsubscribe from garden' }).waitFor();
   await ann.page.goto('/#channels/new');
   await ann.page.getByLabel('Name', { exact: true }).fill('secret');
   await ann.page.getByRole('radio', { name: 'Private, protected history' }).check();
   await ann.page.getByRole('button', { name: 'Create' }).click();
+  await ann.page.locator('.view-header', { hasText: 'secret' }).waitFor();
+  await ann.page.goto('/#channels/all');
   await ann.page.getByRole('button', { name: 'Unsubscribe from secret' }).waitFor();
   await bo.page.goto('/#channels/all');
   await bo.page.getByRole('searchbox', { name: 'Search channels' }).fill('trees');

@@ -137,7 +137,7 @@ scene('drafts, scheduled messages and reminders are kept on the server', async (
   await p.page.locator('.message[data-message] .content', { hasText: 'Not yet finished' }).waitFor();
   await p.page.goto('/#drafts');
   await p.page.getByText('You have no drafts.').waitFor();
-  await p.page.getByRole('dialog').getByRole('button', { name: 'Close' }).click();
+  await p.page.getByRole('dialog').getByRole('button', { name: 'Close' }).first().click();
   await field.fill('Good morning');
   await p.page.getByRole('button', { name: 'More ways to send' }).click();
   await p.page.getByRole('menuitem', { name: 'Send later' }).click();

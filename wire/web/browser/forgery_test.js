@@ -229,7 +229,7 @@ scene('forms with a forged, missing or old token are refused with a page', async
   await ann.visit('/accounts/password/reset/');
   const login = await ann.context.newPage();
   await login.goto('/login/?preview');
-  await login.getByRole('button', { name: 'bo@example.org' }).click();
+  await login.getByRole('button', { name: 'Bo Park' }).click();
   await login.waitForURL(`${parley.site}/`);
   await ann.fill({ 'Email address': 'ann@example.org' });
   await ann.press('Send the link', 403);
@@ -255,7 +255,7 @@ scene('a login returns to this server only', async (s) => {
     const context = JSON.stringify(next);
     await ann.context.clearCookies();
     await ann.page.goto(`/login/?next=${encodeURIComponent(next)}`);
-    await ann.page.getByRole('button', { name: 'bo@example.org' }).click(); // the hidden field has the address
+    await ann.page.getByRole('button', { name: 'Bo Park' }).click(); // the hidden field has the address
     await ann.page.waitForURL((url) => url.pathname !== '/login/', { waitUntil: 'load' });
     assert.equal(new URL(ann.page.url()).origin, parley.site, context);
     assert.equal(await ann.user(), 'bo@example.org', context);
