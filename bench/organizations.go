@@ -201,7 +201,9 @@ func (r *organizationsRun) make() error {
 // waitUntilAsleep waits until at most the active organizations are in memory.
 func (r *organizationsRun) waitUntilAsleep() error {
 	for end := time.Now().Add(organizationsRest); time.Now().Before(end); time.Sleep(2 * time.Second) {
-		out, err := exec.Command(r.exe, "realm", "list", "--data", r.data).Output()
+		list := exec.Command(r.exe, "realm", "list", "--data", r.data)
+		list.Stderr = r.out
+		out, err := list.Output()
 		if err != nil {
 			return fmt.Errorf("realm list: %w", err)
 		}

@@ -155,7 +155,7 @@ scene('drafts, scheduled messages and reminders are kept on the server', async (
   await p.page.locator('.saved-list .content', { hasText: 'Good morning' }).waitFor();
   await p.page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
   await p.page.getByText('You have no scheduled messages.').waitFor();
-  await p.page.getByRole('dialog').getByRole('button', { name: 'Close' }).click();
+  await p.page.getByRole('dialog').getByRole('button', { name: 'Close' }).first().click();
   await p.page.locator('.message').hover();
   await p.page.locator('.message').getByRole('button', { name: 'Message actions' }).click();
   await p.page.getByRole('menuitem', { name: 'Remind me' }).click();
