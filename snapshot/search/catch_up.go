@@ -15,9 +15,9 @@ import (
 func (s *Service) catchUp(r *realmIndex) (more bool) {
 	if r.index == nil {
 		s.mu.Lock()
-		failed := r.failed != nil
+		rest := r.failed != nil || !s.isDue(r)
 		s.mu.Unlock()
-		if failed {
+		if rest {
 			return false
 		}
 		if err := s.open(r); isFull(err) {

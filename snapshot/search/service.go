@@ -84,6 +84,11 @@ type Service struct {
 	mu              sync.Mutex // guards realms, and the fields of each except its index
 	realms          map[realm.ID]*realmIndex
 	detached        []*realmIndex // indexes that the writer has to close
+	opened, maxOpen int           // indexes, with those that are being closed; see parked.go
+	uses            int64         // counts the uses of indexes
+	visiting        bool          // parked indexes are opened for few texts too
+	closing         map[realm.ID]chan struct{}
+	closers         chan struct{} // indexes that are being closed
 	wake            chan struct{}
 	urgent          bool         // a search waits
 	workStarted     atomic.Int64 // when the current work slice began, in Unix nanoseconds; 0 between batches
@@ -101,7 +106,11 @@ type Service struct {
 type realmIndex struct {
 	id           realm.ID
 	readText     realm.TextReader
-	index        *Index    // nil until the writer has opened it
+	index        *Index    // nil until the writer has opened it, and while it is parked
+	parked       bool      // it has been open, and is closed again
+	wanted       bool      // a search waits until it is open
+	users        int       // searches that use the index
+	lastUse      int64     // see Service.uses
 	journalEnd   realm.Seq // the end of the journal at Attach
 	rowsSeq      realm.Seq // the number of the rows at Attach
 	needsCompare bool      // the queue is incomplete: compare with the disk
@@ -138,6 +147,9 @@ func OpenService(dir string, disk Disk, plain func(realm.Body) string, log *slog
 		wake:    make(chan struct{}, 1),
 		stop:    make(chan struct{}),
 		stopped: make(chan struct{}),
+		maxOpen: maxOpenHere(),
+		closing: map[realm.ID]chan struct{}{},
+		closers: make(chan struct{}, maxClosing),
 	}
 	s.noBuilds, s.noWrites = func() bool { return false }, func() bool { return false }
 	go s.run()
@@ -206,22 +218,24 @@ func (s *Service) closeDetached() {
 	s.detached = nil
 	s.mu.Unlock()
 	for _, r := range list {
-		if r.index == nil {
-			continue // it was never opened
+		if r.index == nil && !(r.parked && (len(r.queue) > 0 || r.needsCompare || r.searchable != r.indexed)) {
+			continue // it was never opened, or is complete
 		}
+		r.wanted = true
 		for s.catchUp(r) {
 		}
-		s.writeSeq(r)
-		if err := r.index.Close(); err != nil {
-			s.log.Warn("closing a search index failed", "realm", r.id, "err", err)
+		if x := r.index; x != nil {
+			s.writeSeq(r)
+			r.index = nil
+			s.closeIndex(r.id, x)
 		}
-		r.index = nil
 	}
 }
 
 // open opens an organization's index. It waits while another process has it open.
 func (s *Service) open(r *realmIndex) error {
 	var x *Index
+	s.waitForClose(r.id)
 	for {
 		var err error
 		if x, err = Open(s.path(r.id)); err == nil {
@@ -244,7 +258,21 @@ func (s *Service) open(r *realmIndex) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r.index, r.indexed = x, at
+	defer func() {
+		close(r.advanced)
+		r.advanced = make(chan struct{})
+	}()
+	s.opened++
+	s.touch(r)
+	r.index, r.wanted = x, false
+	if r.parked {
+		if r.parked = false; at != r.indexed { // the disk has not got the last write
+			r.needsCompare, r.canReplay = true, true
+		}
+		r.indexed = at
+		return nil
+	}
+	r.indexed = at
 	r.needsCompare = at != r.journalEnd || r.overflowed
 	r.canReplay = at >= r.rowsSeq && at < r.journalEnd && !r.overflowed
 	switch {
@@ -256,8 +284,6 @@ func (s *Service) open(r *realmIndex) error {
 	default:
 		r.searchable = at
 	}
-	close(r.advanced)
-	r.advanced = make(chan struct{})
 	return nil
 }
 
@@ -333,12 +359,18 @@ func (s *Service) HandOff() {
 	targets := map[realm.ID]realm.Seq{}
 	s.mu.Lock()
 	for id, r := range s.realms {
-		targets[id] = r.durable
+		if !r.parked {
+			targets[id] = r.durable
+		}
 	}
 	s.mu.Unlock()
 	for id, target := range targets {
-		if r, _ := s.wait(id, target, deadline.C); r == nil {
+		r, err := s.wait(id, target, deadline.C)
+		if r == nil {
 			break
+		}
+		if err == nil {
+			s.release(r)
 		}
 	}
 	s.handingOff.Store(true)
@@ -356,6 +388,9 @@ func (s *Service) Stop() {
 func (s *Service) Close() error {
 	s.Stop()
 	s.closeDetached()
+	for range maxClosing {
+		s.closers <- struct{}{} // each waits until an index is closed
+	}
 	var closing sync.WaitGroup
 	errs := make(chan error, len(s.realms))
 	for _, r := range s.realms {
@@ -378,13 +413,17 @@ func (s *Service) run() {
 	defer seqTicker.Stop()
 	s.pauseFactor.Store(pauseFactor)
 	round := time.Now()
-	handedOff, more := false, false
+	handedOff, more, visited := false, false, round
 	s.sleep(StartupPause, nil)
 	for stopping := false; ; {
 		select {
 		case <-s.wake:
 		case <-seqTicker.C:
 			s.eachRealm(s.writeSeq)
+			if time.Since(visited) >= visitInterval {
+				visited = time.Now()
+				s.setVisiting(true)
+			}
 		case <-s.stop:
 			stopping = true
 		}
@@ -414,7 +453,9 @@ func (s *Service) run() {
 					break
 				}
 			}
+			s.parkIdle()
 		})
+		s.setVisiting(false)
 		if stopping {
 			s.eachRealm(s.writeSeq)
 			return
@@ -503,6 +544,9 @@ func (s *Service) sleep(d time.Duration, enough func() bool) {
 func (s *Service) hasWork() bool {
 	waiting := false
 	for _, r := range s.realms {
+		if !s.isDue(r) {
+			continue
+		}
 		waiting = waiting || len(r.queue) > 0
 		if len(r.queue) >= gatherTexts || r.needsCompare || r.index == nil && r.failed == nil {
 			return true
@@ -528,7 +572,7 @@ func (s *Service) writeSeq(r *realmIndex) {
 	s.mu.Lock()
 	at, idle := r.searchable, len(r.queue) == 0 && !r.needsCompare && r.failed == nil
 	s.mu.Unlock()
-	if idle && at != r.indexed && s.mayWrite(r) {
+	if idle && r.index != nil && at != r.indexed && s.mayWrite(r) {
 		s.recordResult(r, at, r.index.Write(at, nil))
 	}
 }
@@ -547,6 +591,7 @@ func (s *Service) Find(
 	if r == nil || err != nil {
 		return nil, nil, false, err
 	}
+	defer s.release(r)
 	if err := r.topics.update(next); err != nil {
 		return nil, nil, false, err
 	}
@@ -573,7 +618,8 @@ func (s *Service) Find(
 	return hits, q.Highlights, true, nil
 }
 
-// wait returns the index when it covers everything up to a number, and nil if it does not before the deadline.
+// wait returns the index when it covers everything up to a number, and nil if it does not before the deadline. An index
+// without error stays open until release.
 func (s *Service) wait(id realm.ID, upto realm.Seq, deadline <-chan time.Time) (*realmIndex, error) {
 	s.waitingSearches.Add(1)
 	defer s.waitingSearches.Add(-1)
@@ -584,12 +630,18 @@ func (s *Service) wait(id realm.ID, upto realm.Seq, deadline <-chan time.Time) (
 			s.mu.Unlock()
 			return nil, fmt.Errorf("realm %d has no search index", id)
 		}
-		if r.failed != nil || (r.searchable >= upto || s.noWrites() && r.index != nil) && !r.needsCompare {
+		if r.failed != nil {
 			s.mu.Unlock()
 			return r, r.failed
 		}
+		if r.index != nil && (r.searchable >= upto || s.noWrites()) && !r.needsCompare {
+			r.users++
+			s.touch(r)
+			s.mu.Unlock()
+			return r, nil
+		}
 		moved := r.advanced
-		s.urgent = true
+		s.urgent, r.wanted = true, r.index == nil
 		s.mu.Unlock()
 		s.signal()
 		select {
