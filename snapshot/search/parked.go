@@ -54,12 +54,14 @@ func (s *Service) touch(r *realmIndex) {
 	r.lastUse = s.uses
 }
 
-// parkIdle closes the indexes that were used longest ago, if too many are open.
-func (s *Service) parkIdle() {
+// parkIdle closes the indexes that were used longest ago, if more than limit are open. It returns the limit for the next
+// call: it looks at all organizations, so it is not repeated for each index that is opened.
+func (s *Service) parkIdle(limit int) (next int) {
 	s.mu.Lock()
-	if s.opened <= s.maxOpen {
+	next = max(limit, s.maxOpen)
+	if s.opened <= next {
 		s.mu.Unlock()
-		return
+		return next
 	}
 	var idle []*realmIndex
 	for _, r := range s.realms {
@@ -69,6 +71,7 @@ func (s *Service) parkIdle() {
 	}
 	// Some more are closed, so that the next ones are not each looked for.
 	n := min(len(idle), s.opened-s.maxOpen+s.maxOpen/8)
+	next = max(s.maxOpen, s.opened-n+s.maxOpen/8)
 	s.mu.Unlock()
 	slices.SortFunc(idle, func(a, b *realmIndex) int { return cmp.Compare(a.lastUse, b.lastUse) })
 	for _, r := range idle[:n] {
@@ -83,6 +86,7 @@ func (s *Service) parkIdle() {
 		s.mu.Unlock()
 		s.closeIndex(r.id, x)
 	}
+	return next
 }
 
 // mayPark reports whether nothing needs the index now. s.mu is held.

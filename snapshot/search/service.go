@@ -447,13 +447,14 @@ func (s *Service) run() {
 		more = false
 		s.workStarted.Store(began.UnixNano())
 		s.paused.Store(0)
+		most := s.parkIdle(0)
 		s.eachRealm(func(r *realmIndex) {
 			for s.catchUp(r) {
 				if more = true; !stopping {
 					break
 				}
 			}
-			s.parkIdle()
+			most = s.parkIdle(most)
 		})
 		s.setVisiting(false)
 		if stopping {

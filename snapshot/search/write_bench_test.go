@@ -54,3 +54,21 @@ func cpu(b *testing.B) time.Duration {
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
+
+// BenchmarkPark opens an index, writes a text and closes it. Most of its time is the wait for the disk.
+func BenchmarkPark(b *testing.B) {
+	dir := b.TempDir()
+	for i := range b.N {
+		x, err := Open(dir)
+		if err != nil {
+			b.Fatal(err)
+		}
+		doc := Doc{Ref: realm.BodyRef{Message: realm.MessageID(i%10 + 1)}, Text: "some words of a text"}
+		if err := x.Write(realm.Seq(i), []Doc{doc}); err != nil {
+			b.Fatal(err)
+		}
+		if err := x.Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
