@@ -30,7 +30,7 @@ const (
 const (
 	organizationsSleep  = "20s"            // sleep-after of the server
 	organizationsMade   = 30 * time.Minute // to make them
-	organizationsRest   = 5 * time.Minute  // until the others are asleep
+	organizationsRest   = 8 * time.Minute  // until the others are asleep: 40 a second
 	firstRequestSamples = 500
 	herdClients         = 256 // that send requests at the same time
 	organizationUsers   = 5
@@ -200,7 +200,7 @@ func (r *organizationsRun) make() error {
 
 // waitUntilAsleep waits until at most the active organizations are in memory.
 func (r *organizationsRun) waitUntilAsleep() error {
-	for end := time.Now().Add(organizationsRest); time.Now().Before(end); time.Sleep(2 * time.Second) {
+	for end := time.Now().Add(organizationsRest); time.Now().Before(end); time.Sleep(5 * time.Second) {
 		list := exec.Command(r.exe, "realm", "list", "--data", r.data)
 		list.Stderr = r.out
 		out, err := list.Output()
@@ -212,7 +212,6 @@ func (r *organizationsRun) waitUntilAsleep() error {
 			fmt.Fprintf(r.out, "%d organizations awake, RSS %d MB\n", awake, r.rss())
 			return nil
 		}
-		time.Sleep(time.Minute) // the list itself keeps them in memory for half a minute
 	}
 	return fmt.Errorf("the organizations are not asleep after %v", organizationsRest)
 }

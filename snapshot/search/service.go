@@ -315,6 +315,9 @@ func (s *Service) Feed(id realm.ID, upto realm.Seq, texts []realm.TextWrite) {
 		if before > 0 && (before >= gatherTexts || len(r.queue) < gatherTexts) {
 			return // the writer knows, and is not woken for each message
 		}
+		if !s.isDue(r) {
+			return
+		}
 	}
 	s.signal()
 }
