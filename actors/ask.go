@@ -41,7 +41,14 @@ var errUnknownRealm = realm.Refuse(realm.NotFound, "NONEXISTENT_SUBDOMAIN", "Inv
 
 // ask sends a command or view to a realm actor and waits for the answer.
 func (srv *Server) ask(id realm.ID, a *ask) (any, error) {
-	r, err := srv.awaken(id, !a.caller.System)
+	u := forClient
+	if a.caller.System {
+		u = forWork
+		if a.view != nil {
+			u = forLook
+		}
+	}
+	r, err := srv.awaken(id, u)
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +117,7 @@ func (srv *Server) RunAsync(list []realm.AsyncCommand) {
 		for n < len(list) && list[n].Realm == list[0].Realm {
 			n++
 		}
-		r := srv.enter(list[0].Realm, true)
+		r := srv.enter(list[0].Realm, forClient)
 		if r == nil && srv.has(list[0].Realm) {
 			srv.runWhenAwake(slices.Clone(list[:n]))
 			list = list[n:]
@@ -148,7 +155,7 @@ func (srv *Server) RunAsync(list []realm.AsyncCommand) {
 // runWhenAwake runs commands of one realm when it is in memory.
 func (srv *Server) runWhenAwake(list []realm.AsyncCommand) {
 	srv.runtime.RunInBackground(func() {
-		r, err := srv.awaken(list[0].Realm, true)
+		r, err := srv.awaken(list[0].Realm, forClient)
 		if err != nil {
 			for i := range list {
 				list[i].Done(nil, err)

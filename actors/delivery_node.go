@@ -139,7 +139,7 @@ func (srv *Server) PollAll(list []*queue.PollRequest) {
 
 // pollAll sends polls of one realm to its session actors.
 func (srv *Server) pollAll(id realm.ID, list []*queue.PollRequest) {
-	r := srv.enter(id, true)
+	r := srv.enter(id, forClient)
 	if r != nil {
 		defer r.leave()
 	}
@@ -162,7 +162,7 @@ func (srv *Server) pollAll(id realm.ID, list []*queue.PollRequest) {
 // pollWhenAwake sends polls when their realm is in memory.
 func (srv *Server) pollWhenAwake(id realm.ID, list []*queue.PollRequest) {
 	srv.runtime.RunInBackground(func() {
-		r, err := srv.awaken(id, true)
+		r, err := srv.awaken(id, forClient)
 		if err != nil {
 			for _, p := range list {
 				srv.protocol.AnswerError(p.Reply, err)
@@ -197,7 +197,7 @@ func (srv *Server) Drain() {
 // DeliveryState reports whether notifications to a user are needed. online: the user was active lately and one of their
 // queues for messages is in use. received: the client of such a queue has acknowledged everything up to a fact.
 func (srv *Server) DeliveryState(id realm.ID, u realm.UserID, fact realm.Seq) (online, received bool) {
-	r := srv.enter(id, false)
+	r := srv.enter(id, forWork)
 	if r == nil {
 		return false, false
 	}

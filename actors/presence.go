@@ -180,7 +180,7 @@ func (srv *Server) ReportPresence(id realm.ID, u realm.UserID, active bool) (row
 // ReportPresenceAsync is ReportPresence without waiting. The presence actor calls done, which must not block.
 func (srv *Server) ReportPresenceAsync(id realm.ID, u realm.UserID, active bool,
 	done func(row presence.Row, announce bool)) {
-	if r := srv.enter(id, true); r != nil {
+	if r := srv.enter(id, forClient); r != nil {
 		defer r.leave()
 		srv.runtime.Send(r.presence, &presenceReport{user: u, active: active, done: done})
 	} else {
@@ -195,7 +195,7 @@ func (srv *Server) HidePresence(id realm.ID, u realm.UserID) presence.Row {
 }
 
 func (srv *Server) report(id realm.ID, m *presenceReport) (row presence.Row, announce bool) {
-	r := srv.enter(id, true)
+	r := srv.enter(id, forClient)
 	if r == nil {
 		return presence.Row{}, false
 	}
@@ -213,7 +213,7 @@ func (srv *Server) report(id realm.ID, m *presenceReport) (row presence.Row, ann
 // PresenceSince returns the rows that changed after an update id. If update is 0 or less, it returns the users that
 // were connected at oldest, in Unix seconds, or later.
 func (srv *Server) PresenceSince(id realm.ID, update, oldest int64) []presence.Row {
-	r := srv.enter(id, true)
+	r := srv.enter(id, forClient)
 	if r == nil {
 		return nil
 	}
@@ -225,7 +225,7 @@ func (srv *Server) PresenceSince(id realm.ID, update, oldest int64) []presence.R
 
 // PresenceOf returns one user's row, or nil.
 func (srv *Server) PresenceOf(id realm.ID, u realm.UserID) *presence.Row {
-	r := srv.enter(id, true)
+	r := srv.enter(id, forClient)
 	if r == nil {
 		return nil
 	}

@@ -209,9 +209,17 @@ func (r *realmHandle) stayAwake(until int64) {
 	}
 }
 
-// enter returns an organization that is in memory, and keeps it there until leave; nil if it is not in memory. After a
-// call for a client it stays longer.
-func (srv *Server) enter(id realm.ID, forClient bool) *realmHandle {
+// use is why an organization must be in memory. It says how long it stays there afterwards.
+type use uint8
+
+const (
+	forLook   use = iota // a view of the operator: as if it had not been made, so that lists keep nothing in memory
+	forWork              // sleepAfterWork
+	forClient            // Options.SleepAfter
+)
+
+// enter returns an organization that is in memory, and keeps it there until leave; nil if it is not in memory.
+func (srv *Server) enter(id realm.ID, u use) *realmHandle {
 	srv.mu.RLock()
 	defer srv.mu.RUnlock()
 	r := srv.realms[id]
@@ -220,9 +228,10 @@ func (srv *Server) enter(id realm.ID, forClient bool) *realmHandle {
 	}
 	r.entered.Add(1)
 	if srv.sleepers.disk != nil {
-		if now := srv.second.Load(); forClient {
+		switch now := srv.second.Load(); u {
+		case forClient:
 			r.stayAwake(now + srv.sleepers.after)
-		} else {
+		case forWork:
 			r.stayAwake(now + sleepAfterWork)
 		}
 	}
@@ -233,9 +242,9 @@ func (srv *Server) enter(id realm.ID, forClient bool) *realmHandle {
 func (r *realmHandle) leave() { r.entered.Add(-1) }
 
 // awaken is enter for an organization that may be asleep: it waits until it is in memory. The error is a refusal.
-func (srv *Server) awaken(id realm.ID, forClient bool) (*realmHandle, error) {
+func (srv *Server) awaken(id realm.ID, u use) (*realmHandle, error) {
 	for {
-		if r := srv.enter(id, forClient); r != nil {
+		if r := srv.enter(id, u); r != nil {
 			return r, nil
 		}
 		known, err := srv.wake(id)
@@ -243,7 +252,7 @@ func (srv *Server) awaken(id realm.ID, forClient bool) (*realmHandle, error) {
 			return nil, err
 		}
 		if !known {
-			if r := srv.enter(id, forClient); r != nil { // loaded by another call in between
+			if r := srv.enter(id, u); r != nil { // loaded by another call in between
 				return r, nil
 			}
 			return nil, errUnknownRealm
@@ -254,7 +263,7 @@ func (srv *Server) awaken(id realm.ID, forClient bool) (*realmHandle, error) {
 // Wake returns when an organization is in memory, or does not exist. The error is a refusal: too many others wait, or
 // loading it takes long or has failed.
 func (srv *Server) Wake(id realm.ID) error {
-	r, err := srv.awaken(id, true)
+	r, err := srv.awaken(id, forClient)
 	if r != nil {
 		r.leave()
 	}

@@ -151,6 +151,26 @@ func TestParkedPollKeepsAwake(t *testing.T) {
 	})
 }
 
+// The operator's lists look at each organization, and keep none in memory however often they are made.
+func TestLooksDoNotKeepAwake(t *testing.T) {
+	runSynctest(t, func(t *testing.T) {
+		srv := sleepyServer(t, newDiskContents())
+		createOrganization(t, srv, "ann")
+		for n := 0; !srv.IsAsleep(1); n++ {
+			if n == 30 {
+				t.Fatalf("lists keep an organization in memory: %+v", srv.SleepStats())
+			}
+			_, err := srv.View(1, realm.System, func(v realm.View) (any, error) { return v.Org().Name, nil })
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(7 * time.Second)
+			synctest.Wait()
+		}
+		closeServer(t, srv)
+	})
+}
+
 // A scheduled message is sent once and in time, although its organization is asleep, also if the server was killed or
 // started again before.
 func TestDueTimeWakes(t *testing.T) {
