@@ -63,15 +63,22 @@ func Client(dir string, timeout time.Duration) *http.Client {
 // URL returns the URL of a request to the control socket.
 func URL(request string) string { return "http://parley/" + request }
 
-// Send sends a command to the server that runs in a data directory; ran is false if no server runs there.
+// commandTimeout is how long Send waits for an answer.
+const commandTimeout = time.Minute
+
+// Send sends a command to the server that runs in a data directory; ran is false if no server runs there. A server that
+// does not answer may have executed the command.
 func Send(dir, name string, args map[string]string) (answer map[string]any, ran bool, err error) {
 	body, err := json.Marshal(args)
 	if err != nil {
 		return nil, true, err
 	}
-	r, err := Client(dir, time.Minute).Post(URL(name), "application/json", bytes.NewReader(body))
-	if err != nil {
+	r, err := Client(dir, commandTimeout).Post(URL(name), "application/json", bytes.NewReader(body))
+	if e := (*net.OpError)(nil); errors.As(err, &e) && e.Op == "dial" {
 		return nil, false, nil
+	}
+	if err != nil {
+		return nil, true, fmt.Errorf("the server did not answer; it may have executed the command, or does so still: %w", err)
 	}
 	defer r.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(r.Body, MaxAnswerBytes))
