@@ -17,7 +17,7 @@ const (
 var AuditKinds = []string{
 	"bot.change", "bot.owner", "channel.archive", "channel.create", "channel.permission", "channel.privacy",
 	"channel.setting", "channel.subscribe", "channel.unarchive", "channel.unsubscribe", "export.change",
-	"factor.add", "factor.recovery", "factor.remove", "group.create", "group.join", "group.leave",
+	"export.compliance", "factor.add", "factor.recovery", "factor.remove", "group.create", "group.join", "group.leave",
 	"group.permission", "group.setting", "identity.link", "identity.suspend", "identity.unlink", "invitation.link",
 	"invitation.revoke", "invitation.send", "key.add", "key.replace", "key.revoke", auditLogin, auditLoginFailed,
 	"login.session", "message.delete", "message.restore", "organization.close", "organization.list",

@@ -275,6 +275,11 @@ func (v View) messageInfo(id MessageID, m *message) MessageInfo {
 
 // messageInfo returns the info of a message. It copies the lists, so that it may be used after the view.
 func (r *Realm) messageInfo(id MessageID, m *message) MessageInfo {
+	return r.messageInfoWith(id, m, r.extra(id, m))
+}
+
+// messageInfoWith is messageInfo for a message whose extra may be elsewhere; nil: it has none.
+func (r *Realm) messageInfoWith(id MessageID, m *message, e *MessageExtra) MessageInfo {
 	i := MessageInfo{ID: id, Sender: r.UserInfo(UserID(m.sender)), Client: r.clients.must(m.client).Name,
 		Time: int64(m.time), Me: m.bits&bitMeMessage != 0, Ref: BodyRef{Message: id}}
 	if m.channel != 0 {
@@ -287,7 +292,7 @@ func (r *Realm) messageInfo(id MessageID, m *message) MessageInfo {
 			i.People = append(i.People, r.UserInfo(u))
 		}
 	}
-	if e := r.extra(id, m); e != nil {
+	if e != nil {
 		i.Edited, i.Moved, i.Ref.Version = e.Edited, e.Moved, e.Version
 		i.Reactions = append([]Reaction(nil), e.Reactions...)
 		i.Submessages = append([]Submessage(nil), e.Submessages...)

@@ -59,7 +59,8 @@ func newRootCommand() *cobra.Command {
 	)
 	root.SetHelpCommandGroupID(toolGroup)
 	root.SetCompletionCommandGroupID(toolGroup)
-	addAll(root, serverGroup, newServeCommand(), newUpgradeCommand(), newDoctorCommand(), newClusterCommand(),
+	addAll(root, serverGroup, newServeCommand(), newUpgradeCommand(), newDoctorCommand(), newPlacesCommand(),
+		newClusterCommand(),
 		newAuthCommand(), newVersionCommand())
 	addAll(root, orgGroup, newAuditCommand(), newOperatorGroup("channel"), newOperatorGroup("invite"),
 		newOperatorGroup("mail"), newOperatorGroup("push"), newOperatorGroup("realm"),

@@ -29,7 +29,7 @@ func newExportCommand() *cobra.Command {
 			"The command takes a backup of a running server first, so the export has the state at one moment.",
 		Args: exactArgs(1, "- is standard output"),
 	}
-	c.AddCommand(newExportPersonCommand())
+	c.AddCommand(newExportPersonCommand(), newExportComplianceCommand())
 	data := dataFlag(c, anyServer)
 	subdomain := c.Flags().String("realm", "", realmFlag.Meaning)
 	temp := c.Flags().String("temp", "", "folder for temporary data (default: the system's)")

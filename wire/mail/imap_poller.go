@@ -45,6 +45,9 @@ type IMAPPoller struct {
 	stop     context.CancelFunc
 	done     chan struct{}
 	failing  bool // the last look failed; the log has it already
+	// last is the mail that was taken last. Each look begins after it, so that mails that cannot be posted for now do
+	// not keep out later ones.
+	last imap.UID
 }
 
 // StartIMAP polls a mailbox until Close.
@@ -94,7 +97,7 @@ func (p *IMAPPoller) connect() (*imapclient.Client, error) {
 	return imapclient.DialInsecure(at, nil)
 }
 
-// look posts the waiting mails, the oldest first.
+// look posts the waiting mails, the oldest first, and begins after the one that was taken last.
 func (p *IMAPPoller) look(ctx context.Context) error {
 	c, err := p.connect()
 	if err != nil {
@@ -117,10 +120,13 @@ func (p *IMAPPoller) look(ctx context.Context) error {
 	}
 	list := found.AllUIDs()
 	slices.Sort(list)
+	first, _ := slices.BinarySearch(list, p.last+1)
+	list = slices.Concat(list[first:], list[:first])
 	for _, id := range list[:min(len(list), maxMailsPerLook)] {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
+		p.last = id
 		if err := p.take(c, id); err != nil {
 			return err
 		}

@@ -110,6 +110,25 @@ func TestMailboxIsPolled(t *testing.T) {
 	}
 }
 
+// Mails that cannot be posted for now do not keep out later ones: each look begins where the last one ended.
+func TestMailboxIsPolledInTurn(t *testing.T) {
+	b := newMailbox(t)
+	replies, receiver, address := newFakeReplies()
+	p := &IMAPPoller{c: b.c, receiver: receiver, log: slog.New(slog.DiscardHandler)}
+	for range maxMailsPerLook {
+		b.add(t, "From: ann@example.org\nTo: "+address+"\n\nwaits\n")
+	}
+	b.add(t, "From: ann@example.org\nTo: "+address+"\n\nthe last\n")
+	replies.fail = errors.New("disk")
+	if err := p.look(t.Context()); err != nil || b.count(t) != maxMailsPerLook+1 {
+		t.Fatalf("%d mails are left: %v", b.count(t), err)
+	}
+	replies.fail = nil
+	if err := p.look(t.Context()); err != nil || len(replies.got) == 0 || replies.got[0] != "55: the last" {
+		t.Errorf("the second look posts %q: %v", replies.got, err)
+	}
+}
+
 // Settings of a mailbox that cannot work are refused.
 func TestMailboxSettings(t *testing.T) {
 	good := IMAPConfig{Port: 993, User: "u", Security: TLS, Folder: "INBOX"}

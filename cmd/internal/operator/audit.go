@@ -74,3 +74,13 @@ func auditKeep(o *Operator, args map[string]string) (any, error) {
 	_, err = realm.Execute(o.Orgs, id, realm.Operator, realm.SetAuditDays{Days: days})
 	return map[string]any{"retention_days": days}, err
 }
+
+// auditExport adds an entry about a compliance export that begins now.
+func auditExport(o *Operator, args map[string]string) (any, error) {
+	id, err := o.realm(args)
+	if err != nil {
+		return nil, err
+	}
+	_, err = realm.Execute(o.Orgs, id, realm.Operator, realm.NoteComplianceExport{Criteria: args["criteria"]})
+	return map[string]any{}, err
+}

@@ -21,8 +21,9 @@ import (
 // commands is every command of the operator by its name in requests to the control socket, with the nodes from
 // which the leader of a cluster takes it. The leader refuses all others.
 var commands = map[string]command{
-	"audit-keep": {run: auditKeep, from: cluster.FromCore},
-	"audit-list": {run: auditList, from: cluster.FromCore},
+	"audit-export": {run: auditExport, from: cluster.FromCore},
+	"audit-keep":   {run: auditKeep, from: cluster.FromCore},
+	"audit-list":   {run: auditList, from: cluster.FromCore},
 
 	"channel-list":    {run: channelList, from: cluster.FromCore},
 	"channel-archive": {run: channelArchive, from: cluster.FromCore},

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"parley/actors/registry"
+	"parley/cmd/internal/server"
+)
+
+// place is another machine to which data can go.
+type place struct {
+	name     string
+	where    string // address, or "" if the settings do not use it
+	data     string // that goes there
+	switches string // what ends it
+	settings []string
+}
+
+// places returns every place to which a server with these settings, or the clients of its users, send data. Places that
+// organizations decide about have the address "each organization".
+func places(s *server.Settings) []place {
+	mailServer := ""
+	if s.SMTPHost != "" {
+		mailServer = net.JoinHostPort(s.SMTPHost, strconv.Itoa(s.SMTPPort))
+	}
+	apple, google := "", ""
+	if s.APNsKey != "" {
+		apple = "api.push.apple.com"
+	}
+	if s.FCMAccount != "" {
+		google = "fcm.googleapis.com"
+	}
+	authority := ""
+	if s.TLS.ACME != "" {
+		authority = s.TLS.ACMEDirectory
+	}
+	const organizations = "each organization"
+	return []place{
+		{"mail server", mailServer, "addresses, names, texts of missed messages and digests",
+			"smtp-host; message_content_allowed_in_email_notifications of each organization",
+			[]string{"smtp-host", "smtp-port"}},
+		{"mailbox", s.IMAPHost, "nothing; replies and mails to channels are read there", "imap-host",
+			[]string{"imap-host", "imap-port"}},
+		{"Apple's push service", apple, "senders, channels, topics and texts of notifications", "push-apns-key",
+			[]string{"push-apns-key"}},
+		{"Google's push service", google, "senders, channels, topics and texts of notifications", "push-fcm-account",
+			[]string{"push-fcm-account"}},
+		{"push bouncer", s.Bouncer, "numbers of users and messages, notifications (encrypted for newer apps), " +
+			"number of accounts", "push-bouncer; parley push status", []string{"push-bouncer"}},
+		{"push services of browsers", "each user's browser", "encrypted notifications",
+			"notifications of the browser, a choice of each user", []string{"web-push-contact"}},
+		{"bucket", s.Files, "uploaded files, pictures, exports", "files; parley files move", []string{"files"}},
+		{"virus scanner", s.Antivirus, "uploaded files", "antivirus", []string{"antivirus"}},
+		{"other nodes", s.Join, "everything", "join; parley cluster remove", []string{"join"}},
+		{"certificate authority", authority, "host names and tls-acme-email", "tls-acme", []string{"tls-acme",
+			"tls-acme-directory"}},
+		{"login providers", s.AuthConfig, "that a user logs in; addresses come from there", "auth-config",
+			[]string{"auth-config"}},
+		{"pages of links", organizations, "addresses in messages, which the server fetches for previews",
+			"inline_url_embed_preview", nil},
+		{"pictures of others", organizations, "network addresses of readers, whose clients load pictures in messages",
+			"inline_image_preview", nil},
+		{"Gravatar", organizations, "hashes of email addresses, from clients that load pictures there",
+			"default_avatar_source", nil},
+		{"video calls", organizations, "names of calls, from clients that open them",
+			"video_chat_provider, jitsi_server_url", nil},
+		{"services of bots", organizations, "messages to outgoing-webhook bots",
+			"permission to create bots; webhooks-allow for private networks", []string{"webhooks-allow"}},
+		{"language models", "", "nothing: this server has none", "-", nil},
+	}
+}
+
+func newPlacesCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "places",
+		Short: "List each place to which data goes, and what ends it",
+		Long: "List each place outside this machine to which the server, or the clients of its users, send data: " +
+			"what goes there, whether the settings use it, and the settings that end it. Settings are those of " +
+			"--config and of the environment, as for parley serve.",
+		Args: noArgs,
+	}
+	file := c.Flags().String("config", "", "configuration file (TOML) of parley serve")
+	c.MarkFlagFilename("config", "toml")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		path := *file
+		if !c.Flags().Changed("config") {
+			path = os.Getenv(registry.EnvironmentPrefix + "CONFIG")
+		}
+		settings, _, err := readSettings(path, nil)
+		if err != nil {
+			return err
+		}
+		w := tabwriter.NewWriter(c.OutOrStdout(), 0, 0, 2, ' ', 0)
+		fmt.Fprintln(w, "PLACE\tWHERE\tDATA\tSWITCHES")
+		for _, p := range places(&settings) {
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", p.name, cmp.Or(p.where, "off"), p.data, p.switches)
+		}
+		return w.Flush()
+	}
+	return c
+}
