@@ -243,6 +243,7 @@ var typeByNumber = map[uint16]any{
 // program from before such a change would report damage, so the version of the data rises with it; see NewestNumber.
 var formatNumbers = []uint16{
 	590, // the journal keeps facts that the rows contain
+	710, // rows count the usage
 }
 
 var numberByType = func() map[reflect.Type]uint16 {

@@ -253,6 +253,8 @@ var UserDataFields = []UserData{
 	{"AuditEntry", "By User", "audit log", "", remainsNumber, "", notByPerson},
 	{"AuditEntry", "Kind Via Name Old New", "audit log", "", remainsOrg, "", notByPerson},
 	{"AuditPolicy", "", "audit log", "", remainsOrg, "", notByPerson},
+	{"UsageDay", "People", "usage", "", remainsNumber, "", notByPerson},
+	{"ReadCounts", "Key Earlier", "usage", "erasePersonalRows", "", "", notInternal},
 	{"LegalHold", "User Reason", "legal holds", "", "the law or a contract asks for them", "", notByPerson},
 	{"Onboarding", "Key Seen", "notices that were seen", "erasePersonalRows", "", "", notInternal},
 	{"Export", "By Kind Name", "exports", "", remainsNumber, "", notByPerson},
