@@ -237,6 +237,9 @@ var typeByNumber = map[uint16]any{
 	// 680-689 mail
 	680: (*DigestsStepped)(nil),
 	681: (*InvitesReminded)(nil),
+
+	// 710-719 usage, help
+	711: (*HelpSessionOpened)(nil),
 }
 
 // formatNumbers are the numbers of changes of the stored form that are no new types. They are never used for types. A

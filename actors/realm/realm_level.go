@@ -53,6 +53,7 @@ var factLevels = map[uint16]uint16{
 	645: providersLevel,
 	670: scopesLevel,
 	710: usageLevel,
+	711: helpLevel,
 }
 
 // levelOf returns the level from which on a fact may be recorded.

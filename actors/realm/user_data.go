@@ -181,6 +181,7 @@ var UserDataFields = []UserData{
 	{"BrowserSessions", "Key", "browser sessions", "endAccess", "", "", notNumber},
 	{"BrowserSessions", "List.Agent List.Address", "browser sessions", "endAccess", "",
 		"logins.json:browser_sessions[].browser browser_sessions[].address", ""},
+	{"BrowserSessions", "List.Reason", "browser sessions", "endAccess", "", "", notByPerson},
 	{"BrowserSessions", "List.Hash", "browser sessions", "endAccess", "", "", notSecret},
 	{"Identities", "Key", "connected logins", "erasePersonalRows", "", "", notNumber},
 	{"Identities", "List.IdentityName.Issuer List.IdentityName.Subject", "connected logins", "eraseIdentities", "",
