@@ -286,6 +286,7 @@ var endpoints = slices.Concat(
 	subscriptionEndpoints,
 	typingEndpoints,
 	uploadEndpoints,
+	usageEndpoints,
 	userEndpoints,
 	userTopicEndpoints,
 )

@@ -16,6 +16,7 @@ var pinnedExtensions = []string{
 	"GET /users/me/api_keys", "POST /users/me/api_keys", "DELETE /users/me/api_keys/{key_id}",
 	"GET /users/{user_id}/api_keys", "POST /users/{user_id}/api_keys", "DELETE /users/{user_id}/api_keys/{key_id}",
 	"GET /audit_log", "PATCH /audit_log",
+	"GET /analytics/chart_data", "GET /analytics/chart_data/stream/{stream_id}", "GET /usage",
 	"POST /external/{integration}", "HEAD /external/{integration}",
 	"GET /users/me/web_push", "POST /users/me/web_push", "DELETE /users/me/web_push",
 }

@@ -18,6 +18,9 @@ func WebEndpoints() []Endpoint { return webEndpoints }
 // SessionsPath is the path of the page with a user's browser sessions.
 const SessionsPath = "/accounts/sessions/"
 
+// HelpPath is the path of the page with which an operator begins a login as a user; the secret of the link follows.
+const HelpPath = "/accounts/help/"
+
 type ownKeyAnswer struct {
 	Key   string `json:"api_key"`
 	Email string `json:"email"`
@@ -37,9 +40,17 @@ func fetchOwnKey(c *Call, f ownKeyForm) (*ownKeyAnswer, error) {
 	return &ownKeyAnswer{key, c.Account.Email}, err
 }
 
+// errHelpSession refuses what outlives a login of the operator: keys, passwords and further logins.
+func errHelpSession() error {
+	return realm.BadRequest("A login to help a user cannot do this.")
+}
+
 // checkKeyMaker refuses to make an API key of the caller's own account with a session alone: a key outlives the
 // session, so a browser that was left open must not be enough. Requests with an API key need no password.
 func (c *Call) checkKeyMaker(password string) error {
+	if c.Session != nil && c.Session.IsHelp() {
+		return errHelpSession()
+	}
 	if c.Session == nil || password == "" && c.PasswordConfirmed() {
 		return nil
 	}
@@ -53,6 +64,9 @@ const recentLogin = 10 * 60
 // checkOwnPassword refuses a wrong password of the session's user, unless the organization has no passwords. A user
 // of a login provider without one needs a recent login.
 func (c *Call) checkOwnPassword(password string) error {
+	if c.Session != nil && c.Session.IsHelp() {
+		return errHelpSession()
+	}
 	right, err := Read(c, func(v realm.View) (bool, error) {
 		recent := c.Session != nil && c.Account.Password == "" && len(v.IdentitiesOf(c.Account.User)) > 0 &&
 			c.Server.Now().Unix()-c.Session.Opened < recentLogin

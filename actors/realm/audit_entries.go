@@ -20,7 +20,7 @@ var AuditKinds = []string{
 	"export.compliance", "factor.add", "factor.recovery", "factor.remove", "group.create", "group.join", "group.leave",
 	"group.permission", "group.setting", "identity.link", "identity.suspend", "identity.unlink", "invitation.link",
 	"invitation.revoke", "invitation.send", "key.add", "key.replace", "key.revoke", auditLogin, auditLoginFailed,
-	"login.session", "message.delete", "message.restore", "organization.close", "organization.list",
+	"login.help", "login.session", "message.delete", "message.restore", "organization.close", "organization.list",
 	"organization.permission", "organization.reopen", "organization.setting", "organization.user_default",
 	"retention.audit", "retention.hold", "session.end", "user.create", "user.deactivate", "user.email",
 	"user.erase", "user.name", "user.password", "user.reactivate", "user.rights", "user.role",
@@ -36,7 +36,7 @@ func (t *Turn) audit(f Fact) {
 		*BotOwnerChanged:
 		t.auditUser(f)
 	case *PasswordChanged, *KeyIssued, *KeyAdded, *ScopedKeyAdded, *KeysRevoked, *BrowserSessionOpened,
-		*BrowserSessionsEnded, *AllBrowserSessionsEnded:
+		*HelpSessionOpened, *BrowserSessionsEnded, *AllBrowserSessionsEnded:
 		t.auditLogin(f)
 	case *IdentityLinked, *IdentityUnlinked, *IdentityChanged, *FactorSet, *FactorUsed, *FactorRemoved:
 		t.auditFactor(f)
@@ -113,6 +113,10 @@ func (t *Turn) auditLogin(f Fact) {
 	case *BrowserSessionOpened:
 		t.note(AuditEntry{Kind: "login.session", By: f.User, User: f.User, Via: "session " + number(f.Session.ID),
 			Address: f.Session.Address})
+	case *HelpSessionOpened:
+		minutes := number((f.Session.Until - f.Session.Opened) / 60)
+		t.note(AuditEntry{Kind: "login.help", User: f.User, Name: f.Session.Reason,
+			New: "session " + number(f.Session.ID) + " for " + minutes + " minutes"})
 	case *BrowserSessionsEnded:
 		for _, id := range f.IDs {
 			t.note(AuditEntry{Kind: "session.end", User: f.User, Old: "session " + number(id)})

@@ -9,10 +9,12 @@ import "cmp"
 
 // AuditEntry is the row of one entry. Its key is its number.
 type AuditEntry struct {
-	At      int64  // Unix seconds
-	Kind    string // such as "user.role"; AuditKinds has all
-	By      UserID // 0: the operator or the server
-	Via     string // the login of By: "session 3", "key 2" (an additional API key), "key"; else "operator" or "server"
+	At   int64  // Unix seconds
+	Kind string // such as "user.role"; AuditKinds has all
+	By   UserID // 0: the operator or the server
+	// Via is the login of By: "session 3", "help session 4" (of the operator), "key 2" (an additional API key), or
+	// "key"; else "operator" or "server".
+	Via     string
 	Client  string // name of the client program
 	Address string // network address of the client; "": not known
 
@@ -72,6 +74,9 @@ func (r *Realm) loginOf(c Caller) string {
 		if l := r.small.browserSessions.find(c.User); l != nil {
 			for i := range l.List {
 				if l.List[i].Hash == c.Session {
+					if l.List[i].IsHelp() {
+						return "help session " + number(l.List[i].ID)
+					}
 					return "session " + number(l.List[i].ID)
 				}
 			}

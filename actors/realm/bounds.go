@@ -16,6 +16,20 @@ func (l Limits) Bounds(waiting func(OutboxJobKind) int64) []registry.Bound {
 			Limit:    registry.Constant(maxAuditEntries),
 		},
 		{
+			Name:     "usage_days",
+			Of:       "days of which the usage of one organization is counted",
+			Overflow: "the oldest days are removed",
+			Reason:   "five years; about 300 bytes a day, and 12 for each channel with a message",
+			Limit:    registry.Constant(maxUsageDays),
+		},
+		{
+			Name:     "usage_clients",
+			Of:       "client programs whose messages of one day are counted separately",
+			Overflow: "further ones are counted together",
+			Reason:   "clients choose their names",
+			Limit:    registry.Constant(maxUsageClients),
+		},
+		{
 			Name:     "queues_per_user",
 			Of:       "event queues of one user and the user's bots",
 			Overflow: "429",

@@ -237,12 +237,16 @@ var typeByNumber = map[uint16]any{
 	// 680-689 mail
 	680: (*DigestsStepped)(nil),
 	681: (*InvitesReminded)(nil),
+
+	// 710-719 usage, help
+	711: (*HelpSessionOpened)(nil),
 }
 
 // formatNumbers are the numbers of changes of the stored form that are no new types. They are never used for types. A
 // program from before such a change would report damage, so the version of the data rises with it; see NewestNumber.
 var formatNumbers = []uint16{
 	590, // the journal keeps facts that the rows contain
+	710, // rows count the usage
 }
 
 var numberByType = func() map[reflect.Type]uint16 {

@@ -34,11 +34,18 @@ type BrowserSession struct {
 	Used    int64 // last use, with the precision of a day
 	Agent   string
 	Address string // of the browser at Used
+	Until   int64  // end of a login of the operator, see OpenHelpSession; 0: it is the user's own
+	Reason  string // of a login of the operator
 }
 
 // Expires returns when the session ends if it is not used any more. The precision of Used is added, so that a session
 // never ends too early.
-func (s *BrowserSession) Expires() int64 { return s.Used + BrowserSessionSeconds + browserSessionStep }
+func (s *BrowserSession) Expires() int64 {
+	if s.IsHelp() {
+		return s.Until
+	}
+	return s.Used + BrowserSessionSeconds + browserSessionStep
+}
 
 // renewalStep returns the precision, in seconds, with which the last use of a session is stored: a quarter of the time
 // after which unused sessions end.

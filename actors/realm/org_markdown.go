@@ -50,7 +50,7 @@ var markdownNeutral = typeSet(
 	(*JobStopped)(nil), (*BrowserSessionOpened)(nil), (*BrowserSessionRenewed)(nil), (*BrowserSessionsEnded)(nil),
 	(*AllBrowserSessionsEnded)(nil), (*ErasureStepped)(nil), (*Audited)(nil), (*AuditDaysSet)(nil),
 	(*IdentityLinked)(nil), (*IdentityUnlinked)(nil), (*FactorSet)(nil), (*FactorUsed)(nil), (*FactorRemoved)(nil),
-	(*IdentityChanged)(nil),
+	(*IdentityChanged)(nil), (*HelpSessionOpened)(nil),
 )
 
 // typeSet returns the types of facts.

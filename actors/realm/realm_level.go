@@ -52,6 +52,8 @@ var factLevels = map[uint16]uint16{
 	640: loginsLevel, 641: loginsLevel, 642: loginsLevel, 643: loginsLevel, 644: loginsLevel,
 	645: providersLevel,
 	670: scopesLevel,
+	710: usageLevel,
+	711: helpLevel,
 }
 
 // levelOf returns the level from which on a fact may be recorded.

@@ -38,6 +38,7 @@ func (r *Realm) priorState() priorState {
 // applyNext gives a fact the next number, applies it, and returns its notices.
 func (r *Realm) applyNext(f Fact) []Notice {
 	r.seq++
+	r.countUsage(f)
 	f.apply(r)
 	r.recordApplied(f)
 	notices := deliverable(f.notices(r))

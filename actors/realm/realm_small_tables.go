@@ -72,6 +72,9 @@ type smallTables struct {
 	auditPolicy table[int, AuditPolicy]  // 111
 	auditLast   int64                    // number of the last entry
 
+	// 120-129 usage
+	usage usageCounters
+
 	// 90-99 others
 	onboarding table[UserID, Onboarding] // 90
 	exports    table[int64, Export]      // 91
@@ -156,6 +159,9 @@ func (n *smallTables) init(r *Realm) {
 	n.audit.tracksOrder = true
 	n.auditPolicy.init(r, 111)
 
+	// usage
+	n.usage.init(r)
+
 	// others
 	n.onboarding.init(r, 90)
 	n.exports.init(r, 91)
@@ -189,6 +195,7 @@ func (n *smallTables) rebuildIndexes(r *Realm) {
 	for id := range n.audit.all() {
 		n.auditLast = max(n.auditLast, id)
 	}
+	n.usage.rebuildIndexes()
 
 	// stored items
 	n.drafts.rebuildIndex()

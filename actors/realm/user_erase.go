@@ -256,6 +256,7 @@ func (r *Realm) erasePersonalRows(u UserID) {
 	n.deliveredScheduled.remove(u)
 	n.onboarding.remove(u)
 	n.shownNotifications.remove(u)
+	n.usage.reads.remove(u)
 	delete(n.staleNotifications, u)
 	if l := r.topicPolicies.find(u); l != nil {
 		for _, p := range l.List {

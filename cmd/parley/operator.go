@@ -146,6 +146,13 @@ var operatorCommands = []operatorCommand{
 			emailFlag,
 			{Name: "end", Meaning: "end the session with this id, or all"},
 		}},
+	{Group: "user", Name: "help", Meaning: "Log in as a user who asked for help, for a limited time",
+		Flags: []operatorFlag{
+			emailFlag,
+			{Name: "reason", Meaning: "why; the user and the audit log have it"},
+			{Name: "for", Default: "30m", Meaning: "when the login ends, at most 4h"},
+			{Name: "end", Meaning: "end these logins of the user now", Switch: true},
+		}},
 	{Group: "user", Name: "factor", Meaning: "Show whether a user has a second factor, or remove it if it is lost",
 		Flags: []operatorFlag{
 			emailFlag,

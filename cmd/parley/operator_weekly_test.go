@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/cookiejar"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -33,6 +34,9 @@ func TestWeeklyOperatorCommands(t *testing.T) {
 		"channel owners --channel general --remove cy@example.org": "is no owner of the channel",
 		"invite revoke --id x":                                     "--id must be the number of an invitation",
 		"invite revoke --id 77":                                    "No such invitation",
+		"user help --email ann@example.org":                        "A reason is required",
+		"user help --email ann@example.org --for x":                "--for must be a time such as 30m",
+		"user help --email ann@example.org --reason r --for 5h":    "must be between 60 and 14400 seconds",
 	} {
 		if out, code := run(line); code == 0 || !strings.Contains(out, want) {
 			t.Errorf("parley %s: code %d: %s", line, code, out)
@@ -75,6 +79,87 @@ func TestWeeklyOperatorCommands(t *testing.T) {
 	}
 	if mails, err := os.ReadDir(filepath.Join(data, "outbox")); err == nil && len(mails) == 0 {
 		t.Error("the test email was not sent")
+	}
+}
+
+// The link of parley user help logs an operator in as a user, once. The user sees that and ends it at once; it is in
+// the audit log. The login makes no keys.
+func TestOperatorHelpsUser(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "data")
+	at := demo(t, data).serving()
+	ann := demoAccount(t, at, "ann@example.org")
+	help := func(more ...string) string {
+		t.Helper()
+		args := append([]string{"user", "help", "--email", "ann@example.org", "--data", data}, more...)
+		out, code := runParley(args...)
+		if code != 0 {
+			t.Fatal(out)
+		}
+		return out
+	}
+	link := regexp.MustCompile(`link: (\S+)`).FindStringSubmatch(help("--reason", "asked by phone"))[1]
+	get := func(b *http.Client, address string) string {
+		t.Helper()
+		r, err := b.Get(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Body.Close()
+		text, _ := io.ReadAll(r.Body)
+		return string(text)
+	}
+	token := regexp.MustCompile(`name="csrfmiddlewaretoken" value="([^"]+)"`)
+	press := func(b *http.Client, address string, fields url.Values) string {
+		t.Helper()
+		fields.Set("csrfmiddlewaretoken", token.FindStringSubmatch(get(b, address))[1])
+		r, err := b.PostForm(address, fields)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Body.Close()
+		text, _ := io.ReadAll(r.Body)
+		return string(text)
+	}
+	newBrowser := func() *http.Client {
+		jar, err := cookiejar.New(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &http.Client{Jar: jar}
+	}
+	operator, site := newBrowser(), link[:strings.Index(link, "/accounts/")]
+	press(operator, link, url.Values{})
+	me := site + "/json/users/me"
+	if text := get(operator, me); !strings.Contains(text, "ann@example.org") {
+		t.Fatalf("the operator is not logged in: %s", text)
+	}
+	if text := get(newBrowser(), link); !strings.Contains(text, "This link was used already") {
+		t.Errorf("the link works twice: %s", text)
+	}
+	sessions := get(operator, site+"/accounts/sessions/")
+	if !strings.Contains(sessions, "asked by phone") {
+		t.Errorf("the list of sessions: %s", sessions)
+	}
+	got := ann.must(t, "GET", "messages", url.Values{"anchor": {"newest"}, "num_before": {"5"}, "num_after": {"0"},
+		"narrow": {`[{"operator":"is","operand":"dm"}]`}})
+	if text := fmt.Sprint(got["messages"]); !strings.Contains(text, "asked by phone") {
+		t.Errorf("the messages to the user: %s", text)
+	}
+	id := regexp.MustCompile(`name="session" value="(\d+)"`).FindStringSubmatch(sessions)[1]
+	press(operator, site+"/accounts/sessions/", url.Values{"session": {id}}) // as the user's browser does
+	if text := get(operator, me); !strings.Contains(text, "UNAUTHORIZED") {
+		t.Errorf("an ended login still works: %s", text)
+	}
+	help("--reason", "asked again", "--for", "1h")
+	if out := help("--end"); !strings.Contains(out, "ended: 1") {
+		t.Errorf("the operator ends the login: %s", out)
+	}
+	log, _ := runParley("audit", "list", "--data", data)
+	for _, want := range []string{`kind="login.help" via="operator"`, `name="asked by phone"`,
+		`via="help session `, `kind="session.end" via="operator"`} {
+		if !strings.Contains(log, want) {
+			t.Errorf("the audit log lacks %s:\n%s", want, log)
+		}
 	}
 }
 

@@ -240,8 +240,12 @@ func (s *Server) sessionsPage(p *pageRequest) (web.View, error) {
 	list, err := wire.Read(c, func(v realm.View) (list []web.Session, err error) {
 		for _, x := range v.BrowserSessions(v.User) {
 			browser, system := wire.DeviceName(x.Agent)
-			list = append(list, web.Session{ID: x.ID, Browser: browser, System: system, Address: x.Address,
-				Opened: dateText(x.Opened), Used: dateText(x.Used), Own: x.ID == c.Session.ID})
+			session := web.Session{ID: x.ID, Browser: browser, System: system, Address: x.Address,
+				Opened: dateText(x.Opened), Used: dateText(x.Used), Own: x.ID == c.Session.ID, Reason: x.Reason}
+			if x.IsHelp() {
+				session.Until = time.Unix(x.Until, 0).UTC().Format("2006-01-02 15:04 MST")
+			}
+			list = append(list, session)
 		}
 		return list, nil
 	})

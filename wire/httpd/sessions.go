@@ -76,8 +76,8 @@ func (s *Server) findSession(c *wire.Call, b *browserHeaders) bool {
 	hash := s.options.Tools.HashKey(string(secret))
 	a, session := s.options.Server.AccountBySessionHash(hash)
 	if session == nil || a.Realm != c.Realm || !a.Active || s.now().Unix() >= session.Expires() ||
-		c.Site.Policy.HasEnded(session, s.now().Unix()) {
-		return false
+		c.Site.Policy.HasEnded(session, s.now().Unix()) || session.IsHelp() && session.Agent == "" {
+		return false // or the session of a link that nobody has opened, see realm.BeginHelpSession
 	}
 	c.Session, c.Account, c.Caller.User, c.Caller.Session = session, a, a.User, hash
 	return true

@@ -31,6 +31,7 @@ var pageSources = map[string][]string{
 	"../answer_refusals.go":               {"errRealmDeactivated"},
 	"../../actors/realm/login_*.go":       nil,
 	"../../actors/realm/user_login.go":    nil,
+	"../../actors/realm/user_help.go":     {"ErrHelpLink"},
 	"../../actors/realm/invite_accept.go": nil,
 	"../../actors/realm/realm_names.go": {
 		"checkName",

@@ -71,6 +71,8 @@ type Session struct {
 	Address      string
 	Opened, Used string // dates
 	Own          bool   // the page was loaded with it
+	Until        string // when a login of the operator ends; "": it is the user's own
+	Reason       string // of the operator
 }
 
 // Sessions is the page with a user's browser sessions.

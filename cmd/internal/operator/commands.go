@@ -70,6 +70,7 @@ var commands = map[string]command{
 	"user-erase":    {run: userErase, from: cluster.FromCore},
 	"user-grant":    {run: userGrant, from: cluster.FromCore},
 	"user-sessions": {run: userSessions, from: cluster.FromCore},
+	"user-help":     {run: userHelp, from: cluster.FromCore},
 	"user-factor":   {run: userFactor, from: cluster.FromCore},
 }
 
@@ -425,8 +426,12 @@ func userSessions(o *Operator, args map[string]string) (any, error) {
 	return o.Orgs.View(id, realm.System, func(v realm.View) (any, error) {
 		list := []any{}
 		for _, s := range v.BrowserSessions(u) {
+			help := ""
+			if s.IsHelp() {
+				help = "of the operator until " + showTime(s.Until)
+			}
 			list = append(list, map[string]any{
-				"id": s.ID, "device": wire.DeviceText(s.Agent), "agent": s.Agent, "address": s.Address,
+				"id": s.ID, "help": help, "device": wire.DeviceText(s.Agent), "agent": s.Agent, "address": s.Address,
 				"opened":   showTime(s.Opened),
 				"last_use": time.Unix(s.Used, 0).UTC().Format(time.DateOnly),
 			})

@@ -93,7 +93,7 @@ func (r *Release) debianFiles(program string, man []File) ([]File, error) {
 		{Name: "usr/share/doc/parley/NOTICES", Data: r.Notices, Mode: 0o644},
 		{Name: "usr/share/doc/parley/parley-core.conf", Source: r.deploy("parley-core.conf"), Mode: 0o644},
 	}
-	for _, unit := range []string{"parley.service", "parley.socket"} {
+	for _, unit := range []string{"parley.service", "parley.socket", "parley-backup.service"} {
 		text, err := os.ReadFile(r.deploy(unit))
 		if err != nil {
 			return nil, err

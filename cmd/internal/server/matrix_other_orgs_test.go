@@ -49,7 +49,8 @@ func matrixOtherOrganizations(t *testing.T, l *coverage) {
 		}
 		return [2]string{"1", "1999999"}
 	}
-	params := pairs{"emoji_name", "wave", "op", "start", "report_type", "spam", "topic_name", "t", "property", "color",
+	params := pairs{"chart_name", "messages_sent_by_stream", "emoji_name", "wave", "op", "start", "report_type", "spam",
+		"topic_name", "t", "property", "color",
 		"value", `"#76ce90"`, "content", "x", "status_text", "x", "full_name", "X Y",
 		"description", "x", "add", "[]", "pattern", "x", "url_template", "https://a.example/", "draft",
 		map[string]any{"type": "private", "to": []int64{}, "topic": "", "content": "x"}, "title", "x",
@@ -171,7 +172,8 @@ func matrixMissingObjects(t *testing.T, l *coverage) {
 	}
 	here := map[string]int64{"message_id": there, "stream_id": channel, "user_id": k.id,
 		"muted_user_id": s.by["member"].id, "bot_id": s.by["bot"].id, "user_group_id": int64(s.groups["role:members"])}
-	params := pairs{"emoji_name", "wave", "op", "start", "report_type", "spam", "topic_name", "t", "property", "color",
+	params := pairs{"chart_name", "messages_sent_by_stream", "emoji_name", "wave", "op", "start", "report_type", "spam",
+		"topic_name", "t", "property", "color",
 		"value", `"#76ce90"`, "content", "x", "status_text", "x", "full_name", "X Y",
 		"description", "x", "add", "[]", "pattern", "x", "url_template", "https://a.example/", "draft", draft, "title",
 		"x", "name", "xx", "hint", "x", "new_description", "x", "stream_names", []string{}}

@@ -67,7 +67,8 @@ const SETTINGS = ['profile', 'account', 'privacy', 'preferences', 'integrations'
   'alert-words', 'uploaded-files', 'muted-users', 'topics'];
 const ORGANIZATION = ['organization-profile', 'organization-settings', 'joining', 'organization-permissions',
   'organization-level-user-defaults', 'users', 'invites', 'channels', 'channel-folders', 'emoji-settings',
-  'linkifier-settings', 'playground-settings', 'profile-field-settings', 'data-retention', 'data-exports-admin'];
+  'linkifier-settings', 'playground-settings', 'profile-field-settings', 'data-retention', 'data-exports-admin', 'usage',
+  'audit-log'];
 
 const MIDDLE = [
   ['inbox', '#inbox'],

@@ -199,6 +199,20 @@ export const sections: Section[] = [
     icon: "upload",
     load: () => import("./organization_lists.tsx").then((m) => m.Exports),
   },
+  {
+    area: "organization",
+    name: "usage",
+    title: () => t("Usage"),
+    icon: "list",
+    load: () => import("./usage.tsx").then((m) => m.Usage),
+  },
+  {
+    area: "organization",
+    name: "audit-log",
+    title: () => t("Audit log"),
+    icon: "eye",
+    load: () => import("./audit_log.tsx").then((m) => m.AuditLog),
+  },
 ];
 
 export function installSettings(): void {

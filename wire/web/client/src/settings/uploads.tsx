@@ -11,7 +11,8 @@ import type { Attachment } from "../api/schema.ts";
 const mebibyte = 1024 * 1024; // bytes
 const maxRows = 200; // of the table; the filter finds the others
 
-function size(bytes: number): string {
+// fileSize returns a size in kB or MB.
+export function fileSize(bytes: number): string {
   if (bytes < mebibyte) return t("{size} kB", { size: formatNumber(Math.max(1, Math.round(bytes / 1024))) });
   return t("{size} MB", { size: formatNumber(Math.round((bytes / mebibyte) * 10) / 10) });
 }
@@ -36,7 +37,7 @@ export function Uploads() {
         empty={t("No files")}
         columns={[
           { title: t("File"), cell: (x) => <a href={`/user_uploads/${x.path_id}`} target="_blank" rel="noopener">{x.name}</a> },
-          { title: t("Size"), cell: (x) => size(x.size) },
+          { title: t("Size"), cell: (x) => fileSize(x.size) },
           { title: t("Uploaded"), cell: (x) => formatDate(x.create_time) },
           { title: t("Messages"), cell: (x) => (x.message_ids.length === 0 ? t("None") : x.message_ids.map((id) => <a key={id} href={`#narrow/near/${id}`}>{`#${id} `}</a>)) },
         ]}
