@@ -1,0 +1,1 @@
+import{Wb as r}from"./chunk-NR6TEYRL.js";r();

@@ -1,0 +1,1 @@
+import{a as o}from"./chunk-YUO2MYQ2.js";import"./chunk-I2UUYITF.js";import"./chunk-ITBMLRVX.js";import"./chunk-475MES5F.js";import"./chunk-5CGIQNE4.js";import"./chunk-NR6TEYRL.js";export{o as Preferences};
