@@ -30,7 +30,7 @@ func FactorNeeded(c *Call, id realm.UserID) (FactorNeed, error) {
 		switch {
 		case u == nil:
 			return NoFactor, errAuthFailed()
-		case v.FactorOf(id) != nil:
+		case v.HasFactor(id):
 			return AskFactor, nil
 		case u.Role <= c.Site.Policy.FactorUpTo:
 			return SetFactor, nil
@@ -55,7 +55,7 @@ func CheckFactor(c *Call, id realm.UserID, code string, fromApp bool, match func
 	use := realm.UseFactor{User: id}
 	if fromApp {
 		sealed, err := Read(c.asServer(), func(v realm.View) (string, error) {
-			if f := v.FactorOf(id); f != nil {
+			if f := v.FactorOf(id); f != nil && f.Secret != "" {
 				return f.Secret, nil
 			}
 			return "", realm.ErrFactor()
@@ -91,9 +91,9 @@ func StoreFactor(c *Call, id realm.UserID, secret string, step int64, recovery [
 	return err
 }
 
-// RemoveOwnFactor ends the second factor of a user that has proved it.
+// RemoveOwnFactor turns off the codes of an app for a user that has proved a second factor.
 func RemoveOwnFactor(c *Call, id realm.UserID) error {
-	_, err := Execute(c.asServer(), realm.RemoveFactor{User: id})
+	_, err := Execute(c.asServer(), realm.RemoveFactorApp{User: id})
 	return err
 }
 

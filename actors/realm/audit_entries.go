@@ -22,6 +22,7 @@ var AuditKinds = []string{
 	"invitation.revoke", "invitation.send", "key.add", "key.replace", "key.revoke", auditLogin, auditLoginFailed,
 	"login.help", "login.session", "message.delete", "message.restore", "organization.close", "organization.list",
 	"organization.permission", "organization.reopen", "organization.setting", "organization.user_default",
+	"passkey.add", "passkey.remove",
 	"retention.audit", "retention.hold", "session.end", "user.create", "user.deactivate", "user.email",
 	"user.erase", "user.name", "user.password", "user.reactivate", "user.rights", "user.role",
 }
@@ -38,7 +39,8 @@ func (t *Turn) audit(f Fact) {
 	case *PasswordChanged, *KeyIssued, *KeyAdded, *ScopedKeyAdded, *KeysRevoked, *BrowserSessionOpened,
 		*HelpSessionOpened, *BrowserSessionsEnded, *AllBrowserSessionsEnded:
 		t.auditLogin(f)
-	case *IdentityLinked, *IdentityUnlinked, *IdentityChanged, *FactorSet, *FactorUsed, *FactorRemoved:
+	case *IdentityLinked, *IdentityUnlinked, *IdentityChanged, *FactorSet, *FactorUsed, *FactorRemoved, *PasskeyAdded,
+		*PasskeyRemoved, *FactorAppRemoved:
 		t.auditFactor(f)
 	case *OrganizationChanged, *UserDefaultChanged, *DomainAdded, *DomainChanged, *DomainRemoved, *LinkifierSaved,
 		*LinkifierRemoved, *EmojiAdded, *EmojiRemoved, *ProfileFieldChanged, *ProfileFieldRemoved, *PlaygroundAdded,
@@ -151,6 +153,12 @@ func (t *Turn) auditFactor(f Fact) {
 		}
 	case *FactorRemoved:
 		t.note(AuditEntry{Kind: "factor.remove", User: f.User})
+	case *FactorAppRemoved:
+		t.note(AuditEntry{Kind: "factor.remove", User: f.User})
+	case *PasskeyAdded:
+		t.note(AuditEntry{Kind: "passkey.add", User: f.User})
+	case *PasskeyRemoved:
+		t.note(AuditEntry{Kind: "passkey.remove", User: f.User})
 	}
 }
 

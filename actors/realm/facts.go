@@ -234,6 +234,13 @@ var typeByNumber = map[uint16]any{
 	// 670-679 scoped keys
 	670: (*ScopedKeyAdded)(nil),
 
+	// 690-694 passkeys
+	690: (*PasskeyAdded)(nil),
+	691: (*PasskeyUsed)(nil),
+	692: (*PasskeyRenamed)(nil),
+	693: (*PasskeyRemoved)(nil),
+	694: (*FactorAppRemoved)(nil),
+
 	// 680-689 mail
 	680: (*DigestsStepped)(nil),
 	681: (*InvitesReminded)(nil),

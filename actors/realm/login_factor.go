@@ -11,7 +11,7 @@ const MaxRecoveryCodes = 10
 
 // Factor is the row with the second factor of one user.
 type Factor struct {
-	Secret   string // sealed: nodes without the server's secret cannot read it
+	Secret   string // sealed: nodes without the server's secret cannot read it; "" for a user with passkeys only
 	Since    int64  // Unix seconds
 	Step     int64  // number of the 30 seconds whose code was used last; earlier codes are refused
 	Recovery [][32]byte
@@ -37,7 +37,7 @@ func (t *Turn) humanForFactor(id UserID) (*User, error) {
 	return u, nil
 }
 
-// SetFactor asks to store a second factor of a user that has none. The server sends it after it has checked a code of
+// SetFactor asks to store the app of a user that has none. The server sends it after it has checked a code of
 // the new one, and who asks.
 type SetFactor struct {
 	User   UserID
@@ -48,7 +48,7 @@ func (c SetFactor) Decide(t *Turn) (Done, error) {
 	if _, err := t.humanForFactor(c.User); err != nil {
 		return Done{}, err
 	}
-	if t.FactorOf(c.User) != nil { // its user has to remove it first, with a code
+	if f := t.FactorOf(c.User); f != nil && f.Secret != "" { // its user has to remove it first, with a code
 		return Done{}, BadRequest("This account has a second factor already.")
 	}
 	if c.Factor.Secret == "" || len(c.Factor.Recovery) > MaxRecoveryCodes {
@@ -74,15 +74,17 @@ func (c UseFactor) Decide(t *Turn) (Done, error) {
 	}
 	f := t.FactorOf(c.User)
 	recovery := c.Recovery != [32]byte{}
-	if f == nil || recovery && !slices.Contains(f.Recovery, c.Recovery) || !recovery && c.Step <= f.Step {
+	if f == nil || recovery && !slices.Contains(f.Recovery, c.Recovery) ||
+		!recovery && (f.Secret == "" || c.Step <= f.Step) {
 		return Done{}, ErrFactor()
 	}
 	t.Record(&FactorUsed{c.User, c.Step, c.Recovery})
 	return Done{}, nil
 }
 
-// RemoveFactor asks to end the second factor of a user that has lost it. Administrators remove it for users that do not
-// outrank them; the server removes it for the operator, and for the user after a code. The user gets a message.
+// RemoveFactor asks to end all second factors of a user that has lost them. Administrators remove them for users that
+// do not outrank them; the server removes them for the operator, and for the user after a code. The user gets a
+// message.
 type RemoveFactor struct{ User UserID }
 
 func (c RemoveFactor) Decide(t *Turn) (Done, error) {
@@ -101,7 +103,7 @@ func (c RemoveFactor) Decide(t *Turn) (Done, error) {
 			return Done{}, err
 		}
 	}
-	if t.FactorOf(u.ID) == nil {
+	if !t.HasFactor(u.ID) {
 		return Done{}, Missing("This account has no second factor.")
 	}
 	t.Record(&FactorRemoved{User: u.ID, By: t.User, At: t.Now})
@@ -151,5 +153,5 @@ type FactorRemoved struct {
 	At       int64
 }
 
-func (f *FactorRemoved) apply(r *Realm)        { r.small.factors.remove(f.User) }
+func (f *FactorRemoved) apply(r *Realm)        { r.removeFactors(f.User) }
 func (*FactorRemoved) notices(*Realm) []Notice { return nil }

@@ -41,6 +41,9 @@ const mailLevel uint16 = 5
 // scopesLevel is the level from which on API keys can be limited to a scope: older programs would not limit them.
 const scopesLevel uint16 = 5
 
+// passkeysLevel is the level from which on users can have passkeys: older programs would let them log in without one.
+const passkeysLevel uint16 = 5
+
 // factLevels has the level from which on a fact may be recorded, by its number; numbers of formats, too. Facts that are
 // not listed may be recorded at FirstLevel.
 var factLevels = map[uint16]uint16{
@@ -54,6 +57,7 @@ var factLevels = map[uint16]uint16{
 	670: scopesLevel,
 	710: usageLevel,
 	711: helpLevel,
+	690: passkeysLevel, 691: passkeysLevel, 692: passkeysLevel, 693: passkeysLevel, 694: passkeysLevel,
 }
 
 // levelOf returns the level from which on a fact may be recorded.

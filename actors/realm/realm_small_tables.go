@@ -79,6 +79,7 @@ type smallTables struct {
 	onboarding table[UserID, Onboarding] // 90
 	exports    table[int64, Export]      // 91
 	factors    table[UserID, Factor]     // 92
+	passkeys   table[UserID, Passkeys]   // 93
 }
 
 func (n *smallTables) init(r *Realm) {
@@ -166,6 +167,7 @@ func (n *smallTables) init(r *Realm) {
 	n.onboarding.init(r, 90)
 	n.exports.init(r, 91)
 	n.factors.init(r, 92)
+	n.passkeys.init(r, 93)
 }
 
 // rebuildIndexes rebuilds the data derived from the small tables.

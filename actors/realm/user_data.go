@@ -45,6 +45,7 @@ var ExportedNumbers = []UserData{
 		"browser_sessions[].last_used"},
 	{Row: "Identity", ExportedAs: "logins.json:identities[].linked identities[].deactivated"},
 	{Row: "Factor", ExportedAs: "logins.json:second_factor_since"},
+	{Row: "Passkey", ExportedAs: "logins.json:passkeys[].added passkeys[].last_used"},
 	{Row: "KeyInfo", ExportedAs: "logins.json:api_keys[].id api_keys[].created api_keys[].expires " +
 		"api_keys[].last_used"},
 	{Row: "Device", ExportedAs: "logins.json:devices[].id devices[].updated"},
@@ -188,6 +189,9 @@ var UserDataFields = []UserData{
 		"logins.json:identities[].issuer identities[].subject", ""},
 	{"Factor", "Key", "second factor", "erasePersonalRows", "", "", notNumber},
 	{"Factor", "Secret Recovery", "second factor", "erasePersonalRows", "", "", notSecret},
+	{"Passkeys", "Key", "passkeys", "removeFactors", "", "", notNumber},
+	{"Passkeys", "List.Name", "passkeys", "removeFactors", "", "logins.json:passkeys[].name", ""},
+	{"Passkeys", "List.ID List.Key", "passkeys", "removeFactors", "", "", notSecret},
 	{"Erasure", "Key Count.Kind", "erasures", "", "this erasure, for a later certificate", "", notInternal},
 	{"DefaultGroup", "Name Description", "groups of channels", "", remainsOrg, "", notPersonal},
 	{"Folder", "Name Description DescriptionHTML", "folders of channels", "", remainsOrg, "", notPersonal},

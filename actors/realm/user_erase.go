@@ -192,7 +192,7 @@ func (t *Turn) countErasable(u *User) (count []Counted) {
 	note("browser sessions", len(t.StoredBrowserSessions(u.ID)))
 	note("API keys", len(u.Keys)+len(u.KeyInfo))
 	note("connected logins", len(t.IdentitiesOf(u.ID)))
-	if t.FactorOf(u.ID) != nil {
+	if t.HasFactor(u.ID) {
 		note("second factors", 1)
 	}
 	note("devices", len(t.DevicesOf(u.ID))+len(t.PushTokensOf(u.ID)))
@@ -249,9 +249,7 @@ func (r *Realm) erasePersonalRows(u UserID) {
 	}
 	n.mutedUsers.remove(u)
 	r.eraseIdentities(u)
-	if n.factors.find(u) != nil {
-		n.factors.remove(u)
-	}
+	r.removeFactors(u)
 	n.navigationViews.remove(u)
 	n.deliveredScheduled.remove(u)
 	n.onboarding.remove(u)

@@ -108,6 +108,7 @@ var libraryHomes = map[string][]string{
 	"github.com/BurntSushi/toml":          {"bench", "cmd/parley", "wire/integrations", "wire/signon"},
 	"github.com/coreos/go-oidc":           {"wire/signon"},
 	"github.com/pquerna/otp":              {"wire/signon"},
+	"github.com/go-webauthn/webauthn":     {"wire/signon"},
 	"github.com/go-ldap/ldap":             {"wire/signon", "wire/signon/signontest"},
 	"github.com/crewjam/saml":             {"wire/signon"},
 	"github.com/russellhaering/goxmldsig": {"wire/signon"},

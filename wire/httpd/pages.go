@@ -32,8 +32,8 @@ type pageRoute struct {
 
 // pageRoutes is every page. Each file of pages adds its own list here.
 func pageRoutes() []pageRoute {
-	return slices.Concat(loginPages, signOnPages, samlPages, factorPages, linkPages, helpPages, accountPages,
-		organizationPages, serverPages, offlinePages, apiPages)
+	return slices.Concat(loginPages, signOnPages, samlPages, factorPages, passkeyPages, linkPages, helpPages,
+		accountPages, organizationPages, serverPages, offlinePages, apiPages)
 }
 
 // pageRequest is a request for a page while its handler runs.
@@ -75,6 +75,7 @@ func (s *Server) addPageRoutes() {
 	s.addPageFile(web.StylePath, "text/css; charset=utf-8", newConstantAnswer(web.Style()))
 	s.addPageFile(web.IconPath, "image/svg+xml", newConstantAnswer(web.Icon()))
 	s.addPageFile(web.ServerScriptPath, "text/javascript; charset=utf-8", newConstantAnswer(web.ServerScript()))
+	s.addPageFile(web.PasskeyScriptPath, "text/javascript; charset=utf-8", newConstantAnswer(web.PasskeyScript()))
 	for _, f := range web.ClientFiles() {
 		answer := incompressibleAnswer(f.Content)
 		if !f.Compressed {

@@ -95,31 +95,61 @@ func (s *Server) factorLoginPage(p *pageRequest) (web.View, error) {
 	if err != nil {
 		failure = s.loginErrorText(err)
 	}
-	if w.Secret == "" {
-		return web.FactorCode(failure), err
+	view, pageErr := s.factorLoginView(p, &w, failure)
+	if pageErr != nil {
+		return web.View{}, pageErr
 	}
-	view, pictureErr := s.newFactorView(p, w.User, w.Secret, false)
-	if pictureErr != nil {
-		return web.View{}, pictureErr
-	}
-	view.Error = failure
 	return view, err
 }
 
-// proveFactor checks the code of a form and finishes the login. A user that has added the factor gets the recovery
-// codes first.
+// factorLoginView is the page that asks for a second factor in a login, or for a new one.
+func (s *Server) factorLoginView(p *pageRequest, w *waitingLogin, failure string) (web.View, error) {
+	if w.Secret != "" {
+		view, err := s.newFactorView(p, w.User, w.Secret, newInLogin)
+		view.Error = failure
+		return view, err
+	}
+	o, err := wire.FindPasskeyOwner(p.call, w.User)
+	if err != nil {
+		return web.View{}, err
+	}
+	var ask *web.PasskeyForm
+	if len(o.Passkeys) > 0 {
+		if ask, err = s.askPasskey(p, signon.PasskeyFactor, w.User); err != nil {
+			return web.View{}, err
+		}
+	}
+	if ask != nil {
+		ask.Auto = failure == "" && !o.HasApp
+	}
+	return web.FactorCode(ask, failure), nil
+}
+
+// proveFactor checks the code or the passkey of a form and finishes the login. A user that has added the factor gets
+// the recovery codes first.
 func (s *Server) proveFactor(p *pageRequest, w *waitingLogin) (web.View, error) {
 	l, err := w.login(p)
 	if err != nil {
 		return web.View{}, err
 	}
+	passkey := p.field(passkeyQuestionField) != ""
 	if w.Secret == "" {
-		if err := s.checkCode(p, w.User); err != nil {
+		if passkey {
+			err = s.proveOwnPasskey(p, w.User)
+		} else {
+			err = s.checkCode(p, w.User)
+		}
+		if err != nil {
 			return web.View{}, err
 		}
 		return s.finishLogin(p, l)
 	}
-	codes, err := s.addFactor(p, w.User, w.Secret)
+	var codes []string
+	if passkey {
+		codes, err = s.addFirstPasskey(p, w.User)
+	} else {
+		codes, err = s.addFactor(p, w.User, w.Secret)
+	}
 	if err != nil {
 		return web.View{}, err
 	}
@@ -162,8 +192,15 @@ func (s *Server) addFactor(p *pageRequest, id realm.UserID, secret string) ([]st
 // factorPolicy is pagePolicy for a page with the picture of a secret, which is inside the page.
 var factorPolicy = strings.Replace(pagePolicy, "img-src 'self'", "img-src 'self' data:", 1)
 
-// newFactorView is the page with the secret of a new second factor.
-func (s *Server) newFactorView(p *pageRequest, id realm.UserID, secret string, askPassword bool) (web.View, error) {
+// The places of newFactorView: in a login, and for a user with a recent login or with an old one.
+const (
+	newInLogin = iota
+	newAfterLogin
+	newWithPassword
+)
+
+// newFactorView is the page with the secret of a new second factor. In a login it offers a passkey instead.
+func (s *Server) newFactorView(p *pageRequest, id realm.UserID, secret string, place int) (web.View, error) {
 	org, email, err := wire.FactorNames(p.call, id)
 	if err != nil {
 		return web.View{}, err
@@ -173,18 +210,23 @@ func (s *Server) newFactorView(p *pageRequest, id realm.UserID, secret string, a
 		return web.View{}, err
 	}
 	p.policy = factorPolicy
-	return web.NewFactor(web.NewFactorData{Secret: signon.ShownRecoveryCode(secret), AskPassword: askPassword,
-		Picture: template.URL("data:image/png;base64," + base64.StdEncoding.EncodeToString(picture))}), nil
+	d := web.NewFactorData{Secret: signon.ShownRecoveryCode(secret), AskPassword: place == newWithPassword,
+		InLogin: place == newInLogin,
+		Picture: template.URL("data:image/png;base64," + base64.StdEncoding.EncodeToString(picture))}
+	if place == newInLogin {
+		d.Passkey, err = s.askPasskey(p, signon.AddPasskey, id)
+	}
+	return web.NewFactor(d), err
 }
 
 // factorPage is the page on which users add and remove their second factor.
 func (s *Server) factorPage(p *pageRequest) (web.View, error) {
 	c := p.call
-	need, err := wire.FactorNeeded(c, c.Caller.User)
+	owner, err := wire.FindPasskeyOwner(c, c.Caller.User)
 	if err != nil {
 		return web.View{}, err
 	}
-	has := need == wire.AskFactor
+	has := owner.HasApp
 	if p.posted() {
 		var view web.View
 		if has {
@@ -212,7 +254,11 @@ func (s *Server) factorPage(p *pageRequest) (web.View, error) {
 			return web.View{}, sealErr
 		}
 		var pageErr error
-		if view, pageErr = s.newFactorView(p, c.Caller.User, secret, !s.isFresh(c)); pageErr != nil {
+		place := newAfterLogin
+		if !s.isFresh(c) {
+			place = newWithPassword
+		}
+		if view, pageErr = s.newFactorView(p, c.Caller.User, secret, place); pageErr != nil {
 			return view, pageErr
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"parley/actors/realm"
 	"parley/wire"
+	"parley/wire/signon"
 	"parley/wire/web"
 )
 
@@ -65,6 +66,9 @@ func (s *Server) loginPage(p *pageRequest) (web.View, error) {
 		f.Names = c.Site.HasDirectory()
 		f.Passwords = passwords || f.Names
 		f.Reset = f.Reset && passwords
+		if wire.OffersPasskeys(v) && signon.WorkPasskeys(c.Site.URL) {
+			f.Passkey = wire.PasskeyLoginPath + appQuery(next, app)
+		}
 		return v.Org().Name, nil
 	})
 	view := web.Login(name, f)

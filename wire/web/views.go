@@ -31,6 +31,7 @@ type LoginForm struct {
 	Mobile, Desktop string
 	Demo            []DemoAccount
 	Providers       []Provider
+	Passkey         string // address of the page for a login with a passkey; "": none
 }
 
 // DemoAccount is an account of a demo organization, which needs no password.

@@ -143,18 +143,21 @@ func Identities(d IdentitiesPage) View {
 }
 
 // codeForm is the data of a page that asks for a code.
-type codeForm struct{ Text, Button string }
+type codeForm struct {
+	Text, Button string
+	Passkey      *PasskeyForm // that can be used instead, or nil
+}
 
-// FactorCode is the page that asks for a code of the second factor in a login.
-func FactorCode(failure string) View {
-	return View{Template: "factor_code", Title: "Log in", Error: failure,
-		Data: codeForm{"Enter the code of your authenticator app, or a recovery code.", "Log in"}}
+// FactorCode is the page that asks for a second factor in a login: a code, or a passkey unless it is nil.
+func FactorCode(passkey *PasskeyForm, failure string) View {
+	return View{Template: "factor_code", Title: "Log in", Error: failure, Script: scriptOf(passkey),
+		Data: codeForm{"Enter the code of your authenticator app, or a recovery code.", "Log in", passkey}}
 }
 
 // Factor is the page of a user with a second factor.
 func Factor() View {
 	return View{Template: "factor_code", Title: "Your second factor", Data: codeForm{"Your account has a second " +
-		"factor. To turn it off, enter a code of your authenticator app, or a recovery code.", "Turn off"}}
+		"factor. To turn it off, enter a code of your authenticator app, or a recovery code.", "Turn off", nil}}
 }
 
 // NewFactorData is the data of the page with a new second factor.
@@ -162,11 +165,13 @@ type NewFactorData struct {
 	Secret      string
 	Picture     template.URL // of the secret, as a data URL
 	AskPassword bool
+	InLogin     bool
+	Passkey     *PasskeyForm // that the user can add instead in a login, or nil
 }
 
 // NewFactor is the page with the secret of a second factor that a user adds.
 func NewFactor(d NewFactorData) View {
-	return View{Template: "factor_new", Title: "Your second factor", Data: d}
+	return View{Template: "factor_new", Title: "Your second factor", Script: scriptOf(d.Passkey), Data: d}
 }
 
 // recoveryCodes is the data of the page with recovery codes.

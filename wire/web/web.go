@@ -17,7 +17,7 @@ import (
 	"golang.org/x/text/message/catalog"
 )
 
-//go:embed templates locale style.css server.js icon.svg client.html service_worker.js dist
+//go:embed templates locale style.css server.js passkey.js icon.svg client.html service_worker.js dist
 var content embed.FS
 
 // Language is a language of pages.

@@ -33,7 +33,11 @@ var views = []View{
 	Join("A <b>bold</b> org %s", JoinForm{Inviter: "<b>Ann</b> %d", Email: `"<b>`, Name: `"<b>`}),
 	Identities(IdentitiesPage{List: []Identity{{"<b>", "<b>", "<b>", "<b>"}}, AskPassword: true,
 		Providers: []Provider{{"<b>", "oidc/<b>", ""}}}),
-	FactorCode("<b>"), Factor(), NewFactor(NewFactorData{"<b>", "data:image/png;base64,AA", true}),
+	FactorCode(nil, "<b>"), FactorCode(passkey, "<b>"), Factor(),
+	NewFactor(NewFactorData{"<b>", "data:image/png;base64,AA", true, false, nil}),
+	NewFactor(NewFactorData{"<b>", "data:image/png;base64,AA", false, true, passkey}),
+	Passkeys(PasskeysPage{List: []Passkey{{"<b>", "<b>", "<b>", "<b>"}}, AskPassword: true, Passkey: passkey}),
+	Passkeys(PasskeysPage{}), PasskeyLogin(passkey, "/<b>"),
 	RecoveryCodes([]string{"<b>"}, "/", ""), RecoveryCodes(nil, "", "<b>"), ResetFactor("<b>", true, "<b>"),
 	LoginFailed("<b>"), ConnectLogin("<b>", "<b>"), ChooseName("<b>", "<b>", "<b>"),
 	Confirm("New address", "<b>Really?</b>", "Confirm"),
@@ -44,6 +48,9 @@ var views = []View{
 	apiView(""), apiView("get-b"), apiView("B"),
 	Home("A <b>bold</b> org", HomeData{URL: "https://chat.example", Name: "<b>", Email: "a@example.org"}),
 }
+
+var passkey = &PasskeyForm{Do: "create", Options: `{"a":"<b>"}`, Question: "<b>", Button: "Add a passkey", Auto: true,
+	Named: true, AskPassword: true, Next: "<b>", Mobile: "<b>", Desktop: "<b>"}
 
 // Every template is rendered in every language: escaped, without scripts, with a title, a heading and labelled fields.
 func TestPages(t *testing.T) {

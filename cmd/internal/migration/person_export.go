@@ -199,13 +199,16 @@ func (e *personExport) logins() object {
 	if f := e.realm.FactorOf(e.user.ID); f != nil {
 		since = f.Since
 	}
-	identities := []object{}
+	passkeys, identities := []object{}, []object{}
+	for _, p := range e.realm.PasskeysOf(e.user.ID) {
+		passkeys = append(passkeys, object{"name": p.Name, "added": p.Added, "last_used": p.Used})
+	}
 	for _, x := range e.realm.IdentitiesOf(e.user.ID) {
 		identities = append(identities, object{"issuer": x.Issuer, "subject": x.Subject, "linked": x.Linked,
 			"deactivated": x.Suspended})
 	}
 	return object{"browser_sessions": sessions, "api_keys": keys, "devices": devices, "push_registrations": tokens,
-		"identities": identities, "second_factor_since": since}
+		"identities": identities, "passkeys": passkeys, "second_factor_since": since}
 }
 
 // channelName returns the name of a channel, "" for one that does not exist.

@@ -454,6 +454,7 @@ func userFactor(o *Operator, args map[string]string) (any, error) {
 		state := map[string]any{"email": args["email"], "factor": "none"}
 		if f := v.FactorOf(u); f != nil {
 			state["factor"], state["since"], state["recovery_codes"] = "on", showTime(f.Since), len(f.Recovery)
+			state["app"], state["passkeys"] = f.Secret != "", len(v.PasskeysOf(u))
 		}
 		return state, nil
 	})

@@ -127,6 +127,12 @@ export function Account() {
       <p>
         <a href="/accounts/sessions/">{t("See where you are logged in")}</a>
       </p>
+      <h4>{t("Second factor")}</h4>
+      <p>
+        <a href="/accounts/factor/">{t("Codes of an authenticator app")}</a>
+        <br />
+        <a href="/accounts/passkeys/">{t("Passkeys")}</a>
+      </p>
       <ApiKeys />
       <h4>{t("Leave the organization")}</h4>
       <button type="button" class="button danger" onClick={askDeactivate}>

@@ -1,1 +1,0 @@
-import{Wb as r}from"./chunk-WKYJCQHX.js";r();

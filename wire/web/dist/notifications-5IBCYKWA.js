@@ -1,1 +1,0 @@
-import{a as o,b as r}from"./chunk-WTPTFZ4T.js";import"./chunk-YILQAQDG.js";import"./chunk-M5N3YIFX.js";import"./chunk-4GST2CSS.js";import"./chunk-J2CGV2ZJ.js";import"./chunk-WKYJCQHX.js";export{r as NotificationFields,o as Notifications};
