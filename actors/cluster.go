@@ -16,6 +16,10 @@ type Cluster interface {
 	// Bounds returns the sequence number of the rows on this node and the last fact in its journal.
 	Bounds(id realm.ID) (rows, last realm.Seq, err error)
 	replica.Source // this node's journal
+	// Owned returns the claim of an organization that is part of this node's leadership, without waiting. ok is false
+	// if nodes of older releases are in the cluster: then the disk's Claim is needed. The error is a realm.ErrMoved if
+	// this node has lost the leadership.
+	Owned(id realm.ID) (claimed realm.Claimed, ok bool, err error)
 	// Level returns the rule level of the cluster.
 	Level() uint16
 	// VerifyLeader calls done with nil when a majority has confirmed that this node was still the leader after the

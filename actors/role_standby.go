@@ -128,8 +128,8 @@ func (r *standbyRole) handleLeadership(on bool) {
 	r.claimIfLeader()
 }
 
-// claimIfLeader claims the organization in the background, after which handleClaimed is called. It does nothing before
-// the standby follows: until then Server.openStandby reads the state.
+// claimIfLeader claims the organization: the claim is part of the leadership, or is made in the background, after which
+// handleClaimed is called. It does nothing before the standby follows: until then Server.openStandby reads the state.
 func (r *standbyRole) claimIfLeader() {
 	if r.claim != nil || !r.follower.IsFollowing() || !r.srv.isLeader.Load() {
 		return
@@ -137,6 +137,11 @@ func (r *standbyRole) claimIfLeader() {
 	m := claimEnded{claim: &claim{}}
 	r.claim = m.claim
 	id := r.Realm().ID()
+	var ok bool
+	if m.claimed, ok, m.err = r.srv.cluster.Owned(id); ok {
+		r.handleClaimed(m)
+		return
+	}
 	r.srv.runtime.RunInBackground(func() {
 		m.claimed, m.err = r.srv.disk.Claim(id, realm.AnyEpoch)
 		r.srv.runtime.Send(r.handle.pid, m)

@@ -23,7 +23,7 @@ import (
 type Chain = [chainLen]byte
 
 // LogOp is one operation of a replicated log: an entry of a journal, a value of the cluster itself, a step of an
-// import, or a claim.
+// import, the beginning of a leadership, or a claim.
 type LogOp struct {
 	Entry  *Entry // nil: the operation is one of the others
 	Before Chain  // hash of the record before the entry at the writer; zero: unknown
@@ -32,6 +32,8 @@ type LogOp struct {
 	Value []byte
 
 	Import *ImportOp // nil: the operation is one of the others
+
+	Own bool // the leadership of the writer begins; see applyOwn
 
 	Claim RealmID // the realm that is claimed
 	Seen  uint64  // as for Claim
@@ -263,6 +265,9 @@ func (s *Store) applyOp(b *pebble.Batch, index uint64, op *LogOp) (LogResult, er
 	if op.Import != nil {
 		return s.applyImport(b, op.Import)
 	}
+	if op.Own {
+		return s.applyOwn(b)
+	}
 	if op.Entry == nil && op.Meta != "" {
 		setValue(b, metaKey(op.Meta), op.Value)
 		return LogResult{}, nil
@@ -277,8 +282,8 @@ func (s *Store) applyOp(b *pebble.Batch, index uint64, op *LogOp) (LogResult, er
 		return LogResult{Err: fmt.Errorf("%w: realm %d is not claimed", ErrMoved, e.Realm)}, nil
 	case st.damage != nil:
 		return LogResult{}, st.damage
-	case e.Epoch != st.epoch:
-		return LogResult{Err: fmt.Errorf("%w: realm %d is at epoch %d, not %d", ErrMoved, e.Realm, st.epoch,
+	case e.Epoch != s.epochOf(st):
+		return LogResult{Err: fmt.Errorf("%w: realm %d is at epoch %d, not %d", ErrMoved, e.Realm, s.epochOf(st),
 			e.Epoch)}, nil
 	case e.After != st.last:
 		return LogResult{Err: fmt.Errorf("%w: realm %d is at number %d, not %d", ErrMoved, e.Realm, st.last,
@@ -303,11 +308,11 @@ func (s *Store) applyClaim(b *pebble.Batch, op *LogOp) (LogResult, error) {
 	if st.damage != nil {
 		return LogResult{}, st.damage
 	}
-	if op.Seen != AnyEpoch && op.Seen != st.epoch {
-		return LogResult{Err: fmt.Errorf("%w: realm %d is at epoch %d, not %d", ErrMoved, op.Claim, st.epoch,
+	if op.Seen != AnyEpoch && op.Seen != s.epochOf(st) {
+		return LogResult{Err: fmt.Errorf("%w: realm %d is at epoch %d, not %d", ErrMoved, op.Claim, s.epochOf(st),
 			op.Seen)}, nil
 	}
-	st.epoch++
+	st.epoch = max(st.epoch, s.owned) + 1
 	setNumber(b, headKey(op.Claim, headEpoch), st.epoch)
 	return LogResult{Claimed: Claimed{Epoch: st.epoch, Last: st.last, Rows: st.snapshot.seq}}, nil
 }
@@ -317,7 +322,7 @@ func (s *Store) Epoch(realm RealmID) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if st := s.realms[realm]; st != nil {
-		return st.epoch
+		return s.epochOf(st)
 	}
 	return 0
 }
@@ -392,8 +397,10 @@ func Moved(err error) error { return moved(err) }
 // appliedKey has the index of the last log entry.
 var appliedKey = headKey(processRealm, headApplied)
 
-// loadApplied reads the index of the last log entry.
+// loadApplied reads the index of the last log entry, and the epoch of the newest leadership.
 func (s *Store) loadApplied() (err error) {
-	s.applied, s.replicated, err = s.number(appliedKey)
+	if s.applied, s.replicated, err = s.number(appliedKey); err == nil {
+		s.owned, _, err = s.number(ownedKey)
+	}
 	return err
 }

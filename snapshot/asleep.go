@@ -23,8 +23,8 @@ func (s *Store) writeAsleep(id RealmID, epoch uint64, value []byte) error {
 	if err := s.usable(); err != nil {
 		return err
 	}
-	if epoch != st.epoch {
-		return fmt.Errorf("%w: realm %d is at epoch %d, not %d", ErrMoved, id, st.epoch, epoch)
+	if epoch != s.epochOf(st) {
+		return fmt.Errorf("%w: realm %d is at epoch %d, not %d", ErrMoved, id, s.epochOf(st), epoch)
 	}
 	b := s.db.NewBatch()
 	if value == nil {
@@ -57,7 +57,7 @@ func (d Disk) Asleep(id realm.ID) (a realm.Asleep, ok bool) {
 	var epoch uint64
 	var last Seq
 	if st != nil && st.damage == nil {
-		epoch, last = st.epoch, st.last
+		epoch, last = s.epochOf(st), st.last
 	}
 	s.mu.Unlock()
 	if epoch == 0 || s.acquireReader() != nil {

@@ -39,15 +39,15 @@ func (s *Store) Claim(realm RealmID, seen uint64) (Claimed, error) {
 	if s.replicated {
 		return Claimed{}, ErrReplicated
 	}
-	if seen != AnyEpoch && seen != st.epoch {
-		return Claimed{}, fmt.Errorf("%w: realm %d is at epoch %d, not %d", ErrMoved, realm, st.epoch, seen)
+	if seen != AnyEpoch && seen != s.epochOf(st) {
+		return Claimed{}, fmt.Errorf("%w: realm %d is at epoch %d, not %d", ErrMoved, realm, s.epochOf(st), seen)
 	}
-	b := s.db.NewBatch()
-	setNumber(b, headKey(realm, headEpoch), st.epoch+1)
+	b, next := s.db.NewBatch(), max(st.epoch, s.owned)+1
+	setNumber(b, headKey(realm, headEpoch), next)
 	if err := s.commit(b); err != nil {
 		return Claimed{}, err
 	}
-	st.epoch++
+	st.epoch = next
 	return Claimed{Epoch: st.epoch, Last: st.last, Rows: st.snapshot.seq}, nil
 }
 
@@ -183,8 +183,8 @@ func (s *Store) admit(e *Entry) (*realmState, int, error) {
 			return nil, 0, &DuplicateError{r.ID, last}
 		}
 	}
-	if e.Epoch != st.epoch {
-		return nil, 0, fmt.Errorf("%w: realm %d is at epoch %d, not %d", ErrMoved, e.Realm, st.epoch, e.Epoch)
+	if e.Epoch != s.epochOf(st) {
+		return nil, 0, fmt.Errorf("%w: realm %d is at epoch %d, not %d", ErrMoved, e.Realm, s.epochOf(st), e.Epoch)
 	}
 	if e.After != st.last {
 		return nil, 0, fmt.Errorf("%w: realm %d is at number %d, not %d", ErrMoved, e.Realm, st.last, e.After)

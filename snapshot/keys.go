@@ -24,6 +24,7 @@ const (
 	headAsleep   = 'w' // record of an organization that is not in memory
 	headCommits  = 'c' // only realm 0
 	headApplied  = 'a' // only realm 0: index of the last entry of a replicated log
+	headOwned    = 'o' // only realm 0: epoch of the newest leadership of a cluster
 )
 
 const processRealm RealmID = 0
@@ -118,6 +119,8 @@ func describeKey(key []byte) (realm RealmID, n Seq, description string) {
 		return realm, 0, "count of commits"
 	case key[4] == spaceHead && len(rest) == 1 && rest[0] == headApplied:
 		return realm, 0, "index of the replicated log"
+	case key[4] == spaceHead && len(rest) == 1 && rest[0] == headOwned:
+		return realm, 0, "epoch of the leadership"
 	case key[4] == spaceHead && len(rest) == 1 && rest[0] == headKept:
 		return realm, 0, "list of kept facts"
 	case key[4] == spaceHead && len(rest) == 1 && rest[0] == headAsleep:

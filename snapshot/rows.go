@@ -86,8 +86,8 @@ func (s *Store) SaveRowsUnsynced(realm RealmID, epoch uint64, rows []Row) error 
 	if err := s.usable(); err != nil {
 		return err
 	}
-	if epoch != st.epoch {
-		return fmt.Errorf("%w: realm %d is at epoch %d, not %d", ErrMoved, realm, st.epoch, epoch)
+	if epoch != s.epochOf(st) {
+		return fmt.Errorf("%w: realm %d is at epoch %d, not %d", ErrMoved, realm, s.epochOf(st), epoch)
 	}
 	if err := s.applyInOrder(queuedBatch{batch: b}); err != nil {
 		return err
@@ -106,8 +106,8 @@ func (s *Store) ImportRows(realm RealmID, epoch uint64, at Seq, rows func(yield 
 	}
 	st.snapshotMu.Lock()
 	s.mu.Lock()
-	if st.last != 0 || epoch != st.epoch {
-		err = fmt.Errorf("%w: realm %d is at number %d, epoch %d", ErrMoved, realm, st.last, st.epoch)
+	if st.last != 0 || epoch != s.epochOf(st) {
+		err = fmt.Errorf("%w: realm %d is at number %d, epoch %d", ErrMoved, realm, st.last, s.epochOf(st))
 	}
 	if err == nil {
 		st.importSeq = at
@@ -164,8 +164,8 @@ func (s *Store) nextSnapshotState(st *realmState, epoch uint64, at Seq) (snapsho
 		return snapshotState{}, keptFacts{}, err
 	}
 	next, behind := snapshotState{seq: at, snapshots: st.snapshot.snapshots + 1}, keptFacts{last: at}
-	if epoch != st.epoch {
-		return next, behind, fmt.Errorf("%w: realm %d is at epoch %d, not %d", ErrMoved, st.id, st.epoch, epoch)
+	if epoch != s.epochOf(st) {
+		return next, behind, fmt.Errorf("%w: realm %d is at epoch %d, not %d", ErrMoved, st.id, s.epochOf(st), epoch)
 	}
 	if st.importSeq != 0 && at == st.importSeq && st.last == 0 {
 		return next, behind, nil // an import: the hash chain begins here

@@ -175,6 +175,7 @@ type Store struct {
 	applied uint64 // index of the last entry of a replicated log; see applied.go
 	// replicated says that commits are not synced, because they are in a replicated log.
 	replicated bool
+	owned      uint64         // epoch of the newest leadership of a cluster; see applied_own.go
 	pending    map[string]Seq // request keys of the current Append; under mu
 	hash       hasher
 

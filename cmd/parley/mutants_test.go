@@ -15,8 +15,12 @@ var mutants = []struct {
 	name, file, old, new string
 	pkg, test            string
 }{
-	{"no check of epochs", "snapshot/applied.go", "case e.Epoch != st.epoch:", "case false:",
+	{"no check of epochs", "snapshot/applied.go", "case e.Epoch != s.epochOf(st):", "case false:",
 		"./snapshot/replicated", "TestOldEpochIsRefused"},
+	{"no fence between two leaders", "snapshot/applied_own.go", "return max(st.epoch, s.owned)", "return st.epoch",
+		"./snapshot/replicated", "TestLeadershipFencesOlderOnes"},
+	{"a fence that a crash forgets", "snapshot/applied_own.go", "setNumber(b, ownedKey, s.owned)", "",
+		"./snapshot/replicated", "TestLeadershipFencesOlderOnes"},
 	{"no clock in the batch", "snapshot/applied.go", "After: b.After, Now: b.Now,", "After: b.After,",
 		"./snapshot/replicated", "TestReplication"},
 	{"an answer before a majority has the entry", "snapshot/replicated/journal.go",

@@ -74,6 +74,7 @@ const (
 	opClaim  = 'c'
 	opMeta   = 'm'
 	opImport = 'i'
+	opOwn    = 'o'
 )
 
 // Flags of a body.
@@ -90,6 +91,9 @@ func appendOp(b []byte, op *snapshot.LogOp) []byte {
 			b = binary.AppendUvarint(b, n)
 		}
 		return appendBytes(b, x.Rows)
+	}
+	if op.Own {
+		return append(b, opOwn)
 	}
 	e := op.Entry
 	if e == nil && op.Meta != "" {
@@ -188,6 +192,8 @@ func decodeOps(payload []byte) (ops []snapshot.LogOp, err error) {
 			ops = append(ops, r.append())
 		case opImport:
 			ops = append(ops, r.importStep())
+		case opOwn:
+			ops = append(ops, snapshot.LogOp{Own: true})
 		default:
 			return nil, fmt.Errorf("operation %q is unknown to this program", kind)
 		}

@@ -74,14 +74,13 @@ func (n *Node) watchLeadership() {
 	for {
 		select {
 		case leader := <-n.raft.LeaderCh():
+			n.leadership.Store(0)
+			n.setLeading(false) // the channel has only the newest change: another node may have led in between
 			for leader && n.raft.State() == raft.Leader {
-				if err := n.raft.Barrier(barrierTimeout).Error(); err == nil {
+				if err := n.beginLeadership(); err == nil {
 					n.setLeading(true)
 					break
 				}
-			}
-			if !leader {
-				n.setLeading(false)
 			}
 		case <-n.closing:
 			n.setLeading(false)

@@ -158,6 +158,7 @@ type Node struct {
 	leaderMu     sync.Mutex
 	onLeadership []func(leader bool)
 	leading      bool
+	leadership   atomic.Uint64 // epoch of this node's leadership; 0: none, or it needs claims
 
 	started   chan struct{} // closed when raft is set
 	closing   chan struct{}

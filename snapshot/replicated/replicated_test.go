@@ -48,7 +48,7 @@ func TestReplication(t *testing.T) {
 		t.Errorf("an append at the old leader returned %v", err)
 	}
 	next := c.claim()
-	if next.epoch != w.epoch+1 || next.last != 51 {
+	if next.epoch != w.epoch+2 || next.last != 51 { // one for the leadership, one for the claim
 		t.Errorf("claimed epoch %d at fact %d", next.epoch, next.last)
 	}
 	next.mustAdd(t, 20, 100)

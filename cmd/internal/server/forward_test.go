@@ -119,6 +119,9 @@ type sharedDisk struct{ snapshot.Disk }
 func (sharedDisk) Claim(realm.ID, uint64) (realm.Claimed, error) {
 	return realm.Claimed{}, errNotLeading
 }
+func (sharedDisk) Owned(realm.ID) (c realm.Claimed, ok bool, err error) {
+	return c, true, errNotLeading
+}
 func (sharedDisk) WriteRows(realm.ID, uint64, realm.Seq, []realm.EncodedRow) error { return nil }
 func (sharedDisk) SavePresence(realm.ID, uint64, []realm.EncodedRow) error         { return nil }
 func (sharedDisk) Level() uint16                                                   { return realm.Level }
