@@ -20,6 +20,8 @@ type Cluster interface {
 	// if nodes of older releases are in the cluster: then the disk's Claim is needed. The error is a realm.ErrMoved if
 	// this node has lost the leadership.
 	Owned(id realm.ID) (claimed realm.Claimed, ok bool, err error)
+	// HasOwned reports whether Owned returns ok.
+	HasOwned() bool
 	// Level returns the rule level of the cluster.
 	Level() uint16
 	// VerifyLeader calls done with nil when a majority has confirmed that this node was still the leader after the
@@ -36,8 +38,10 @@ func (srv *Server) SetLeader(on bool) {
 			srv.fatal(fmt.Errorf("open the organizations of another leader: %w", err))
 			return
 		}
+		srv.ownSleepers()
 	}
 	srv.eachRealm(func(r *realmHandle) { srv.runtime.Send(r.pid, leadershipChanged{on}) })
+	srv.eachResting(func(r *realmHandle) { srv.runtime.Send(r.pid, leadershipChanged{on}) })
 }
 
 // IsLeader reports whether this node is the leader, according to the last call of SetLeader.
@@ -89,7 +93,10 @@ func (srv *Server) openNewRealms() error {
 		return err
 	}
 	for _, id := range ids {
-		if srv.find(id) != nil {
+		if opened, asleep, seq := srv.stateOf(id); asleep {
+			srv.wakeIfOlder(id, seq)
+			continue
+		} else if opened {
 			continue
 		}
 		// An unfinished import is skipped. Its rows and the number of its last fact become visible together, at its
@@ -100,6 +107,12 @@ func (srv *Server) openNewRealms() error {
 		}
 		if last == 0 {
 			continue
+		}
+		if srv.sleepers.disk != nil && srv.maySleep() {
+			if known, ok := srv.sleepers.disk.Asleep(id); ok {
+				srv.addSleeper(id, known)
+				continue
+			}
 		}
 		if err := srv.openStandby(id); err != nil {
 			return err
@@ -117,22 +130,33 @@ func (srv *Server) openStandby(id realm.ID) error {
 	if !l.realm.Founded() {
 		return nil // not complete yet; openNewRealms tries again
 	}
+	a := srv.startStandby(l, 0)
+	srv.accounts.version.Add(1)
+	srv.log.Info("following an organization", "realm", id, "name", a.handle.name, "facts", uint64(l.realm.Seq()))
+	srv.publishStandby(a, nil)
+	return nil
+}
+
+// startStandby starts the actor of an organization that was loaded. idle is for how many seconds its event queues have
+// had no client.
+func (srv *Server) startStandby(l *loadedRealm, idle int64) *realmActor {
 	a := newRealmActor(srv, l.realm, l.realm.Seq())
-	a.role = &standbyRole{realmActor: a}
+	a.role = &standbyRole{realmActor: a, idle: idle}
 	a.owned.Restore(l.publications, l.fromRows, l.ackedThrough)
 	a.rows.Opened(l.rowsSeq, l.realm.Seq(), true)
-	srv.search.Attach(id, a.Durable(), l.rowsSeq, srv.searchTextReader(id))
+	srv.search.Attach(l.realm.ID(), a.Durable(), l.rowsSeq, srv.searchTextReader(l.realm.ID()))
 	a.start(a, l.presence)
-	a.publish()
-	a.handle.setClosed(srv, l.realm.Closed())
+	a.handle.closed.Store(l.realm.Closed())
 	srv.accounts.addRealm(l.realm)
-	srv.accounts.version.Add(1)
-	srv.log.Info("following an organization", "realm", id, "name", a.handle.name, "facts", uint64(a.Durable()))
+	return a
+}
+
+// publishStandby lets the actor follow the journal, or on the leader become the owner, before requests find it. s is
+// nil unless the organization was asleep.
+func (srv *Server) publishStandby(a *realmActor, s *sleeper) {
 	srv.runtime.Send(a.handle.pid, a.follower.Retry()) // its actor changes the state from now on
-	if srv.isLeader.Load() {
-		srv.runtime.Send(a.handle.pid, leadershipChanged{true})
-	}
-	return nil
+	a.publishAs(true, s)
+	srv.runtime.Send(a.handle.pid, leadershipChanged{srv.isLeader.Load()}) // it may have changed before publishAs
 }
 
 // loadStandby loads an organization as this node's disk has it.
@@ -144,11 +168,11 @@ func (srv *Server) loadStandby(id realm.ID) (*loadedRealm, error) {
 	return load(srv.disk, id, rows, srv.now())
 }
 
-// waitUntilOpen returns the handle of a realm. A core that does not lead opens an organization a moment after the
-// leader has created it. It returns nil if there is none when ctx ends, and at once on other nodes.
+// waitUntilOpen is awaken for a realm that may not exist yet. A core that does not lead opens an organization a moment
+// after the leader has created it. It returns nil if there is none when ctx ends, and at once on other nodes.
 func (srv *Server) waitUntilOpen(ctx context.Context, id realm.ID) *realmHandle {
 	for {
-		if r := srv.find(id); r != nil || srv.cluster == nil {
+		if r, err := srv.awaken(id, true); err == nil || srv.cluster == nil {
 			return r
 		}
 		if err := srv.openNewRealms(); err != nil {

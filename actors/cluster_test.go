@@ -36,9 +36,11 @@ type core struct {
 
 // cores are the core nodes of a test in one process, with links by loopback connections.
 type cores struct {
-	t    *testing.T
-	mu   sync.Mutex
-	list []*core
+	t          *testing.T
+	mu         sync.Mutex
+	list       []*core
+	sleepAfter time.Duration
+	wall       atomic.Int64 // added to the wall clock of all, a time.Duration
 }
 
 // coreLinks are the links of one core.
@@ -83,7 +85,13 @@ func (all *cores) setCut(c *core, on bool) {
 // newCores starts core nodes with one voter each.
 func newCores(t *testing.T, names ...string) *cores {
 	t.Helper()
-	all := &cores{t: t}
+	return newSleepyCores(t, 0, names...)
+}
+
+// newSleepyCores starts core nodes whose organizations leave memory after a time without requests; 0: never.
+func newSleepyCores(t *testing.T, sleepAfter time.Duration, names ...string) *cores {
+	t.Helper()
+	all := &cores{t: t, sleepAfter: sleepAfter}
 	for i, name := range names {
 		c := &core{name: name, disk: vfs.NewCrashableMem()}
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -158,6 +166,7 @@ func (all *cores) start(c *core) {
 	began := time.Now()
 	elapsed := func() time.Duration { return time.Since(began) + time.Duration(c.elapsed.Load()) }
 	c.srv = openServerWith(all.t, c.node.Journal(), Options{Cluster: c.node.Journal(), Elapsed: elapsed,
+		SleepAfter: all.sleepAfter, Now: func() time.Time { return time.Now().Add(time.Duration(all.wall.Load())) },
 		Fatal: func(err error) {
 			if !dead.Load() {
 				all.t.Errorf("fatal at %s: %v", c.name, err)

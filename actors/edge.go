@@ -2,6 +2,7 @@ package actors
 
 import (
 	"fmt"
+	"math"
 	"sync/atomic"
 
 	"parley/actors/delivery"
@@ -75,15 +76,27 @@ func (srv *Server) edgeOf(key string) *Edge {
 	return x
 }
 
-// toRealm sends a message to the realm actor of this node. It returns false if there is none.
+// toRealm sends a message to the realm actor of this node, which is loaded if it is asleep and this node owns it. It
+// returns false if there is none.
 func (e *Edge) toRealm(id realm.ID, message any) bool {
-	r := e.srv.find(id)
-	if r == nil || e.lost.Load() {
+	if e.lost.Load() {
 		return false
+	}
+	r := e.srv.find(id)
+	if r == nil {
+		return e.srv.sendToSleeper(id, message)
 	}
 	r.sessions.Shared.Store(true)
 	e.srv.runtime.Send(r.pid, message)
 	return true
+}
+
+// Closed says that the edge hosts no queue of a realm any more. If it still does, the owner hosts them until their
+// clients poll another node. It loads no realm.
+func (e *Edge) Closed(id realm.ID) {
+	if e.srv.find(id) != nil {
+		e.ReportQueues(id, delivery.HostedQueues{Through: math.MaxUint64, Number: math.MaxUint64})
+	}
 }
 
 // AdoptQueue makes the edge the home of a queue and asks the former home to drop it. It calls answer with the events

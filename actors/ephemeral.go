@@ -37,11 +37,10 @@ func (f *ephemeralFollowers) pass(publications []realm.Publication) {
 // FollowEphemeral calls pass with every ephemeral event of a realm, when the facts before it are on disk and before the
 // answer to its turn is sent. pass must neither block nor modify the event.
 func (srv *Server) FollowEphemeral(id realm.ID, pass func(realm.Publication)) (stop func()) {
-	r := srv.find(id)
-	if r == nil {
+	if !srv.has(id) {
 		return func() {}
 	}
-	f, x := &r.ephemeral, &ephemeralFollower{pass}
+	f, x := &srv.followersOf(id).ephemeral, &ephemeralFollower{pass}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.list == nil {

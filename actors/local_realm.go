@@ -29,7 +29,7 @@ type realmMain interface {
 
 // prepare fills the parts of a realm whose facts up to durable are on disk.
 func (a *localRealm) prepare(srv *Server, main realmMain, r *realm.Realm, durable realm.Seq) {
-	h := &realmHandle{id: r.ID()}
+	h := &realmHandle{id: r.ID(), followers: srv.followersOf(r.ID())}
 	h.sessions.Prepare(&srv.delivery, r.ID())
 	a.srv, a.handle = srv, h
 	a.follower = replica.NewFollower(&srv.replicas, caches{srv, h}, main, &h.durable, r, durable)
@@ -63,11 +63,22 @@ func (a *localRealm) start(main mailbox.Actor, table *presence.Table) {
 
 // publish lets requests find the realm.
 func (a *localRealm) publish() {
+	a.publishAs(a.Realm().Founded(), nil)
+}
+
+// publishAs is publish while the actor may already change the realm. s is not nil if the realm was asleep.
+func (a *localRealm) publishAs(founded bool, s *sleeper) {
 	a.srv.mu.Lock()
 	defer a.srv.mu.Unlock()
 	a.srv.realms[a.handle.id] = a.handle
-	if a.Realm().Founded() {
+	if founded {
 		a.srv.byName[a.handle.name] = a.handle
+	}
+	for f := range a.handle.followers.presence {
+		a.srv.runtime.Send(a.handle.presence, followPresence{follower: f})
+	}
+	if s != nil {
+		a.srv.sendPending(s, a.handle)
 	}
 }
 

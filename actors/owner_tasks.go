@@ -52,5 +52,5 @@ func (srv *Server) Owns(id realm.ID) bool {
 	srv.mu.RLock()
 	defer srv.mu.RUnlock()
 	r := srv.realms[id]
-	return r != nil && r.owned.Load() || srv.sleepers.byID[id] != nil
+	return r != nil && r.owned.Load() || srv.sleepers.byID[id] != nil && srv.ownsSleepers()
 }

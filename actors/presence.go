@@ -135,15 +135,27 @@ func (p *presenceActor) follow(m followPresence) {
 }
 
 // FollowPresence calls pass with every row of a realm's presence, and then with each row that changes, before its
-// report is answered. pass must not block.
+// report is answered; again with every row when the realm was asleep. pass must not block.
 func (srv *Server) FollowPresence(id realm.ID, pass func([]presence.Row)) (stop func()) {
-	r := srv.find(id)
-	if r == nil {
+	if !srv.has(id) {
 		return func() {}
 	}
 	f := &presenceFollower{pass}
-	srv.runtime.Send(r.presence, followPresence{follower: f})
-	return func() { srv.runtime.Send(r.presence, followPresence{follower: f, stop: true}) }
+	change := func(stop bool) {
+		all := srv.followersOf(id)
+		srv.mu.Lock()
+		defer srv.mu.Unlock()
+		if stop {
+			delete(all.presence, f)
+		} else {
+			all.presence[f] = struct{}{}
+		}
+		if r := srv.realms[id]; r != nil {
+			srv.runtime.Send(r.presence, followPresence{follower: f, stop: stop})
+		}
+	}
+	change(false)
+	return func() { change(true) }
 }
 
 // restore applies rows that the owner has sent. A core also stores them, so that they survive a crash. Rows that arrive

@@ -38,6 +38,7 @@ type realmActor struct {
 	turnEnv realm.TurnEnv
 	owned   delivery.Owned
 	rows    owner.Rows
+	rest    *rest // nil: the realm stays in memory
 }
 
 // realmRole is the role of a node for a realm that it stores. A change of the role replaces the value.
@@ -120,16 +121,10 @@ func (a *realmActor) Receive(message any) {
 	case owner.RowsMessage:
 		m.HandleRows(&a.rows)
 	case storeAsleep:
-		if r, is := a.role.(*ownerRole); is {
-			r.storeAsleep()
-		}
+		a.storeAsleep()
 		m.done <- nil
 	case restRealm:
-		if r, is := a.role.(*ownerRole); is {
-			r.beginRest()
-		} else {
-			a.srv.endRest(a.handle, sleepRetry)
-		}
+		a.beginRest()
 	case closeRealm:
 		a.follower.StopFollowing()
 		a.rows.BeginClose(m.done)

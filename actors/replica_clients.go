@@ -2,6 +2,7 @@ package actors
 
 import (
 	"context"
+	"sync"
 
 	"parley/actors/realm"
 	"parley/actors/replica"
@@ -41,6 +42,7 @@ func (srv *Server) WaitFor(ctx context.Context, id realm.ID, seq realm.Seq) erro
 	if r == nil {
 		return errUnknownRealm
 	}
+	defer r.leave()
 	if r.owner == nil && (srv.cluster == nil || r.owned.Load()) {
 		return nil
 	}
@@ -62,14 +64,23 @@ func (srv *Server) WaitFor(ctx context.Context, id realm.ID, seq realm.Seq) erro
 func (srv *Server) ExpectRequest(
 	id realm.ID, c realm.Caller, request string, view func(v realm.View, opened *realm.Queue) (any, error),
 ) (wait func(context.Context) (any, error), cancel func()) {
-	r := srv.find(id)
-	if r == nil || srv.ownerOf(r) == nil {
+	r := srv.enter(id, true)
+	if r == nil {
 		return func(context.Context) (any, error) { return nil, errUnknownRealm }, func() {}
 	}
+	if srv.ownerOf(r) == nil {
+		r.leave()
+		return func(context.Context) (any, error) { return nil, errUnknownRealm }, func() {}
+	}
+	leave := sync.OnceFunc(r.leave)
 	x := &replica.Expected{Request: request, Caller: c, View: view, Result: make(chan stream.Result, 1)}
 	srv.runtime.Send(r.pid, replica.Expect{Expected: x})
-	cancel = func() { srv.runtime.Send(r.pid, replica.Expect{Expected: x, Forget: true}) }
+	cancel = func() {
+		srv.runtime.Send(r.pid, replica.Expect{Expected: x, Forget: true})
+		leave()
+	}
 	return func(ctx context.Context) (any, error) {
+		defer leave()
 		select {
 		case a := <-x.Result:
 			return a.Value, a.Err

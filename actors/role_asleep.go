@@ -15,20 +15,33 @@ type (
 	idleReport struct{ busy bool }
 )
 
-// rest is the way of a realm out of memory. The owner handles all messages as before until everything is on disk,
-// because facts of the server itself can still be recorded.
+// rest is the way of a realm out of memory. The node handles all messages as before until everything is on disk,
+// because facts of the server itself, or of the owner, can still be recorded.
 type rest struct {
-	missing int // session actors that have not answered
+	role    realmRole // that began it
+	missing int       // session actors that have not answered
 	busy    bool
 }
 
+// mayRest reports whether the role is one from which a realm can leave memory. The owner stays while another node hosts
+// event queues. A node that follows drops those that it hosts: the owner hosts them until their clients poll again.
+func (r *realmActor) mayRest() bool {
+	switch x := r.role.(type) {
+	case *ownerRole:
+		return !r.handle.followers.hasNodes()
+	case *standbyRole:
+		return x.claim == nil && r.follower.IsFollowing()
+	}
+	return false
+}
+
 // beginRest asks the session actors whether a poll waits, unless the realm has work.
-func (r *ownerRole) beginRest() {
-	if _, ok := r.Realm().Sleep(r.srv.now().Unix()); !ok || r.rest != nil {
+func (r *realmActor) beginRest() {
+	if _, ok := r.Realm().Sleep(r.srv.now().Unix()); !ok || r.rest != nil || !r.mayRest() {
 		r.srv.endRest(r.handle, sleepRetry)
 		return
 	}
-	r.rest = &rest{missing: delivery.SessionActors}
+	r.rest = &rest{role: r.role, missing: delivery.SessionActors}
 	pid := r.handle.pid
 	r.handle.sessions.SendAllInOrder(delivery.CheckIdle{Reply: func(busy bool) {
 		r.srv.runtime.Send(pid, idleReport{busy})
@@ -36,7 +49,7 @@ func (r *ownerRole) beginRest() {
 }
 
 // handleIdle writes the rows when all session actors have answered that no poll waits.
-func (r *ownerRole) handleIdle(m idleReport) {
+func (r *realmActor) handleIdle(m idleReport) {
 	if r.rest == nil {
 		return
 	}
@@ -45,36 +58,50 @@ func (r *ownerRole) handleIdle(m idleReport) {
 		return
 	}
 	if r.rest.busy {
-		r.stay(sleepRetry)
+		r.stay()
 		return
 	}
 	r.BeforeSave()
 	r.rows.SaveAndClose(r.endRest)
 }
 
-// stay ends the rest: the realm stays in memory.
-func (r *ownerRole) stay(retryAfter int64) {
-	r.rest = nil
-	r.srv.endRest(r.handle, retryAfter)
+// stay ends the rest, if there is one: the realm stays in memory.
+func (r *realmActor) stay() {
+	if r.rest != nil {
+		r.rest = nil
+		r.srv.endRest(r.handle, sleepRetry)
+	}
+}
+
+// allStored reports whether every fact of the state is on disk.
+func (r *realmActor) allStored() bool {
+	switch x := r.role.(type) {
+	case *ownerRole:
+		return x.turns.AllStored()
+	case *standbyRole:
+		return true
+	}
+	return false
 }
 
 // endRest is called when all facts are in the rows, or in the journal and the disk is full. If there is no new one, the
 // realm leaves memory.
-func (r *ownerRole) endRest() {
-	if r.rest == nil || r.role != realmRole(r) {
+func (r *realmActor) endRest() {
+	if r.rest == nil || r.role != r.rest.role {
 		return
 	}
-	if !r.turns.AllStored() {
+	if !r.allStored() {
 		r.srv.runtime.Send(r.handle.pid, idleReport{})
 		r.rest.missing = 1 // handleIdle closes again, after the facts are on disk
 		return
 	}
 	known, ok := r.Realm().Sleep(r.srv.now().Unix())
-	if !ok {
-		r.stay(sleepRetry)
+	if !ok || !r.mayRest() {
+		r.stay()
 		return
 	}
 	known.Epoch = r.epoch
+	r.follower.StopFollowing()
 	srv, handle, held := r.srv, r.handle, r.Realm()
 	r.role = asleepRole{}
 	r.owned.Reset()
@@ -96,9 +123,12 @@ func (r *ownerRole) endRest() {
 }
 
 // storeAsleep stores the record for the next start, unless the realm has work: then the next start loads it.
-func (r *ownerRole) storeAsleep() {
+func (r *realmActor) storeAsleep() {
+	if !r.allStored() {
+		return
+	}
 	known, ok := r.Realm().Sleep(r.srv.now().Unix())
-	if !ok || !r.turns.AllStored() {
+	if !ok {
 		return
 	}
 	known.Epoch = r.epoch

@@ -12,7 +12,6 @@ import (
 type ownerRole struct {
 	*realmActor
 	turns *owner.Turns
-	rest  *rest // nil: the realm stays in memory
 }
 
 // own makes this node the owner with the epoch of its claim.
@@ -80,7 +79,7 @@ func (r *ownerRole) Publish(c *stream.Committed, p *stream.Output) {
 
 // Release sends events and an answer to this node's clients, and ephemeral events also to the nodes that follow.
 func (r *ownerRole) Release(p *stream.Output) {
-	r.handle.ephemeral.pass(p.Publications)
+	r.handle.followers.ephemeral.pass(p.Publications)
 	p.Publications = r.owned.WithLocalQueues(p.Publications)
 	r.realmActor.Release(p)
 }
@@ -134,9 +133,7 @@ func (r *ownerRole) handleRefused(m owner.Refused) {
 
 // lose gives the actor another role, and refuses everything that waits.
 func (r *ownerRole) lose(next realmRole) {
-	if r.rest != nil {
-		r.stay(sleepRetry)
-	}
+	r.stay()
 	r.srv.Metrics.OwnershipsLost.Add(1)
 	r.role = next
 	r.srv.setOwned(r.handle, false)

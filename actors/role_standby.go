@@ -19,6 +19,7 @@ import (
 type standbyRole struct {
 	*realmActor
 	claim *claim // nil: this node has not asked to be the owner
+	idle  int64  // seconds for which the event queues have had no client, because the realm was asleep
 }
 
 // claim is a claim of the organization.
@@ -69,6 +70,8 @@ func (r *standbyRole) receive(message any) {
 		r.rows.Tick()
 	case forgetLocalQueues:
 		r.forgetQueues()
+	case idleReport:
+		r.handleIdle(m)
 	default:
 		r.handleAsStandby(message)
 	}
@@ -122,6 +125,9 @@ func (r *standbyRole) retry(m replica.Retry) {
 
 // handleLeadership claims the organization on the new leader.
 func (r *standbyRole) handleLeadership(on bool) {
+	if !on {
+		r.idle = 0
+	}
 	if !on && r.claim != nil && r.claim.made != nil {
 		r.claim = nil
 	}
@@ -134,6 +140,7 @@ func (r *standbyRole) claimIfLeader() {
 	if r.claim != nil || !r.follower.IsFollowing() || !r.srv.isLeader.Load() {
 		return
 	}
+	r.stay()
 	m := claimEnded{claim: &claim{}}
 	r.claim = m.claim
 	id := r.Realm().ID()
@@ -184,7 +191,7 @@ func (r *standbyRole) becomeOwner() {
 	r.follower.BecomeOwner(delivery.ErrCannotFollow)
 	o := r.own(made.Epoch)
 	r.hosting.Reset()
-	queues, events := r.owned.BecomeOwner()
+	queues, events := r.owned.BecomeOwner(r.idle)
 	r.srv.runtime.Send(r.handle.presence, presenceOwned{r.epoch})
 	r.srv.setOwned(r.handle, true)
 	r.srv.log.Debug("this node owns the organization", "realm", r.Realm().ID(), "epoch", r.epoch,
@@ -203,7 +210,9 @@ func (r *standbyRole) apply(m *replica.Next) {
 	if c == nil {
 		return
 	}
+	r.idle = 0
 	r.rows.Journaled(c.Batch.Facts)
+	r.handle.stayAwake(r.srv.second.Load() + r.srv.sleepers.after)
 	for _, f := range c.Facts {
 		r.srv.Metrics.countArchive(f)
 		if _, is := f.(*realm.TextsCompacted); is {
@@ -236,6 +245,7 @@ func (r *standbyRole) handleEnded(m replica.Ended) {
 
 // load loads the realm again.
 func (r *standbyRole) load() {
+	r.stay()
 	next := &loadingRole{r.realmActor}
 	r.role = next
 	next.begin()

@@ -45,11 +45,12 @@ type Server struct {
 	replicas replica.Env
 	limits   realm.Limits
 
-	mu             sync.RWMutex // guards realms, byName and sleepers; CloseReplica and beginRest remove from them
+	mu             sync.RWMutex // guards the next four; CloseReplica and beginRest remove from realms and byName
 	realms         map[realm.ID]*realmHandle
 	byName         map[string]*realmHandle // by string id
 	sleepers       sleepers                // realms that are not in memory
-	second         atomic.Int64            // elapsed, as of the last tick of the clock
+	followers      map[realm.ID]*realmFollowers
+	second         atomic.Int64 // elapsed, as of the last tick of the clock
 	accounts       *accountTable
 	stop           chan struct{} // closed by Close
 	stopped        sync.WaitGroup
@@ -84,17 +85,17 @@ type realmHandle struct {
 	presence          mailbox.Address // the presence actor
 	sessions          delivery.Sessions
 	lastSeen          lastSeenTable
-	inFlight          atomic.Int64  // commands and views in progress; see MaxInFlight
-	entered           atomic.Int64  // see Server.enter
-	sleepAt           atomic.Int64  // elapsed seconds; it stays in memory until then
-	durable           atomic.Uint64 // last fact on disk
-	lastSnapshot      atomic.Int64  // when its rows were last written, Unix seconds
-	markdownConfigSeq atomic.Uint64 // see Server.MarkdownConfigSeq
-	source            ReplicaSource // of an edge; cores read their own disk
-	owner             *remoteOwner  // of an edge; else see Server.ownerOf
-	owned             atomic.Bool   // this node gives the realm its turns; see OwnerTask
-	ephemeral         ephemeralFollowers
-	closed            atomic.Bool // a fact on disk says that the organization is deactivated
+	inFlight          atomic.Int64    // commands and views in progress; see MaxInFlight
+	entered           atomic.Int64    // see Server.enter
+	sleepAt           atomic.Int64    // elapsed seconds; it stays in memory until then
+	durable           atomic.Uint64   // last fact on disk
+	lastSnapshot      atomic.Int64    // when its rows were last written, Unix seconds
+	markdownConfigSeq atomic.Uint64   // see Server.MarkdownConfigSeq
+	source            ReplicaSource   // of an edge; cores read their own disk
+	owner             *remoteOwner    // of an edge; else see Server.ownerOf
+	owned             atomic.Bool     // this node gives the realm its turns; see OwnerTask
+	followers         *realmFollowers // other nodes
+	closed            atomic.Bool     // a fact on disk says that the organization is deactivated
 	latencies         turnLatencies
 	retentionLag      atomic.Int64 // see realm.Realm.RetentionLag
 	archived          atomic.Int64 // messages in the archive
@@ -131,7 +132,7 @@ type Options struct {
 	Cluster Cluster
 
 	// SleepAfter is how long an organization without requests stays in memory; 0: for ever. MaxAwake is how many are in
-	// memory before those without requests leave it earlier; 0: without limit. Neither applies to nodes of a cluster.
+	// memory before those without requests leave it earlier; 0: without limit. Neither applies to edges.
 	SleepAfter time.Duration
 	MaxAwake   int
 
@@ -164,6 +165,7 @@ func Open(disk Disk, o Options) (*Server, error) {
 		cluster:     o.Cluster,
 		realms:      map[realm.ID]*realmHandle{},
 		byName:      map[string]*realmHandle{},
+		followers:   map[realm.ID]*realmFollowers{},
 		accounts:    newAccountTable(),
 		stop:        make(chan struct{}),
 	}

@@ -24,6 +24,10 @@ import (
 // The organization is found in Server.realms while it is awake, and in Server.sleepers in the other states. Code that
 // needs it in memory calls enter or awaken. A resting organization has left Server.realms, so no request reaches its
 // actor; a request waits until it is asleep and loads it again.
+//
+// Every core of a cluster has sleepers of its own. A core that does not lead loads an organization again when the
+// leader has added facts to it, so all cores have about the same ones in memory; only the leader looks at due times. A
+// new leader owns the sleepers as they are.
 
 const (
 	// DefaultSleepAfter is how long an organization without requests and waiting polls stays in memory. Event queues of
@@ -87,11 +91,13 @@ type sleeper struct {
 	change *sleepChange // the next change of the state
 	// opened says that this process has had the organization in memory. Otherwise clients get the restart event.
 	opened bool
-	since  int64 // elapsed seconds; when it fell asleep
+	since  int64 // elapsed seconds; when it fell asleep, or this node became the leader
 	due    int64 // Unix seconds
 	place  int   // in sleepers.due; -1: not in it
 	// waiting is how many requests wait for it.
 	waiting int64
+	// pending are messages of other nodes, which the actor gets first.
+	pending []any
 }
 
 // sleepChange is the end of a state of a sleeper.
@@ -147,11 +153,11 @@ func (h *dueHeap) Pop() any {
 	return s
 }
 
-// prepare prepares the sleepers of a server. A node of a cluster keeps all organizations in memory.
+// prepare prepares the sleepers of a server.
 func (z *sleepers) prepare(disk Disk, o *Options) {
 	z.byID, z.byName, z.byKey = map[realm.ID]*sleeper{}, map[string]*sleeper{}, map[realm.Digest]realm.ID{}
 	z.after, z.limit, z.slots = int64(o.SleepAfter/time.Second), o.MaxAwake, make(chan struct{}, MaxWakesAtOnce)
-	if o.Cluster == nil && o.SleepAfter > 0 {
+	if o.SleepAfter > 0 {
 		z.disk, _ = disk.(SleepingDisk)
 	}
 }
@@ -161,12 +167,17 @@ func (z *sleepers) setAsleep(s *sleeper, known realm.Asleep, now, elapsed int64)
 	known.Files = nil // on disk
 	s.state, s.known, s.handle, s.since = asleep, known, nil, elapsed
 	known.Keys.Each(func(k realm.Digest) { z.byKey[k] = s.id })
-	s.due = known.Due
-	if known.QueueIdle > 0 {
-		s.due = min(s.due, now+known.QueueIdle)
-	}
+	s.setDue(now)
 	if s.due != realm.NeverDue {
 		heap.Push(&z.due, s)
+	}
+}
+
+// setDue computes when a sleeper is due whose event queues have a client at now.
+func (s *sleeper) setDue(now int64) {
+	s.due = s.known.Due
+	if s.known.QueueIdle > 0 {
+		s.due = min(s.due, now+s.known.QueueIdle)
 	}
 }
 
@@ -365,11 +376,17 @@ func (srv *Server) openSleeper(s *sleeper) error {
 	if !s.opened {
 		o.idle = 0
 	}
+	if srv.cluster != nil {
+		return srv.wakeStandby(s, o)
+	}
 	return srv.openRealmAs(s.id, nil, o)
 }
 
-// wakeDue loads the organizations that are due.
+// wakeDue loads the organizations that are due, on the node that owns them.
 func (srv *Server) wakeDue() {
+	if srv.cluster != nil && !srv.isLeader.Load() {
+		return
+	}
 	z, now := &srv.sleepers, srv.now().Unix()
 	srv.mu.Lock()
 	defer srv.mu.Unlock()
@@ -383,7 +400,7 @@ func (srv *Server) wakeDue() {
 // that have waited longest need not wait for the usual time.
 func (srv *Server) restIdle() {
 	z := &srv.sleepers
-	if z.disk == nil || srv.readOnly.Load() {
+	if z.disk == nil || srv.readOnly.Load() || !srv.maySleep() {
 		return
 	}
 	now := srv.elapsed()
@@ -419,8 +436,8 @@ func (srv *Server) beginRest(r *realmHandle) bool {
 	z := &srv.sleepers
 	srv.mu.Lock()
 	defer srv.mu.Unlock()
-	if srv.realms[r.id] != r || z.frozen || r.entered.Load() != 0 || r.inFlight.Load() != 0 || !r.owned.Load() ||
-		srv.byName[r.name] != r {
+	if srv.realms[r.id] != r || z.frozen || r.entered.Load() != 0 || r.inFlight.Load() != 0 ||
+		srv.cluster == nil && !r.owned.Load() || srv.byName[r.name] != r {
 		return false
 	}
 	s := &sleeper{id: r.id, site: r.sessions.Site, handle: r, opened: true, place: -1,
@@ -442,6 +459,7 @@ func (srv *Server) endRest(r *realmHandle, retryAfter int64) {
 	srv.realms[r.id], srv.byName[r.name] = r, r
 	delete(z.byID, r.id)
 	delete(z.byName, r.name)
+	srv.sendPending(s, r)
 	s.endState(nil)
 }
 
@@ -454,6 +472,9 @@ func (srv *Server) fallAsleep(r *realmHandle, known realm.Asleep) {
 	z.setAsleep(s, known, srv.now().Unix(), srv.elapsed())
 	z.sleeps.Add(1)
 	s.endState(nil)
+	if len(s.pending) > 0 {
+		srv.beginWake(s)
+	}
 }
 
 // SleepStats are the organizations of a node by their state.
@@ -522,11 +543,11 @@ func (srv *Server) asleepRealm(id realm.ID) (known realm.Asleep, ok bool) {
 	return known, false
 }
 
-// IsAsleep reports whether an organization is asleep. Then no work is left that would have to be done in it before
-// a request wakes it: no outbox job, no export, no erased text.
+// IsAsleep reports whether an organization that this node owns is asleep. Then no work is left that would have to be
+// done in it before a request wakes it: no outbox job, no export, no erased text.
 func (srv *Server) IsAsleep(id realm.ID) bool {
 	_, ok := srv.asleepRealm(id)
-	return ok
+	return ok && srv.ownsSleepers()
 }
 
 // HasUncheckedLinks reports whether an organization may have messages whose links were not counted; see

@@ -48,14 +48,16 @@ func (d Disk) WriteAsleep(id realm.ID, epoch uint64, a *realm.Asleep) error {
 }
 
 // Asleep returns the record of an organization that was not opened since WriteAsleep. It reports false if there is
-// nothing, or if the organization has another epoch or facts: then it must be loaded. An unreadable value counts as
-// none, because it can be computed again.
+// nothing, or if the organization has another epoch or facts: then it must be loaded. In a copy of a replicated log the
+// epoch changes with every leader and says nothing about this node. An unreadable value counts as none, because it can
+// be computed again.
 func (d Disk) Asleep(id realm.ID) (a realm.Asleep, ok bool) {
 	s := d.Store
 	s.mu.Lock()
 	st := s.realms[id]
 	var epoch uint64
 	var last Seq
+	anyEpoch := s.replicated
 	if st != nil && st.damage == nil {
 		epoch, last = s.epochOf(st), st.last
 	}
@@ -73,5 +75,5 @@ func (d Disk) Asleep(id realm.ID) (a realm.Asleep, ok bool) {
 			"err", err)
 		return realm.Asleep{}, false
 	}
-	return a, a.Epoch == epoch && a.Seq == last
+	return a, (anyEpoch || a.Epoch == epoch) && a.Seq == last
 }

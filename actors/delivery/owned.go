@@ -68,8 +68,9 @@ func (o *Owned) ignoreReportsBefore(u realm.UserID, opened realm.Seq) {
 }
 
 // BecomeOwner makes this node, which has followed the realm, the home of every queue: the queues are opened again with
-// their unacked events. It returns how many queues and facts with events there are.
-func (o *Owned) BecomeOwner() (queues, facts int) {
+// their unacked events. idle is for how many seconds their clients have not polled. It returns how many queues and
+// facts with events there are.
+func (o *Owned) BecomeOwner(idle int64) (queues, facts int) {
 	o.SetGrace()
 	o.homes = homes{}
 	var list []realm.Queue
@@ -83,7 +84,7 @@ func (o *Owned) BecomeOwner() (queues, facts int) {
 		publications[i] = o.unacked.list[i].Publication
 		publications[i].Notices = slices.Clone(publications[i].Notices)
 	}
-	o.Replace(list, publications)
+	o.replace(list, publications, idle)
 	if seq := o.unacked.evictedBefore; seq > 0 {
 		o.all.SendAllInOrder(Evict{Before: seq})
 	}
@@ -94,8 +95,12 @@ func (o *Owned) BecomeOwner() (queues, facts int) {
 // events, after all events that were released before. Waiting polls are answered with no events. Earlier reports of
 // acknowledgements are ignored, because they are about other queues.
 func (o *Owned) Replace(queues []realm.Queue, publications []realm.Publication) {
+	o.replace(queues, publications, 0)
+}
+
+func (o *Owned) replace(queues []realm.Queue, publications []realm.Publication, idle int64) {
 	for k, m := range o.all.restored(queues, publications, &o.unacked.acked, o.main.Durable()) {
-		m.Replace, m.Opening = true, o.all.nextOpening(k)
+		m.Replace, m.Opening, m.Idle = true, o.all.nextOpening(k), idle
 		o.all.SendInOrder(k, m)
 	}
 }

@@ -183,7 +183,8 @@ func newClusterStatusCommand() *cobra.Command {
 
 // nodeColumns are the columns of the table that parley cluster status prints, as fields of cluster.NodeStatus.
 var nodeColumns = []string{"node", "role", "leader", "voter", "connected", "address", "program", "level", "known_level",
-	"realms", "queues", "polls", "facts_behind", "seconds_behind", "sent_bytes", "received_bytes", "queued_bytes"}
+	"realms", "asleep", "waking", "next_due", "queues", "polls", "facts_behind", "seconds_behind", "sent_bytes",
+	"received_bytes", "queued_bytes"}
 
 // printNodes prints a table of the nodes. A field that the leader has not sent is "-".
 func printNodes(out io.Writer, answer map[string]any) error {

@@ -174,6 +174,15 @@ func (j Journal) SavePresence(id realm.ID, _ uint64, rows []realm.EncodedRow) er
 	return underEpoch(d, id, func(epoch uint64) error { return d.SavePresence(id, epoch, rows) })
 }
 
+// WriteAsleep stores the record of a sleeping organization on this node; see snapshot.Disk.
+func (j Journal) WriteAsleep(id realm.ID, _ uint64, a *realm.Asleep) error {
+	d := j.Disk()
+	return underEpoch(d, id, func(epoch uint64) error { return d.WriteAsleep(id, epoch, a) })
+}
+
+// Asleep returns the record of an organization that is asleep on this node; see snapshot.Disk.
+func (j Journal) Asleep(id realm.ID) (realm.Asleep, bool) { return j.Disk().Asleep(id) }
+
 // underEpoch calls write with the epoch of a realm, and again if it was refused because a claim has changed the epoch.
 func underEpoch(d snapshot.Disk, id realm.ID, write func(epoch uint64) error) error {
 	for {

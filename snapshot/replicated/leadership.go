@@ -26,6 +26,9 @@ func (n *Node) beginLeadership() error {
 	return r.Err
 }
 
+// HasOwned reports whether this node's leadership includes the claims of all realms.
+func (j Journal) HasOwned() bool { return j.leadership.Load() != 0 }
+
 // Owned returns the claim of a realm that is part of this node's leadership, without waiting. ok is false if there is
 // no such claim, because the cluster has the level of an older release: then Claim is needed. The error is a
 // realm.ErrMoved if this node has lost the leadership.

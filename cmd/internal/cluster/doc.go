@@ -26,9 +26,8 @@
 // has dialed.
 //
 //	messages                                         from
-//	open, close-queue, tick, report, digest,
+//	open, close, close-queue, tick, report, digest,
 //	adopt, hosted, acks, online                      cores, edges
-//	close                                            edges
 //
 //	calls                                            from
 //	forward (a request of a client), seq, command    cores, edges
@@ -48,9 +47,9 @@
 //	crashes, is cut off, or is        Raft: wins the election
 //	asked to move the leadership      applies the entries of earlier
 //	(waits for turns in progress)     leaders
-//	                                  claims each organization in the log,
-//	realm actors step down: they      as its standby has it in memory
-//	refuse or forward                 opens the event queues of all nodes
+//	                                  owns all organizations by one entry,
+//	realm actors step down: they      those in memory as its standbys have
+//	refuse or forward                 them; opens the event queues of all nodes
 //	                                  from its unacked events
 //	SetLeader(false): its links       SetLeader(true): accepts links ◄───── dial it, or wait up to half
 //	end after 100 ms                                                        a second while it is elected

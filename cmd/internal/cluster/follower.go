@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -301,8 +299,9 @@ func (e *Follower) Start(first *Greeted, orgs *actors.Server, subdomainOf func(h
 	e.orgs, e.subdomainOf = orgs, subdomainOf
 	e.stopped.Go(func() { e.run(first) })
 	e.stopped.Go(func() { e.clock.run(e.ctx.Done(), e.clockSet) })
+	unload := func() { e.unloadIdle(ReplicaIdle) }
 	if e.isCore() {
-		return
+		unload = e.closeSleeping
 	}
 	e.stopped.Go(func() {
 		t := time.NewTicker(unloadInterval)
@@ -310,7 +309,7 @@ func (e *Follower) Start(first *Greeted, orgs *actors.Server, subdomainOf func(h
 		for {
 			select {
 			case <-t.C:
-				e.unloadIdle(ReplicaIdle)
+				unload()
 			case <-e.ctx.Done():
 				return
 			}
@@ -430,10 +429,10 @@ func (e *Follower) report(link *peer.Link) {
 	defer t.Stop()
 	for {
 		r := edgeReport{Applied: map[realm.ID]realm.Seq{}, Queues: e.orgs.Metrics.OpenQueues.Load(),
-			Polls: e.orgs.Metrics.ParkedPolls.Load(), Full: e.orgs.IsReadOnly()}
+			Polls: e.orgs.Metrics.ParkedPolls.Load(), Full: e.orgs.IsReadOnly(), Sleep: sleepOf(e.orgs)}
 		list := e.openRealms()
-		if e.isCore() { // a core has all organizations
-			list = slices.Collect(maps.Values(e.orgs.Realms()))
+		if e.isCore() {
+			list = e.orgs.AwakeRealms()
 		}
 		for _, id := range list {
 			r.Applied[id] = e.orgs.DurableSeq(id)

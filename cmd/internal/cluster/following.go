@@ -89,6 +89,23 @@ func (e *Follower) HostsAnyQueues() bool {
 	return all != nil && len(*all) > 0
 }
 
+// closeSleeping ends the hosting of organizations that have left the memory of this core, so that they can leave that
+// of the leader, too.
+func (e *Follower) closeSleeping() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for id := range e.open {
+		if e.orgs.IsInMemory(id) {
+			continue
+		}
+		delete(e.open, id)
+		if e.link != nil && e.mayHost {
+			e.link.Send(encode(msgClose, id))
+		}
+	}
+	e.updateHosted()
+}
+
 // StartHosting begins to host event queues of the organization at an HTTP host, unless this core does so already. It
 // does not wait: until HostsQueues returns true, requests are forwarded.
 func (e *Follower) StartHosting(host string) {

@@ -5,9 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 
-	"parley/actors/delivery"
 	"parley/actors/realm"
 	"parley/snapshot/codec"
 	"parley/wire/httpd"
@@ -46,10 +44,9 @@ var linkTable = []linkEntry{
 		c.open(e, *id)
 		return nil
 	}),
-	message(msgClose, "close", FromEdge, smallLimit, func(_ *Leader, e *edgeLink, id *realm.ID) error {
+	message(msgClose, "close", FromServing, smallLimit, func(_ *Leader, e *edgeLink, id *realm.ID) error {
 		e.close(*id)
-		// If the edge still hosts queues, the owner hosts them until their clients poll another node.
-		e.edge.ReportQueues(*id, delivery.HostedQueues{Through: math.MaxUint64, Number: math.MaxUint64})
+		e.edge.Closed(*id)
 		return nil
 	}),
 	message(msgCloseQueue, "close-queue", FromServing, smallLimit,

@@ -88,7 +88,11 @@ type (
 		Queues  int64
 		Polls   int64
 		Full    bool // the disk of a core is full: it must not become the leader; see encodeReport
+		Sleep   sleepReport
 	}
+	// sleepReport are the organizations of a core that are not in memory. Due is when the first one is due, in Unix
+	// seconds; 0: none is.
+	sleepReport struct{ Asleep, Waking, Due int64 }
 	// seqsMessage has the last fact of each realm in a report, so that the edge knows how far its replicas are behind.
 	seqsMessage map[realm.ID]realm.Seq
 	// membersMessage has the addresses of the cores, and the cores that were removed, for an edge.
@@ -193,10 +197,17 @@ const (
 func encode(kind byte, v any) []byte { return append([]byte{kind}, codec.EncodeRow(v)...) }
 
 // encodeReport encodes a report. It omits the field Full unless the disk is full, because older releases cannot decode
-// a report with this field.
+// a report with this field. Cores have organizations asleep only if no older release is in the cluster.
 func encodeReport(r *edgeReport) []byte {
-	if r.Full {
+	switch {
+	case r.Sleep != sleepReport{}:
 		return encode(msgReport, r)
+	case r.Full:
+		return encode(msgReport, &struct {
+			Applied       map[realm.ID]realm.Seq
+			Queues, Polls int64
+			Full          bool
+		}{r.Applied, r.Queues, r.Polls, true})
 	}
 	return encode(msgReport, &struct {
 		Applied       map[realm.ID]realm.Seq

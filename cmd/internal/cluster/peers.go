@@ -158,6 +158,7 @@ func (c *Leader) addStatus(n *NodeStatus, p *peer.Peer) {
 	defer e.mu.Unlock()
 	n.KnownLevel = e.level
 	n.Program, n.Realms, n.Queues, n.Polls = e.program, len(e.report.Applied), e.report.Queues, e.report.Polls
+	n.addSleep(e.report.Sleep)
 	now := time.Now()
 	for id, l := range e.lag {
 		facts, seconds := l.behind(c.Orgs.DurableSeq(id), now)

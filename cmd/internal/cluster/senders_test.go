@@ -35,7 +35,7 @@ type wantLinkEntry struct {
 // valid. A message that is in no list is refused.
 var wantLink = []wantLinkEntry{
 	{"open", "core edge starting", msgOpen, false, realm.ID(1)},
-	{"close", "edge", msgClose, false, realm.ID(1)},
+	{"close", "core edge starting", msgClose, false, realm.ID(1)},
 	{"close-queue", "core edge starting", msgCloseQueue, false, &queueMessage{Realm: 1, Queue: "x"}},
 	{"tick", "core edge starting", msgTick, false, realm.ID(1)},
 	{"report", "core edge starting", msgReport, false, &edgeReport{}},

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"parley/actors"
 	"parley/actors/realm"
 	"parley/wire/peer"
 )
@@ -23,10 +24,14 @@ type NodeStatus struct {
 	// KnownLevel is the newest rule level that the node's program knows; 0: the node is not connected.
 	KnownLevel uint16 `json:"known_level"`
 	Level      uint16 `json:"level"` // rule level of the cluster
-	// Realms are the organizations that the node has in memory.
-	Realms int   `json:"realms"`
-	Queues int64 `json:"queues"`
-	Polls  int64 `json:"polls"`
+	// Realms are the organizations that the node has in memory, Asleep those that it does not, and Waking those that it
+	// loads. NextDue is when the first one that is asleep is due, as RFC 3339; "": none is. The leader loads it then.
+	Realms  int    `json:"realms"`
+	Asleep  int64  `json:"asleep"`
+	Waking  int64  `json:"waking"`
+	NextDue string `json:"next_due"`
+	Queues  int64  `json:"queues"`
+	Polls   int64  `json:"polls"`
 	// FactsBehind is how many facts the node has not applied. SecondsBehind is the time since it last had all facts.
 	FactsBehind   int64   `json:"facts_behind"`
 	SecondsBehind float64 `json:"seconds_behind"`
@@ -36,6 +41,19 @@ type NodeStatus struct {
 
 	// Voter says that the core has a vote; an edge has none.
 	Voter bool `json:"voter"`
+}
+
+// sleepOf returns the organizations of this node that are not in memory.
+func sleepOf(orgs *actors.Server) sleepReport {
+	x := orgs.SleepStats()
+	return sleepReport{x.Asleep, x.Waking, x.NextDue}
+}
+
+// addSleep adds the organizations of a node that are not in memory.
+func (n *NodeStatus) addSleep(x sleepReport) {
+	if n.Asleep, n.Waking = x.Asleep, x.Waking; x.Due != 0 {
+		n.NextDue = time.Unix(x.Due, 0).UTC().Format(time.RFC3339)
+	}
 }
 
 // Status returns the state of every node.
@@ -49,7 +67,8 @@ func (c *Leader) Status() (list []NodeStatus) {
 			Level: c.Node.Level()}
 		if m.Node == c.Directory.Node {
 			n.Connected, n.Leader, n.Program, n.KnownLevel = true, c.IsLeader(), c.Program, realm.Level
-			n.Realms = len(c.Orgs.Realms())
+			n.Realms = len(c.Orgs.AwakeRealms())
+			n.addSleep(sleepOf(c.Orgs))
 			n.Queues, n.Polls = c.Orgs.Metrics.OpenQueues.Load(), c.Orgs.Metrics.ParkedPolls.Load()
 		} else if p := c.links.Find(m.Node); p != nil {
 			c.addStatus(&n, p)

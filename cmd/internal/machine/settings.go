@@ -41,7 +41,7 @@ func (s *Settings) Table() []registry.Setting {
 		{
 			Name: "sleep-after", Default: "15m", Group: registry.Limits, Value: &s.SleepAfter,
 			Meaning: "time without requests after which an organization leaves memory, until it is needed again; 0: " +
-				"never; nodes of a cluster have all organizations in memory",
+				"never; in a cluster from rule level 5 on; edges have max-replicas",
 		},
 		{
 			Name: "awake-organizations", Default: "0", Group: registry.Limits, Value: &s.AwakeOrganizations,

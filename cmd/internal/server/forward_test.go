@@ -122,6 +122,7 @@ func (sharedDisk) Claim(realm.ID, uint64) (realm.Claimed, error) {
 func (sharedDisk) Owned(realm.ID) (c realm.Claimed, ok bool, err error) {
 	return c, true, errNotLeading
 }
+func (sharedDisk) HasOwned() bool                                                  { return true }
 func (sharedDisk) WriteRows(realm.ID, uint64, realm.Seq, []realm.EncodedRow) error { return nil }
 func (sharedDisk) SavePresence(realm.ID, uint64, []realm.EncodedRow) error         { return nil }
 func (sharedDisk) Level() uint16                                                   { return realm.Level }

@@ -609,9 +609,7 @@ func (s *Server) openEndpoints() (err error) {
 	}
 	p.Files, p.DiskState, p.FilesState, p.ClusterState = s.served, s.diskState, s.filesState, s.clusterState()
 	p.ServerStatus = status.Read
-	if s.node == nil {
-		p.Sleeping = s.orgs
-	}
+	p.Sleeping = s.orgs
 	s.http = httpd.New(p)
 	s.connectHandover()
 	o := s.operator()
