@@ -41,6 +41,15 @@ const mailLevel uint16 = 5
 // scopesLevel is the level from which on API keys can be limited to a scope: older programs would not limit them.
 const scopesLevel uint16 = 5
 
+// deliveriesLevel is the level from which on calls of bots' services are recorded and can be tested.
+const deliveriesLevel uint16 = 5
+
+// commandsLevel is the level from which on bots have commands.
+const commandsLevel uint16 = 5
+
+// repeatLevel is the level from which on scheduled messages can be repeated: older programs would send them once.
+const repeatLevel uint16 = 5
+
 // factLevels has the level from which on a fact may be recorded, by its number; numbers of formats, too. Facts that are
 // not listed may be recorded at FirstLevel.
 var factLevels = map[uint16]uint16{
@@ -52,6 +61,8 @@ var factLevels = map[uint16]uint16{
 	640: loginsLevel, 641: loginsLevel, 642: loginsLevel, 643: loginsLevel, 644: loginsLevel,
 	645: providersLevel,
 	670: scopesLevel,
+	700: deliveriesLevel,
+	701: commandsLevel,
 }
 
 // levelOf returns the level from which on a fact may be recorded.

@@ -76,6 +76,9 @@ type smallTables struct {
 	onboarding table[UserID, Onboarding] // 90
 	exports    table[int64, Export]      // 91
 	factors    table[UserID, Factor]     // 92
+
+	botDeliveries table[UserID, BotDeliveries] // 93
+	botCommands   table[UserID, BotCommands]   // 94
 }
 
 func (n *smallTables) init(r *Realm) {
@@ -160,6 +163,8 @@ func (n *smallTables) init(r *Realm) {
 	n.onboarding.init(r, 90)
 	n.exports.init(r, 91)
 	n.factors.init(r, 92)
+	n.botDeliveries.init(r, 93)
+	n.botCommands.init(r, 94)
 }
 
 // rebuildIndexes rebuilds the data derived from the small tables.

@@ -1,1 +1,0 @@
-import{Wb as r}from"./chunk-RDKKZJ2P.js";r();

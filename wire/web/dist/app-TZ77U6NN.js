@@ -1,0 +1,1 @@
+import{cd as r}from"./chunk-UXYZ5QGE.js";r();

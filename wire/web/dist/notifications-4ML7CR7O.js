@@ -1,1 +1,0 @@
-import{a as o,b as r}from"./chunk-EE2V42QW.js";import"./chunk-LUR4744K.js";import"./chunk-TD67INIG.js";import"./chunk-S5D755GC.js";import"./chunk-ZCGTV6QE.js";import"./chunk-RDKKZJ2P.js";export{r as NotificationFields,o as Notifications};

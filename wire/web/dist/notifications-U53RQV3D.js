@@ -1,0 +1,1 @@
+import{a as o,b as r}from"./chunk-XOZSH3TF.js";import"./chunk-WVHMKTDL.js";import"./chunk-7MLLDERD.js";import"./chunk-XVLHEEAR.js";import"./chunk-UXYZ5QGE.js";export{r as NotificationFields,o as Notifications};

@@ -1,1 +1,0 @@
-import{a as o}from"./chunk-43DGAJ23.js";import"./chunk-LUR4744K.js";import"./chunk-TD67INIG.js";import"./chunk-S5D755GC.js";import"./chunk-ZCGTV6QE.js";import"./chunk-RDKKZJ2P.js";export{o as Preferences};
