@@ -172,7 +172,7 @@ func (srv *Server) loadStandby(id realm.ID) (*loadedRealm, error) {
 // after the leader has created it. It returns nil if there is none when ctx ends, and at once on other nodes.
 func (srv *Server) waitUntilOpen(ctx context.Context, id realm.ID) *realmHandle {
 	for {
-		if r, err := srv.awaken(id, true); err == nil || srv.cluster == nil {
+		if r, err := srv.awaken(id, forClient); err == nil || srv.cluster == nil {
 			return r
 		}
 		if err := srv.openNewRealms(); err != nil {

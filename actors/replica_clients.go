@@ -64,7 +64,7 @@ func (srv *Server) WaitFor(ctx context.Context, id realm.ID, seq realm.Seq) erro
 func (srv *Server) ExpectRequest(
 	id realm.ID, c realm.Caller, request string, view func(v realm.View, opened *realm.Queue) (any, error),
 ) (wait func(context.Context) (any, error), cancel func()) {
-	r := srv.enter(id, true)
+	r := srv.enter(id, forClient)
 	if r == nil {
 		return func(context.Context) (any, error) { return nil, errUnknownRealm }, func() {}
 	}

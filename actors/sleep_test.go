@@ -219,6 +219,48 @@ func TestDueTimeWakes(t *testing.T) {
 	}
 }
 
+// A sleeping organization wakes for each time of a repeated message. Of the times that pass while the server does not
+// run, one message is sent.
+func TestRepeatedMessageWakes(t *testing.T) {
+	runSynctest(t, func(t *testing.T) {
+		contents := newDiskContents()
+		srv := sleepyServer(t, contents)
+		ann := createOrganization(t, srv, "ann")[0]
+		at := time.Now().Add(2 * time.Hour).Truncate(time.Second)
+		mustCall(t, srv, ann, "POST /scheduled_messages", params{"type": "channel", "to": 1, "topic": "t",
+			"content": "due", "scheduled_delivery_timestamp": at.Unix(),
+			"repeat": `{"every":"daily","timezone":"UTC"}`})
+		expect := func(messages int) {
+			t.Helper()
+			synctest.Wait()
+			a := mustCall(t, srv, ann, "GET /messages", params{"anchor": "newest", "num_before": 10, "num_after": 0,
+				"narrow": `[{"operator":"topic","operand":"t"}]`})
+			if n := len(a["messages"].([]any)); n != messages {
+				t.Errorf("%d messages were sent, want %d", n, messages)
+			}
+		}
+		for day := range 3 {
+			expectAsleep(t, srv)
+			time.Sleep(time.Until(at.AddDate(0, 0, day)) + 10*time.Second)
+			expect(day + 1)
+		}
+		if w := srv.SleepStats().Wakes; w < 3 {
+			t.Errorf("the organization woke %d times", w)
+		}
+		expectAsleep(t, srv)
+		closeServer(t, srv)
+		time.Sleep(5 * 24 * time.Hour)
+		srv = sleepyServer(t, contents)
+		time.Sleep(10 * time.Second)
+		expect(4)
+		expectAsleep(t, srv)
+		if due := srv.SleepStats().NextDue; due != at.AddDate(0, 0, 8).Unix() {
+			t.Errorf("the next message is due %d s after the first", due-at.Unix())
+		}
+		closeServer(t, srv)
+	})
+}
+
 // Work that is due is done although the organization cannot be loaded at once.
 func TestDueTimeOfLockedDisk(t *testing.T) {
 	runSynctest(t, func(t *testing.T) {

@@ -1,6 +1,9 @@
 package actors
 
-import "parley/actors/realm"
+import (
+	"parley/actors/calendar"
+	"parley/actors/realm"
+)
 
 // Renderer renders texts that become part of facts: messages of the server itself, descriptions and topics. Its methods
 // are called inside a turn. Package wire implements it.
@@ -20,6 +23,7 @@ func (srv *Server) turnEnv(r *realmHandle) realm.TurnEnv {
 		PushEnabled:     srv.pushEnabled.Load(),
 		PushBouncer:     srv.bouncerEnabled.Load(),
 		InviteLinkToken: func(id int64) string { return srv.LinkToken(r.id, id) },
+		NextRepeat:      calendar.Next,
 		RenderMessage: func(text string, v realm.View) (realm.Body, realm.ContentInfo) {
 			return srv.renderer.RenderInTurn(text, v, r.sessions.Site)
 		},

@@ -16,9 +16,9 @@ type renderedMessage struct {
 // EncodeJSON returns v as the API encodes it: keys are sorted and nothing is escaped for HTML.
 func EncodeJSON(v any) []byte { return encode(v) }
 
-// SendServiceReply sends the answer of a bot's service to the conversation of the message that triggered it. The outbox
-// job is finished in the same turn, so a crash cannot make the bot answer twice; job 0 is none.
-func SendServiceReply(c *Call, e *realm.ServiceTriggered, text, widget string, job int64) error {
+// SendServiceReply sends the answer of a bot's service to the conversation of the message that triggered it. The call
+// is recorded and its outbox job finished in the same turn, so a crash cannot make the bot answer twice; nil: neither.
+func SendServiceReply(c *Call, e *realm.ServiceTriggered, text, widget string, d *realm.BotDelivery) error {
 	c.Caller = realm.Caller{User: e.Bot.ID, Client: "OutgoingWebhookResponse"}
 	m := realm.SendMessage{ToChannel: e.Message.Channel != 0, Channel: e.Message.Channel, Topic: e.Message.Topic}
 	for _, p := range e.Message.People {
@@ -40,8 +40,8 @@ func SendServiceReply(c *Call, e *realm.ServiceTriggered, text, widget string, j
 	}
 	_, err = c.Server.Turn(c.Realm, c.Caller, func(t *realm.Turn) (any, error) {
 		sent, err := m.Decide(t)
-		if err == nil && job != 0 {
-			t.FinishOutboxJobs([]int64{job})
+		if err == nil && d != nil {
+			t.RecordServiceCall(e.Bot.ID, *d)
 		}
 		return sent, err
 	})

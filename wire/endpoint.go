@@ -238,10 +238,12 @@ type noParameters struct{}
 // endpoints is every endpoint. Each file adds its own list here.
 var endpoints = slices.Concat(
 	alertWordEndpoints,
+	botCommandEndpoints,
 	botEndpoints,
 	callEndpoints,
 	channelEndpoints,
 	deactivationEndpoints,
+	deliveryEndpoints,
 	defaultChannelEndpoints,
 	domainEndpoints,
 	draftEndpoints,

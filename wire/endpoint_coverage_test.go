@@ -53,6 +53,8 @@ var outsideCrowds = map[string]string{
 	"PATCH /settings/notifications":               "older form of PATCH /settings",
 	"PUT /bot_storage":                            "bots' storage is in no event and no register",
 	"DELETE /bot_storage":                         "bots' storage is in no event and no register",
+	"PUT /bots/{bot_id}/commands":                 "bots' commands are in no event and no register",
+	"POST /bots/{bot_id}/deliveries":              testedAlone + "; calls of services are in no event and no register",
 	"PATCH /users/me/subscriptions":               "older form: the same commands as POST and DELETE",
 	"PATCH /users/me/subscriptions/{stream_id}":   "older form of POST /users/me/subscriptions/properties",
 	"PATCH /users/{email}":                        "the same command as PATCH /users/{user_id}",

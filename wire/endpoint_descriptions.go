@@ -189,7 +189,7 @@ func (d *descriptions) describeFields(schema any) {
 var operationGroups = map[string]string{
 	"attachments": "Files", "tus": "Files", "user_uploads": "Files", "thumbnail": "Files", "user_avatars": "Files",
 	"avatar": "Files", "static": "Files",
-	"bots": "Bots", "bot_storage": "Bots", "external": "Bots", "submessage": "Bots",
+	"bots": "Bots", "bot_commands": "Bots", "bot_storage": "Bots", "external": "Bots", "submessage": "Bots",
 	"calls": "Calls", "zcommand": "Messages", "messages": "Messages", "mark_all_as_read": "Messages",
 	"mark_stream_as_read": "Messages", "mark_topic_as_read": "Messages", "typing": "Messages", "drafts": "Messages",
 	"saved_snippets": "Messages", "scheduled_messages": "Messages", "reminders": "Messages",

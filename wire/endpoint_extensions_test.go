@@ -18,6 +18,8 @@ var pinnedExtensions = []string{
 	"GET /audit_log", "PATCH /audit_log",
 	"GET /analytics/chart_data", "GET /analytics/chart_data/stream/{stream_id}", "GET /usage",
 	"POST /external/{integration}", "HEAD /external/{integration}",
+	"GET /bot_commands", "PUT /bots/{bot_id}/commands",
+	"GET /bots/{bot_id}/deliveries", "POST /bots/{bot_id}/deliveries",
 	"GET /users/me/web_push", "POST /users/me/web_push", "DELETE /users/me/web_push",
 }
 
@@ -28,6 +30,7 @@ var pinnedOwnParameters = []string{
 	"POST /users/me/api_key/regenerate password",
 	"GET /messages/{message_id}/history offset",
 	"POST /messages/flags/narrow anchor_date",
+	"POST /scheduled_messages repeat", "PATCH /scheduled_messages/{scheduled_message_id} repeat",
 	"PATCH /realm/user_settings_defaults allow_private_data_export",
 	"PATCH /realm/user_settings_defaults default_language",
 	"PATCH /realm/user_settings_defaults enable_login_emails",

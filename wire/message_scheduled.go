@@ -62,25 +62,41 @@ type scheduledMessageJSON struct {
 	HTML    string                                  `json:"rendered_content"`
 	At      int64                                   `json:"scheduled_delivery_timestamp"`
 	Failed  bool                                    `json:"failed"`
+	Repeat  *repeatJSON                             `json:"repeat,omitzero"` // only of repeated messages
 }
+
+// repeatJSON says how often a message is sent, an extension of the protocol.
+type repeatJSON struct {
+	Every string `json:"every" enum:"daily|weekdays|weekly|monthly"`
+	Zone  string `json:"timezone"`
+}
+
+// repeatForm asks for a message that is sent repeatedly.
+type repeatForm struct {
+	Every string `form:"every,required,enum=daily|weekdays|weekly|monthly"`
+	Zone  string `form:"timezone"`
+}
+
+func (f repeatForm) repeat() realm.Repeat { return realm.Repeat{Every: f.Every, Zone: f.Zone} }
 
 type scheduledIDForm struct {
 	ID int64 `path:"scheduled_message_id"`
 }
 
 type scheduleForm struct {
-	Type    string           `form:"type,required,enum=direct|private|stream|channel"`
-	To      form.Recipients  `form:"to,required"`
-	Topic   form.Opt[string] `form:"topic,strip"`
-	Content string           `form:"content,required"`
-	At      int64            `form:"scheduled_delivery_timestamp,required,max=253402214399"` // see MaxTime
-	Read    form.Opt[bool]   `form:"read_by_sender"`
+	Type    string               `form:"type,required,enum=direct|private|stream|channel"`
+	To      form.Recipients      `form:"to,required"`
+	Topic   form.Opt[string]     `form:"topic,strip"`
+	Content string               `form:"content,required"`
+	At      int64                `form:"scheduled_delivery_timestamp,required,max=253402214399"` // see MaxTime
+	Read    form.Opt[bool]       `form:"read_by_sender"`
+	Repeat  form.Opt[repeatForm] `form:"repeat,extension=messages that are sent repeatedly"`
 }
 
 func isChannel(kind string) bool { return kind == "stream" || kind == "channel" }
 
 func scheduleMessage(c *Call, f scheduleForm) (realm.ScheduleMessage, error) {
-	cmd := realm.ScheduleMessage{At: f.At, ReadBySenderSet: f.Read.Set}
+	cmd := realm.ScheduleMessage{At: f.At, ReadBySenderSet: f.Read.Set, Repeat: f.Repeat.Value.repeat()}
 	m := &cmd.Message
 	m.ReadBySender = f.Read.Or(readsOwnMessages(c))
 	if m.ToChannel = isChannel(f.Type); m.ToChannel {
@@ -117,16 +133,20 @@ func directRecipients(to form.UserRefs) []realm.Principal {
 }
 
 type changeScheduledForm struct {
-	ID      int64            `path:"scheduled_message_id"`
-	Type    form.Opt[string] `form:"type,enum=direct|private|stream|channel"`
-	To      form.Recipients  `form:"to"`
-	Topic   form.Opt[string] `form:"topic,strip"`
-	Content form.Opt[string] `form:"content"`
-	At      form.Opt[int64]  `form:"scheduled_delivery_timestamp,max=253402214399"` // see MaxTime
+	ID      int64                 `path:"scheduled_message_id"`
+	Type    form.Opt[string]      `form:"type,enum=direct|private|stream|channel"`
+	To      form.Recipients       `form:"to"`
+	Topic   form.Opt[string]      `form:"topic,strip"`
+	Content form.Opt[string]      `form:"content"`
+	At      form.Opt[int64]       `form:"scheduled_delivery_timestamp,max=253402214399"` // see MaxTime
+	Repeat  form.Null[repeatForm] `form:"repeat,extension=messages that are sent repeatedly"`
 }
 
 func changeScheduled(c *Call, f changeScheduledForm) (realm.ChangeScheduled, error) {
 	cmd := realm.ChangeScheduled{ID: f.ID, Topic: pointerIfSet(f.Topic), At: pointerIfSet(f.At)}
+	if f.Repeat.Set {
+		cmd.Repeat = ptr(f.Repeat.Value.repeat())
+	}
 	channel := isChannel(f.Type.Value)
 	if f.Type.Set {
 		cmd.ToChannel = &channel
@@ -176,6 +196,9 @@ func newScheduledList(list []realm.ScheduledMessage, c Client) []scheduledMessag
 func newScheduled(s realm.ScheduledMessage, c Client) scheduledMessageJSON {
 	out := scheduledMessageJSON{ID: s.ID, Type: "private", Content: s.Body.Text, HTML: s.Body.HTML, At: s.At,
 		Failed: s.Failed}
+	if s.Repeat.Every != "" {
+		out.Repeat = &repeatJSON{s.Repeat.Every, s.Repeat.Zone}
+	}
 	if s.Channel == 0 {
 		out.To.value = s.Others()
 		return out

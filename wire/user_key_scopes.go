@@ -57,6 +57,7 @@ var endpointRights = map[string]string{
 var credentialEndpoints = []string{
 	"POST /users/me/api_keys", "POST /users/{user_id}/api_keys", "POST /users/me/api_key/regenerate",
 	"GET /bots", "POST /bots", "GET /bots/{bot_id}/api_key", "POST /bots/{bot_id}/api_key/regenerate",
+	"GET /bots/{bot_id}/deliveries", // with the secret of the signatures
 }
 
 // placeEndpoints are the endpoints for keys that are limited to channels: the realm limits what they return to the

@@ -1,5 +1,7 @@
 package realm
 
+import "slices"
+
 // ServiceTriggered is a message that triggers an outgoing webhook bot: a user mentioned the bot in a channel, or sent
 // it a direct message. It is for the server, which then calls the bot's service; clients never get it.
 type ServiceTriggered struct {
@@ -21,6 +23,9 @@ func (t *Turn) serviceJobs(f *MessageSent) (out []OutboxJob) {
 	concerned := f.People
 	if f.Channel != 0 {
 		concerned = f.Content.Users
+		if bot := t.commandBot(f.Body.Text); bot != 0 && !slices.Contains(concerned, bot) {
+			concerned = append(slices.Clone(concerned), bot)
+		}
 	}
 	for _, id := range concerned {
 		if u := t.users.find(id); u != nil && u.Bot == OutgoingWebhook && u.Active && len(t.BotOf(id).Services) > 0 {
@@ -33,18 +38,23 @@ func (t *Turn) serviceJobs(f *MessageSent) (out []OutboxJob) {
 // ServiceCall returns the content of the call for an outbox job, or false if the bot or the message no longer exists.
 func (v View) ServiceCall(e *OutboxJob) (*ServiceTriggered, bool) {
 	u, d := v.Find(e.User), v.BotOf(e.User)
+	if !v.System || u == nil || !u.Active || len(d.Services) == 0 {
+		return nil, false
+	}
+	if e.Why == serviceTest {
+		return v.testCall(e, u), true
+	}
 	m, err := v.ReadableMessage(e.Message)
-	if !v.System || err != nil || u == nil || !u.Active || len(d.Services) == 0 {
+	if err != nil {
 		return nil, false
 	}
 	return &ServiceTriggered{Bot: v.UserInfo(u.ID), Mention: m.Channel != 0, Service: d.Services[0], Message: m}, true
 }
 
-// ReportServiceFailure asks to notify a bot's owner that the call of its service failed.
+// ReportServiceFailure asks to record that the call of a bot's service failed, and to notify the bot's owner.
 type ReportServiceFailure struct {
-	Bot     UserID
-	Message MessageID
-	Why     string
+	Bot      UserID
+	Delivery BotDelivery
 }
 
 func (c ReportServiceFailure) Decide(t *Turn) (Done, error) {
@@ -53,11 +63,11 @@ func (c ReportServiceFailure) Decide(t *Turn) (Done, error) {
 		return Done{}, errNoUser()
 	}
 	owner := t.Find(bot.BotOwner)
-	i, err := t.ViewAs(Caller{System: true}, t.Now).ReadableMessage(c.Message)
-	if owner == nil || !owner.Active || err != nil {
-		return Done{}, err
+	i, err := t.ViewAs(Caller{System: true}, t.Now).ReadableMessage(c.Delivery.Message)
+	if owner != nil && owner.Active && err == nil {
+		t.NotifyUsers("[A message]("+t.messageFragment(owner, i)+") to your bot "+t.SilentMention(bot.ID)+
+			" could not be passed on to its service:\n\n"+QuoteBlock(c.Delivery.Why), owner.ID)
 	}
-	t.NotifyUsers("[A message]("+t.messageFragment(owner, i)+") to your bot "+t.SilentMention(bot.ID)+
-		" could not be passed on to its service:\n\n"+QuoteBlock(c.Why), owner.ID)
+	t.RecordServiceCall(c.Bot, c.Delivery)
 	return Done{}, nil
 }

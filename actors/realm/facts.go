@@ -231,6 +231,10 @@ var typeByNumber = map[uint16]any{
 	630: (*Audited)(nil),
 	631: (*AuditDaysSet)(nil),
 
+	// 700-709 bots
+	700: (*ServiceCalled)(nil),
+	701: (*BotCommandsSet)(nil),
+
 	// 670-679 scoped keys
 	670: (*ScopedKeyAdded)(nil),
 

@@ -11,7 +11,8 @@ import (
 // maxScheduledPerUser is how many scheduled messages one user may have: the text of each is in memory.
 const maxScheduledPerUser = 1000
 
-// maxDeliveryDelay is how many seconds after its time a scheduled message may still be sent. Later it fails (protocol).
+// maxDeliveryDelay is how many seconds after its time a scheduled message may still be sent. Later it fails (protocol),
+// unless it is repeated.
 const maxDeliveryDelay = 600
 
 // maxDuePerTurn is how many scheduled messages one turn sends. Each takes up to half a millisecond if it has 10,000
@@ -33,6 +34,7 @@ type ScheduledMessage struct {
 	ReadBySender bool
 	Client       string
 	Failed       bool
+	Repeat       Repeat
 }
 
 func (s *ScheduledMessage) owner() UserID { return s.User }
@@ -107,7 +109,8 @@ func (v View) changeableScheduled(id int64) (*ScheduledMessage, error) {
 type ScheduleMessage struct {
 	Message         SendMessage
 	At              int64
-	ReadBySenderSet bool // whether the client sent ReadBySender itself
+	ReadBySenderSet bool   // whether the client sent ReadBySender itself
+	Repeat          Repeat // without its first time, which is At
 }
 
 func (c ScheduleMessage) Decide(t *Turn) (int64, error) {
@@ -143,6 +146,9 @@ func (t *Turn) planScheduled(me *User, c ScheduleMessage) (ScheduledMessage, err
 		User: me.ID, Channel: f.Channel, Topic: f.TopicName, People: f.People, At: c.At, Client: t.Caller.Client,
 		Body: c.Message.Body, Content: c.Message.Content, ReadBySender: c.Message.ReadBySender,
 		Widget: c.Message.Widget, WidgetData: c.Message.WidgetData,
+	}
+	if s.Repeat, err = t.planRepeat(me, c.Repeat, c.At); err != nil {
+		return ScheduledMessage{}, err
 	}
 	if toSelf := s.Channel == 0 && len(s.People) == 1; toSelf && !c.ReadBySenderSet {
 		s.ReadBySender = false
@@ -181,6 +187,7 @@ type ChangeScheduled struct {
 	Widget        string
 	WidgetData    string
 	At            *int64
+	Repeat        *Repeat
 }
 
 func (c ChangeScheduled) Decide(t *Turn) (Done, error) {
@@ -188,7 +195,8 @@ func (c ChangeScheduled) Decide(t *Turn) (Done, error) {
 	if me == nil {
 		return Done{}, errNotMember()
 	}
-	if c.ToChannel == nil && !c.HasRecipients && c.Topic == nil && c.Body == nil && c.At == nil {
+	if c.ToChannel == nil && !c.HasRecipients && c.Topic == nil && c.Body == nil && c.At == nil &&
+		c.Repeat == nil {
 		return Done{}, errNothingToChange()
 	}
 	if c.ToChannel != nil && !c.HasRecipients {
@@ -221,11 +229,18 @@ func (c ChangeScheduled) Decide(t *Turn) (Done, error) {
 	if c.At != nil {
 		at = *c.At
 	}
-	s, err := t.planScheduled(me, ScheduleMessage{Message: m, At: at, ReadBySenderSet: true})
+	repeat := old.Repeat
+	if c.Repeat != nil {
+		repeat = *c.Repeat
+	}
+	s, err := t.planScheduled(me, ScheduleMessage{Message: m, At: at, ReadBySenderSet: true, Repeat: repeat})
 	if err != nil {
 		return Done{}, err
 	}
 	s.ID, s.Client = old.ID, old.Client
+	if c.At == nil && c.Repeat == nil {
+		s.Repeat = old.Repeat // its first time may be a longer month's day than At
+	}
 	if err := checkOwnTexts("scheduled messages",
 		t.sumCharged(me.ID, t.scheduledBytes)+s.Body.size()-old.Body.size()); err != nil {
 		return Done{}, err
@@ -324,14 +339,16 @@ func (t *Turn) deliverScheduled(s ScheduledMessage) {
 		err = BadRequest("This organization has been deactivated")
 	case !me.Active:
 		err = BadRequest("Account is deactivated")
-	case t.Now-s.At > maxDeliveryDelay:
+	case t.Now-s.At > maxDeliveryDelay && s.Repeat.Every == "":
 		err = BadRequest("Message could not be sent at the scheduled time.")
 	default:
 		f, err = s.sendCommand().plan(t, me)
 	}
 	if err == nil {
 		t.send(me, f)
-		t.Record(&ScheduledGone{User: s.User, ID: s.ID, Sent: true})
+		if !t.repeatScheduled(s) {
+			t.Record(&ScheduledGone{User: s.User, ID: s.ID, Sent: true})
+		}
 		return
 	}
 	s.Failed = true

@@ -171,6 +171,9 @@ type TurnEnv struct {
 	// nil, the text is shown as plain paragraphs.
 	RenderMessage     func(text string, v View) (Body, ContentInfo)
 	RenderDescription func(text string, v View) string
+	// NextRepeat returns the first time of a repeated message after a time, both in Unix seconds; false if its time
+	// zone is not known. It may be nil: no zone is known.
+	NextRepeat func(p Repeat, after int64) (at int64, known bool)
 	// TopicLinks returns the links in a topic according to the organization's linkifiers.
 	TopicLinks func(topic string, v View) []TopicLink
 }

@@ -44,6 +44,15 @@ const scopesLevel uint16 = 5
 // passkeysLevel is the level from which on users can have passkeys: older programs would let them log in without one.
 const passkeysLevel uint16 = 5
 
+// deliveriesLevel is the level from which on calls of bots' services are recorded and can be tested.
+const deliveriesLevel uint16 = 5
+
+// commandsLevel is the level from which on bots have commands.
+const commandsLevel uint16 = 5
+
+// repeatLevel is the level from which on scheduled messages can be repeated: older programs would send them once.
+const repeatLevel uint16 = 5
+
 // factLevels has the level from which on a fact may be recorded, by its number; numbers of formats, too. Facts that are
 // not listed may be recorded at FirstLevel.
 var factLevels = map[uint16]uint16{
@@ -58,6 +67,8 @@ var factLevels = map[uint16]uint16{
 	710: usageLevel,
 	711: helpLevel,
 	690: passkeysLevel, 691: passkeysLevel, 692: passkeysLevel, 693: passkeysLevel, 694: passkeysLevel,
+	700: deliveriesLevel,
+	701: commandsLevel,
 }
 
 // levelOf returns the level from which on a fact may be recorded.

@@ -14,6 +14,12 @@ var dueCases = map[string]func(s *testScene) int64{
 		do(s, s.ann, ScheduleMessage{Message: channelMessage(s.public, "a", "later"), At: s.Now + 1000})
 		return s.Now + 1000
 	},
+	"repeated message": func(s *testScene) int64 {
+		do(s, s.ann, ScheduleMessage{Message: channelMessage(s.public, "a", "again"), At: s.Now + 1000,
+			Repeat: Repeat{Every: "weekly"}})
+		s.Advance(5000)
+		return s.Now - 4000 + 7*86400
+	},
 	"reminder": func(s *testScene) int64 {
 		do(s, s.ann, AddReminder{Message: s.post(s.ann, s.public, "a", "text"), At: s.Now + 2000})
 		return s.Now + 2000

@@ -80,6 +80,9 @@ type smallTables struct {
 	exports    table[int64, Export]      // 91
 	factors    table[UserID, Factor]     // 92
 	passkeys   table[UserID, Passkeys]   // 93
+
+	botDeliveries table[UserID, BotDeliveries] // 94
+	botCommands   table[UserID, BotCommands]   // 95
 }
 
 func (n *smallTables) init(r *Realm) {
@@ -168,6 +171,8 @@ func (n *smallTables) init(r *Realm) {
 	n.exports.init(r, 91)
 	n.factors.init(r, 92)
 	n.passkeys.init(r, 93)
+	n.botDeliveries.init(r, 94)
+	n.botCommands.init(r, 95)
 }
 
 // rebuildIndexes rebuilds the data derived from the small tables.

@@ -97,6 +97,10 @@ type KeyInfo struct {
 	Expires int64     // Unix seconds; 0: never
 	Used    int64     // the day of the last use, as the Unix seconds of its beginning; 0: never used
 	Scope   *KeyScope // nil: all rights of the account, except those of credentials
+	// Granted is the lifetime in seconds of the key that an app can get in place of this one, which nobody can use; see
+	// GrantKey. 0: the key can be used.
+	Granted int64
+	From    int64 // the granted key that an app has got this one for; 0: none
 }
 
 // Expired reports whether the key is not valid any more at a time in Unix seconds.
@@ -149,7 +153,7 @@ func (v View) AdditionalKeys(id UserID) ([]KeyInfo, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := slices.Clone(u.KeyInfo)
+	list := slices.DeleteFunc(slices.Clone(u.KeyInfo), func(k KeyInfo) bool { return k.Granted != 0 })
 	for i := range list {
 		list[i].Hash = [32]byte{}
 		list[i].Scope = list[i].Scope.clone()
@@ -172,9 +176,26 @@ type NewKey struct {
 }
 
 func (c AddKey) Decide(t *Turn) (NewKey, error) {
-	u, err := t.keyHolder(c.User)
+	k, secret, err := c.plan(t)
 	if err != nil {
 		return NewKey{}, err
+	}
+	if k.Scope != nil {
+		t.Record(&ScopedKeyAdded{User: c.User, Key: k})
+	} else {
+		t.Record(&KeyAdded{User: c.User, Key: k})
+	}
+	return NewKey{k, secret}, nil
+}
+
+// apiKeyLength is the length of an API key in characters (protocol).
+const apiKeyLength = 32
+
+// plan checks the request and returns the key with its secret. It records nothing.
+func (c AddKey) plan(t *Turn) (k KeyInfo, secret string, err error) {
+	u, err := t.keyHolder(c.User)
+	if err != nil {
+		return k, "", err
 	}
 	label := strings.TrimSpace(c.Label)
 	_, printable := findSpoofing(label)
@@ -186,38 +207,33 @@ func (c AddKey) Decide(t *Turn) (NewKey, error) {
 	}
 	switch {
 	case !t.System && t.User != u.ID && !u.IsBot():
-		return NewKey{}, errPermission()
+		return k, "", errPermission()
 	case t.User == u.ID && t.hasAdditionalKey():
-		return NewKey{}, errKeyMakesNoKeys()
+		return k, "", errKeyMakesNoKeys()
 	case !u.Active:
-		return NewKey{}, errDeactivated()
+		return k, "", errDeactivated()
 	case label == "":
-		return NewKey{}, BadRequest("An API key needs a label.")
+		return k, "", BadRequest("An API key needs a label.")
 	case runeCount(label) > MaxKeyLabel:
-		return NewKey{}, BadRequest("The label is too long (limit: %d characters)", MaxKeyLabel)
+		return k, "", BadRequest("The label is too long (limit: %d characters)", MaxKeyLabel)
 	case !printable:
-		return NewKey{}, BadRequest("Invalid characters in the label.")
+		return k, "", BadRequest("Invalid characters in the label.")
 	case c.Lifetime != 0 && (c.Lifetime < MinKeyLifetime || c.Lifetime > MaxKeyLifetime):
-		return NewKey{}, BadRequest("The lifetime of an API key must be between %d and %d seconds.", MinKeyLifetime,
+		return k, "", BadRequest("The lifetime of an API key must be between %d and %d seconds.", MinKeyLifetime,
 			MaxKeyLifetime)
 	case live >= MaxAdditionalKeys:
-		return NewKey{}, BadRequest("The account has %d additional API keys, which is the limit.", live)
+		return k, "", BadRequest("The account has %d additional API keys, which is the limit.", live)
 	}
 	scope, err := t.checkScope(c.Scope)
 	if err != nil {
-		return NewKey{}, err
+		return k, "", err
 	}
-	secret := t.Token(32)
-	k := KeyInfo{ID: t.nextID("api_key"), Hash: t.Hash(secret), Label: label, Created: t.Now, Scope: scope}
+	secret = t.Token(apiKeyLength)
+	k = KeyInfo{ID: t.nextID("api_key"), Hash: t.Hash(secret), Label: label, Created: t.Now, Scope: scope}
 	if c.Lifetime != 0 {
 		k.Expires = t.Now + c.Lifetime
 	}
-	if scope != nil {
-		t.Record(&ScopedKeyAdded{User: u.ID, Key: k})
-	} else {
-		t.Record(&KeyAdded{User: u.ID, Key: k})
-	}
-	return NewKey{k, secret}, nil
+	return k, secret, nil
 }
 
 // RevokeKey asks to end an additional API key.

@@ -83,7 +83,8 @@ func plantTexts(t *testing.T, at string) int64 {
 	do(z, "POST", "messages/"+poll+"/reactions", "emoji_name", "octopus")
 	do(z, "POST", "drafts", "drafts", `[{"type":"","to":[],"topic":"","content":"zebradraft"}]`)
 	do(z, "POST", "scheduled_messages", "type", "stream", "to", general, "topic", "t",
-		"content", "zebrascheduled", "scheduled_delivery_timestamp", later)
+		"content", "zebrascheduled", "scheduled_delivery_timestamp", later,
+		"repeat", `{"every":"weekly","timezone":"Europe/Berlin"}`)
 	do(z, "POST", "saved_snippets", "title", "zebratitle", "content", "zebrasnippet")
 	do(z, "POST", "users/me/status", "status_text", "zebrastatus")
 	field := do(olive, "POST", "realm/profile_fields", "field_type", "1", "name", "motto")

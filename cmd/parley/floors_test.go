@@ -18,7 +18,8 @@ import (
 var allowedImports = map[string][]string{
 	"actors/realm":           {"actors/realm/ids"},
 	"actors/realm/ids":       {},
-	"actors/realm/realmtest": {"actors/realm", "actors/realm/ids", "snapshot/codec"},
+	"actors/realm/realmtest": {"actors/realm", "actors/realm/ids", "actors/calendar", "snapshot/codec"},
+	"actors/calendar":        {"actors/realm"},
 	"actors/admission":       {},
 	"actors/registry":        {},
 	"actors/queue":           {"actors/realm", "actors/realm/ids"},
@@ -48,6 +49,7 @@ var allowedImports = map[string][]string{
 	"wire/httpd/park":   {"wire/httpd/park/*", "actors/admission"},
 	"wire/dispatch":     {"wire", "actors/realm"},
 	"wire/mcp":          {"wire", "wire/form", "actors/realm", "actors/admission"},
+	"wire/oauth":        {"actors/realm"},
 	"wire/mail":         {"wire", "wire/dispatch", "actors/realm"},
 	"wire/webhooks":     {"wire", "wire/dispatch", "actors/realm", "wire/markdown/preview"},
 	"wire/push":         {"wire", "wire/dispatch", "actors/realm"},

@@ -25,6 +25,8 @@ var personTexts = map[string]string{
 	"drafts.json reminders[].content":              "zebranote",
 	"drafts.json saved_snippets[].content":         "zebrasnippet",
 	"drafts.json saved_snippets[].title":           "zebratitle",
+	"drafts.json scheduled_messages[].repeated":    "weekly",
+	"drafts.json scheduled_messages[].timezone":    "Europe/Berlin",
 	"drafts.json scheduled_messages[].topic":       "t",
 	"drafts.json scheduled_messages[].to[]":        "USER",
 	"edits.jsonl topic_after":                      "zebraafter",

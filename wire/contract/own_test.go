@@ -30,11 +30,15 @@ func TestOwnDescriptionAgrees(t *testing.T) {
 
 // ownFields are fields that this server adds to answers of the protocol, each with its reason.
 var ownFields = map[string]string{
-	"GET /messages/{message_id}/history .next_offset": "long histories have pages",
-	"PATCH /settings .api_key":                        newKey,
-	"PATCH /settings/display .api_key":                newKey,
-	"PATCH /settings/notifications .api_key":          newKey,
+	"GET /messages/{message_id}/history .next_offset":      "long histories have pages",
+	"GET /scheduled_messages .scheduled_messages[].repeat": repeated,
+	"POST /register .scheduled_messages[].repeat":          repeated,
+	"PATCH /settings .api_key":                             newKey,
+	"PATCH /settings/display .api_key":                     newKey,
+	"PATCH /settings/notifications .api_key":               newKey,
 }
+
+const repeated = "scheduled messages can be sent repeatedly"
 
 const newKey = "a new password revokes the caller's key, and the client continues with this one"
 

@@ -52,6 +52,8 @@ type Options struct {
 	ServerStatus func() web.ServerStatus
 	// SignOn are the login providers; nil: there are none.
 	SignOn *signon.Providers
+	// OAuthRegistration allows apps to register as OAuth clients; see package oauth.
+	OAuthRegistration bool
 	// Cluster gives access to the other nodes; nil: this server is the only one.
 	Cluster Cluster
 	// Sleeping loads organizations that are not in memory before their requests are handled; nil: all are in memory.

@@ -13,6 +13,7 @@ import (
 	"parley/wire"
 	"parley/wire/form"
 	"parley/wire/mcp"
+	"parley/wire/oauth"
 )
 
 // mcpPath is the address of the Model Context Protocol; see package mcp.
@@ -63,7 +64,8 @@ func (s *Server) serveMCP(ctx *fasthttp.RequestCtx) {
 	e := &wire.Endpoint{Method: string(ctx.Method()), Path: mcpPath}
 	if err := s.authenticateAgent(ctx, c); err != nil {
 		if status, _ := wire.Failure(err); status == fasthttp.StatusUnauthorized {
-			ctx.Response.Header.Set("WWW-Authenticate", `Bearer realm="`+c.Site.Name+`"`)
+			ctx.Response.Header.Set("WWW-Authenticate", `Bearer realm="`+c.Site.Name+`", resource_metadata="`+
+				c.Site.URL+oauth.ResourceMetadataPath+mcpPath+`"`)
 		}
 		s.writeFailure(ctx, e, err)
 		return

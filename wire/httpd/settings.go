@@ -12,6 +12,7 @@ type Settings struct {
 	RateLimit          int
 	AnonymousRateLimit int
 	LoginLimit         int
+	OAuthRegistration  bool
 }
 
 // Table describes the settings.
@@ -36,6 +37,11 @@ func (s *Settings) Table() []registry.Setting {
 			Group: registry.Limits, Value: &s.LoginLimit,
 			Meaning: "failed logins of one account from one IP address in half an hour; from all addresses " +
 				"together ten times as many; 0: no limit",
+		},
+		{
+			Name: "oauth-registration", Default: "false", Group: registry.Network, Value: &s.OAuthRegistration,
+			Meaning: "allow apps for agents to register at /oauth/register, so that they can ask users for a limited " +
+				"API key in the browser",
 		},
 	}
 }

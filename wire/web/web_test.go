@@ -44,6 +44,8 @@ var views = []View{
 	Sessions([]Session{{ID: 1, Browser: "<b>", System: "<b>", Own: true}, {ID: 2, System: "<b>"}, {ID: 3}}),
 	ServerPageOf(ServerStatus{Health: "<b>", Values: []ServerValue{{Key: "<b>", Label: "Send requests", Chart: true}},
 		Turns: []ServerTurn{{Kind: "<b>"}}, Bounds: []ServerBound{{Of: "<b>"}}}),
+	Consent(ConsentForm{App: "<b>", Host: "<b>", User: "<b>", Rights: []string{"read"}, Lifetimes: []int64{86400},
+		Password: true, Request: `"<b>`}),
 	Offline(),
 	apiView(""), apiView("get-b"), apiView("B"),
 	Home("A <b>bold</b> org", HomeData{URL: "https://chat.example", Name: "<b>", Email: "a@example.org"}),

@@ -85,54 +85,79 @@ func NewHTTPClient(allow []netip.Prefix) *http.Client {
 
 // Handle calls a service about one message and sends its answer as the bot.
 func (c *Client) Handle(ctx context.Context, a *dispatch.Attempt) dispatch.Outcome {
-	if c.o.Now().Sub(time.Unix(a.Job.At, 0)) > maxAge {
-		c.o.Log.Warn("outgoing webhook given up: the message is too old", "realm", a.Realm, "user", int64(a.Job.User))
-		return dispatch.Outcome{}
+	// A turn, because the secret of the signatures is not in views. It records nothing.
+	type trigger struct {
+		e          *realm.ServiceTriggered
+		id, secret string
 	}
-	type call struct {
-		e  *realm.ServiceTriggered
-		id string
-	}
-	v, err := c.o.Server.View(a.Realm, realm.Caller{System: true}, func(v realm.View) (any, error) {
-		e, _ := v.ServiceCall(&a.Job)
-		return call{e, v.Org().UUID + "-" + strconv.FormatInt(a.Job.ID, 10)}, nil
+	v, err := c.o.Server.Turn(a.Realm, realm.System, func(t *realm.Turn) (any, error) {
+		e, ok := t.ServiceCall(&a.Job)
+		if !ok {
+			return trigger{}, nil
+		}
+		return trigger{e, t.Org().UUID + "-" + strconv.FormatInt(a.Job.ID, 10), t.SigningSecret(t.Find(e.Bot.ID))}, nil
 	})
 	if err != nil {
 		return dispatch.Outcome{RetryAfter: c.o.RetryPause}
 	}
-	e, id := v.(call).e, v.(call).id
+	e := v.(trigger).e
 	if e == nil {
 		return dispatch.Outcome{} // the message or the bot was removed
 	}
+	request := &wire.Call{Server: c.o.Server, Tools: c.o.Tools, Realm: a.Realm, Site: a.Site}
+	d := realm.BotDelivery{ID: a.Job.ID, Message: e.Message.ID}
+	if c.o.Now().Sub(time.Unix(a.Job.At, 0)) > maxAge {
+		c.o.Log.Warn("outgoing webhook given up: the message is too old", "realm", a.Realm, "user", int64(a.Job.User))
+		d.Why = fmt.Sprintf("The message waited for more than %v and was not sent.", maxAge)
+		return dispatch.Outcome{Finished: c.record(a.Realm, e, d) == nil}
+	}
 	text, ok, err := c.text(a.Realm, e)
 	if err != nil {
-		request := &wire.Call{Server: c.o.Server, Tools: c.o.Tools, Realm: a.Realm, Site: a.Site}
-		c.reportFailure(request, e, &serviceError{why: err.Error()})
-		return dispatch.Outcome{}
+		return c.reportFailure(request, e, d, &serviceError{why: err.Error()})
 	}
 	if !ok {
 		return dispatch.Outcome{} // erased meanwhile
 	}
-	kind, body := buildRequest(e, text, a.Realm, a.Site)
-	answer, err := c.post(ctx, e.Service.URL, kind, id, body)
-	request := &wire.Call{Server: c.o.Server, Tools: c.o.Tools, Realm: a.Realm, Site: a.Site}
+	out := &call{address: e.Service.URL, id: v.(trigger).id, secret: v.(trigger).secret}
+	out.kind, out.body = buildRequest(e, text, a.Realm, a.Site)
+	began := time.Now()
+	answer, err := c.post(ctx, out)
+	d.Attempts, d.Status, d.Took = out.attempts, out.status, time.Since(began).Milliseconds()
 	if err == nil {
-		text, widget, isJSON := parseAnswer(e, answer)
-		if !isJSON {
-			err = &serviceError{why: "The service's answer is not JSON: " + quote(answer)}
-		} else if text == "" {
-			return dispatch.Outcome{}
-		} else if err = wire.SendServiceReply(request, e, text, widget, a.Job.ID); err == nil {
-			return dispatch.Outcome{Finished: true}
-		} else {
-			err = &serviceError{why: "The service's answer could not be sent: " + err.Error()}
-		}
+		err = c.useAnswer(request, e, d, answer)
 	}
-	if ctx.Err() != nil {
+	switch {
+	case err == nil:
+		return dispatch.Outcome{Finished: true}
+	case ctx.Err() != nil:
 		return dispatch.Outcome{RetryAfter: c.o.RetryPause}
 	}
-	c.reportFailure(request, e, err)
-	return dispatch.Outcome{}
+	return c.reportFailure(request, e, d, err)
+}
+
+// useAnswer sends the answer of a service as its bot and finishes the job in the same turn.
+func (c *Client) useAnswer(request *wire.Call, e *realm.ServiceTriggered, d realm.BotDelivery, answer []byte) error {
+	text, widget, isJSON := parseAnswer(e, answer)
+	switch {
+	case !isJSON:
+		return &serviceError{why: "The service's answer is not JSON: " + quote(answer)}
+	case text == "" || e.IsTest():
+		d.Answer = text
+		return c.record(request.Realm, e, d)
+	}
+	if err := wire.SendServiceReply(request, e, text, widget, &d); err != nil {
+		return &serviceError{why: "The service's answer could not be sent: " + err.Error()}
+	}
+	return nil
+}
+
+// record records the call of a service and finishes its job.
+func (c *Client) record(id realm.ID, e *realm.ServiceTriggered, d realm.BotDelivery) error {
+	_, err := c.o.Server.Turn(id, realm.System, func(t *realm.Turn) (any, error) {
+		t.RecordServiceCall(e.Bot.ID, d)
+		return nil, nil
+	})
+	return err
 }
 
 // text returns the text of the message, which is in the event or on disk; false if it was erased. A damaged text is an
@@ -144,8 +169,11 @@ func (c *Client) text(id realm.ID, e *realm.ServiceTriggered) (realm.Body, bool,
 	return c.o.Server.Text(id, e.Message.Ref)
 }
 
-// reportFailure sends a message about the failure as the bot, and tells the bot's owner the reason.
-func (c *Client) reportFailure(request *wire.Call, e *realm.ServiceTriggered, err error) {
+// reportFailure records the failure, sends a message about it as the bot, and tells the bot's owner the reason. The
+// failure of a test is only recorded.
+func (c *Client) reportFailure(
+	request *wire.Call, e *realm.ServiceTriggered, d realm.BotDelivery, err error,
+) dispatch.Outcome {
 	log := c.o.Log.With("realm", request.Realm, "user", int64(e.Bot.ID))
 	cause := err
 	var failure *serviceError
@@ -153,18 +181,23 @@ func (c *Client) reportFailure(request *wire.Call, e *realm.ServiceTriggered, er
 		cause = failure.cause
 	}
 	log.Info("outgoing webhook failed", "err", cause)
+	d.Why = err.Error()
+	if e.IsTest() {
+		return dispatch.Outcome{Finished: c.record(request.Realm, e, d) == nil}
+	}
 	text := "Failure! Third party is unavailable."
 	if failure != nil && failure.status != 0 {
 		text = fmt.Sprintf("Failure! The webhook got a response with status code *%d*.", failure.status)
 	}
-	if err := wire.SendServiceReply(request, e, text, "", 0); err != nil {
+	if err := wire.SendServiceReply(request, e, text, "", nil); err != nil {
 		log.Info("message about a failed outgoing webhook not sent", "err", err)
 	}
 	request.Caller = realm.System
-	report := realm.ReportServiceFailure{Bot: e.Bot.ID, Message: e.Message.ID, Why: err.Error()}
-	if _, err := wire.Execute(request, report); err != nil {
+	if _, err := wire.Execute(request, realm.ReportServiceFailure{Bot: e.Bot.ID, Delivery: d}); err != nil {
 		log.Warn("failed outgoing webhook not reported to the bot's owner", "err", err)
+		return dispatch.Outcome{}
 	}
+	return dispatch.Outcome{Finished: true}
 }
 
 // serviceError is a service's failure. The status is 0 if the service did not answer at all.
@@ -176,12 +209,23 @@ type serviceError struct {
 
 func (e *serviceError) Error() string { return e.why }
 
+// call is a request to a service. The id is the same at every attempt for the same message, so a service can recognize
+// a repeated call.
+type call struct {
+	address, kind, id, secret string
+	body                      []byte
+
+	attempts int64 // so far
+	status   int64 // of the last answer
+}
+
 // post sends a request until it is answered, refused for good, or was tried maxAttempts times.
-func (c *Client) post(ctx context.Context, address, kind, id string, body []byte) (answer []byte, err error) {
+func (c *Client) post(ctx context.Context, out *call) (answer []byte, err error) {
 	pause := c.o.RetryPause
-	for n := 1; ; n++ {
+	for {
 		var again bool
-		if answer, again, err = c.postOnce(ctx, address, kind, id, body); err == nil || !again || n == maxAttempts {
+		out.attempts++
+		if answer, again, err = c.postOnce(ctx, out); err == nil || !again || out.attempts == maxAttempts {
 			return answer, err
 		}
 		select {
@@ -193,19 +237,16 @@ func (c *Client) post(ctx context.Context, address, kind, id string, body []byte
 	}
 }
 
-// postOnce makes one attempt; again reports whether another may succeed. The id is the same at every attempt for the
-// same message, so a service can recognize a repeated call.
-func (c *Client) postOnce(
-	ctx context.Context,
-	address, kind, id string,
-	body []byte,
-) (answer []byte, again bool, err error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
+// postOnce makes one attempt; again reports whether another may succeed.
+func (c *Client) postOnce(ctx context.Context, out *call) (answer []byte, again bool, err error) {
+	out.status = 0
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, out.address, bytes.NewReader(out.body))
 	if err != nil {
 		return nil, false, &serviceError{why: "The address of the service is no good: " + err.Error()}
 	}
-	r.Header.Set("Content-Type", kind)
-	r.Header.Set("Idempotency-Key", id)
+	r.Header.Set("Content-Type", out.kind)
+	r.Header.Set("Idempotency-Key", out.id)
+	sign(r.Header, out, c.o.Now())
 	r.Header.Set("User-Agent", "ParleyOutgoingWebhook/"+wire.Version)
 	res, err := c.client.Do(r)
 	if err != nil {
@@ -217,6 +258,7 @@ func (c *Client) postOnce(
 		}
 	}
 	defer res.Body.Close()
+	out.status = int64(res.StatusCode)
 	answer, err = io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
 	switch {
 	case err != nil:

@@ -370,7 +370,7 @@ func TestPublicReason(t *testing.T) {
 	refused.Close()
 	s := newFakeServer(t, refused.URL, false)
 	address := strings.Replace(refused.URL, "127.0.0.1", "localhost", 1)
-	_, _, err := s.client("127.0.0.0/8").postOnce(context.Background(), address, "text/plain", "1", nil)
+	_, _, err := s.client("127.0.0.0/8").postOnce(context.Background(), &call{address: address, kind: "text/plain"})
 	var down *serviceError
 	if !errors.As(err, &down) || !strings.Contains(down.why, "connection refused") ||
 		strings.Contains(down.why, "127.0.0.1") ||

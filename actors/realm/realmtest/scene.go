@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"parley/actors/calendar"
 	"parley/actors/realm"
 	"parley/snapshot/codec"
 )
@@ -132,6 +133,7 @@ func (s *Scene) turnEnv() realm.TurnEnv {
 			s.tokens++
 			return fmt.Sprintf("00000000-0000-4000-8000-%012d", s.tokens)
 		},
+		NextRepeat:      calendar.Next,
 		APIKey:          func(u realm.UserID, epoch int64) string { return fmt.Sprintf("key-%d-%d", u, epoch) },
 		InviteLinkToken: func(id int64) string { return fmt.Sprintf("link-%d", id) },
 		Hash: func(secret string) (h [32]byte) {

@@ -296,7 +296,8 @@ func (e *personExport) unsent() object {
 	for _, s := range e.realm.ScheduledOf(e.user.ID) {
 		scheduled = append(scheduled, object{"id": s.ID, "channel_id": s.Channel, "topic": s.Topic,
 			"to":      append([]realm.UserID{}, s.People...),
-			"content": s.Body.Text, "scheduled_delivery_timestamp": s.At, "failed": s.Failed})
+			"content": s.Body.Text, "scheduled_delivery_timestamp": s.At, "failed": s.Failed,
+			"repeated": s.Repeat.Every, "timezone": s.Repeat.Zone})
 	}
 	for _, r := range e.realm.RemindersOf(e.user.ID) {
 		reminders = append(reminders, object{"id": r.ID, "message_id": r.Message, "at": r.At,

@@ -159,6 +159,10 @@ var groupAndBotCalls = []roleCall{
 	{"PATCH /bots/{bot_id}", with("full_name", "Robot #"), newBot},
 	{"GET /bots/{bot_id}/api_key", nothing, newBot},
 	{"POST /bots/{bot_id}/api_key/regenerate", nothing, newBot},
+	{"GET /bot_commands", nothing, nil},
+	{"PUT /bots/{bot_id}/commands", with("commands", []pairs{}), newServiceBot},
+	{"GET /bots/{bot_id}/deliveries", nothing, newServiceBot},
+	{"POST /bots/{bot_id}/deliveries", nothing, newServiceBot},
 	{"GET /audit_log", nothing, nil},
 	{"PATCH /audit_log", with("retention_days", 30), nil},
 	{"GET /analytics/chart_data", with("chart_name", "number_of_humans"), nil},
@@ -285,6 +289,10 @@ func newMutedAccount(s *matrixStage, n int) any {
 }
 func newBot(s *matrixStage, n int) any {
 	return s.join(ours, ourHost, fmt.Sprintf("a bot %d", n), 400, 1, s.keeper.id).id
+}
+func newServiceBot(s *matrixStage, n int) any {
+	return s.must(s.keeper, "POST", "/bots", "full_name", fmt.Sprintf("service %d", n), "short_name",
+		fmt.Sprintf("service%d", n), "bot_type", 3, "payload_url", `"http://service.example/"`).int("user_id")
 }
 func newBotKey(s *matrixStage, n int) any { // the rest of the path: the bot and its key
 	id := newBot(s, n)

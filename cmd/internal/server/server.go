@@ -634,7 +634,7 @@ func (s *Server) httpOptions() httpd.Options {
 	p.OnDrain, p.AnswersLatePolls, p.TLS, p.Unlimited = s.orgs.Drain, true, s.tlsConfig, s.limits.Unlimited
 	return httpd.Options{Server: s.orgs, Tools: s.tools, Realms: s.sites, Log: s.log, Park: p, Limits: s.limits,
 		Several: s.orgs.HasSeveralRealms, WebApp: s.webApp, DamagedTexts: s.orgs.DamagedTexts, Now: s.config.Now,
-		SignOn: s.signOn}
+		SignOn: s.signOn, OAuthRegistration: s.config.OAuthRegistration}
 }
 
 // operator returns the commands of the operator that all nodes have.

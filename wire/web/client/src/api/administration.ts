@@ -36,6 +36,24 @@ export function renewBotKey(id: number): Promise<answers.PostBotsBotIdApiKeyRege
   return request(`/bots/${id}/api_key/regenerate`, { method: "POST" });
 }
 
+export function getDeliveries(bot: number): Promise<answers.GetBotsBotIdDeliveriesAnswer> {
+  return request(`/bots/${bot}/deliveries`);
+}
+
+export type BotCommand = answers.GetBotCommandsAnswer["commands"][number];
+
+export function getBotCommands(): Promise<answers.GetBotCommandsAnswer> {
+  return request("/bot_commands");
+}
+
+export function setBotCommands(bot: number, commands: Omit<BotCommand, "bot_id">[]): Promise<unknown> {
+  return request(`/bots/${bot}/commands`, { method: "PUT", params: { commands } });
+}
+
+export function testBot(bot: number): Promise<answers.PostBotsBotIdDeliveriesAnswer> {
+  return request(`/bots/${bot}/deliveries`, { method: "POST" });
+}
+
 export function fetchKey(password: string): Promise<answers.PostFetchApiKeyAnswer> {
   return request("/fetch_api_key", { method: "POST", params: { password } });
 }

@@ -18,8 +18,13 @@ export function deleteDraft(id: number): Promise<unknown> {
   return request(`/drafts/${id}`, { method: "DELETE" });
 }
 
-export function schedule(to: Destination, content: string, at: number): Promise<unknown> {
-  const params = { ...addressOf(to), content, scheduled_delivery_timestamp: at };
+// Repetition is how often a message is sent; "": once.
+export type Repetition = "" | "daily" | "weekdays" | "weekly" | "monthly";
+
+// schedule sends a text later, and repeatedly at the local time of this browser.
+export function schedule(to: Destination, content: string, at: number, every: Repetition): Promise<unknown> {
+  const repeat = every === "" ? undefined : { every, timezone: Intl.DateTimeFormat().resolvedOptions().timeZone };
+  const params = { ...addressOf(to), content, scheduled_delivery_timestamp: at, repeat };
   return request("/scheduled_messages", { method: "POST", params });
 }
 

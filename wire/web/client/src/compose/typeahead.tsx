@@ -11,6 +11,7 @@ import { Avatar } from "../ui/avatar.tsx";
 import { channelIcon, Icon, type IconName } from "../ui/icons.tsx";
 import { completers, type Completer, type Completion } from "../editor/extras.ts";
 import { sendChecks, slashCommands } from "./extras.ts";
+import { botCommands, botCommandsAreOld, loadBotCommands } from "../store/bot_commands.ts";
 import { languages } from "./languages.ts";
 import { mentionText } from "./quote.ts";
 import { compose } from "./state.ts";
@@ -204,17 +205,14 @@ const commandTexts: [string, () => string, string][] = [
 
 const commands: Completer = {
   match(before) {
-    const found = /^\/(\w*)$/.exec(before);
+    const found = /^\/([\w-]*)$/.exec(before);
     if (!found) return null;
-    const offers = commandTexts
-      .filter(([name]) => name.startsWith(found[1]!.toLowerCase()))
-      .map(([name, detail, insert]): Completion => ({
-        label: "/" + name,
-        detail: detail(),
-        insert,
-        Draw: () => <Named icon="code" name={"/" + name} />,
-      }));
-    return { start: 0, offers };
+    const own = commandTexts.map(([name, detail, insert]) => ({ name, detail: detail(), insert }));
+    const bots = botCommands().map((c) => ({ name: c.name, detail: [c.usage, c.description].filter(Boolean).join(" · "), insert: `/${c.name} ` }));
+    const offers = [...own, ...bots]
+      .filter((x) => x.name.startsWith(found[1]!.toLowerCase()))
+      .map((x): Completion => ({ label: "/" + x.name, detail: x.detail, insert: x.insert, Draw: () => <Named icon="code" name={"/" + x.name} /> }));
+    return { start: 0, offers: offers.slice(0, maxOffers), load: botCommandsAreOld() ? loadBotCommands : undefined };
   },
 };
 

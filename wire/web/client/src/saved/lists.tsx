@@ -2,13 +2,14 @@
 import { useState } from "preact/hooks";
 import type { ComponentChildren } from "preact";
 import type { Destination } from "../api/endpoints.ts";
-import { cancelReminder, cancelScheduled, deleteDraft, remind, schedule } from "../api/saved.ts";
+import { cancelReminder, cancelScheduled, deleteDraft, remind, type Repetition, schedule } from "../api/saved.ts";
 import type { Message } from "../api/types.ts";
 import { placeName } from "../store/queries.ts";
 import { t } from "../i18n/text.ts";
 import { Content } from "../content/content.tsx";
 import { closeOverlay } from "../store/router.ts";
 import type { FormName } from "../forms/form_names.ts";
+import { PlainChoice } from "../forms/fields.tsx";
 import { attempt } from "../store/actions.ts";
 import { serverNow } from "../api/clock.ts";
 import { peek, read } from "../store/store.ts";
@@ -62,6 +63,7 @@ interface EntryProps {
   edit?: () => void;
   remove: () => unknown;
   failed?: boolean;
+  every?: string;
 }
 
 function Entry(p: EntryProps) {
@@ -71,6 +73,7 @@ function Entry(p: EntryProps) {
         <strong>{p.place}</strong>
         <small>
           {formatTime(p.at, "full")}
+          {p.every && ` · ${p.every}`}
           {p.failed && ` · ${t("Not delivered")}`}
         </small>
         {p.children}
@@ -126,6 +129,7 @@ export function Scheduled() {
             place={place(m.type, to, m.topic ?? "")}
             at={m.scheduled_delivery_timestamp}
             failed={m.failed}
+            every={m.repeat && repetitions().find((x) => x.value === m.repeat?.every)?.label}
             edit={() => void edit()}
             remove={() => attempt(cancelScheduled(m.scheduled_message_id))}
           >
@@ -157,9 +161,29 @@ function nextMorning(days: number): Date {
   return d;
 }
 
-function TimeDialog(p: { form: FormName; title: string; button: string; note?: boolean; run: (at: number, note: string) => Promise<unknown> }) {
+function repetitions(): { value: Repetition; label: string }[] {
+  return [
+    { value: "", label: t("Once") },
+    { value: "daily", label: t("Every day") },
+    { value: "weekdays", label: t("Monday to Friday") },
+    { value: "weekly", label: t("Every week") },
+    { value: "monthly", label: t("Every month") },
+  ];
+}
+
+interface TimeDialogProps {
+  form: FormName;
+  title: string;
+  button: string;
+  note?: boolean;
+  repeat?: boolean;
+  run: (at: number, note: string, every: Repetition) => Promise<unknown>;
+}
+
+function TimeDialog(p: TimeDialogProps) {
   const [at, setAt] = useState(localTime(nextMorning(1)));
   const [note, setNote] = useState("");
+  const [every, setEvery] = useState<Repetition>("");
   const choices: [string, Date][] = [
     [t("In one hour"), new Date(serverNow() + 3600_000)],
     [t("Tomorrow"), nextMorning(1)],
@@ -169,7 +193,7 @@ function TimeDialog(p: { form: FormName; title: string; button: string; note?: b
   const submit = (e: Event): void => {
     e.preventDefault();
     if (Number.isNaN(Date.parse(at))) return notify(t("This is no date."), "error");
-    send(() => attempt(p.run(Math.floor(new Date(at).getTime() / 1000), note)).then(Boolean));
+    send(() => attempt(p.run(Math.floor(new Date(at).getTime() / 1000), note, every)).then(Boolean));
   };
   return (
     <Dialog title={p.title}>
@@ -182,6 +206,9 @@ function TimeDialog(p: { form: FormName; title: string; button: string; note?: b
           ))}
         </div>
         <TimeField value={at} set={setAt} />
+        {p.repeat && (
+          <PlainChoice label={t("How often")} value={every} options={repetitions()} choose={setEvery} />
+        )}
         {p.note && (
           <label class="field">
             <span class="field-label">{t("Note")}</span>
@@ -199,13 +226,13 @@ function TimeDialog(p: { form: FormName; title: string; button: string; note?: b
 }
 
 export function ScheduleDialog({ to, content, sent }: { to: Destination; content: string; sent: () => void }) {
-  const run = async (at: number): Promise<boolean> => {
-    await schedule(to, content, at);
+  const run = async (at: number, _note: string, every: Repetition): Promise<boolean> => {
+    await schedule(to, content, at, every);
     sent();
     notify(t("The message will be sent {time}.", { time: formatTime(at, "full") }));
     return true;
   };
-  return <TimeDialog form="send-later" title={t("Send later")} button={t("Schedule")} run={run} />;
+  return <TimeDialog form="send-later" title={t("Send later")} button={t("Schedule")} repeat run={run} />;
 }
 
 export function RemindDialog({ message }: { message: Message }) {

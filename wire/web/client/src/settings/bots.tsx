@@ -7,6 +7,9 @@ import { may } from "../store/queries.ts";
 import { peek, read } from "../store/store.ts";
 import { closeDialog, Dialog, openDialog } from "../ui/dialogs.tsx";
 import { PlainChoice } from "../forms/fields.tsx";
+import { forgetBotCommands } from "../store/bot_commands.ts";
+import { commandsOf, linesOf } from "./bot_commands.ts";
+import { Deliveries } from "./deliveries.tsx";
 import { AddButton, Allowed, CopyBox, NewForm, RowTable, SettingsForm, type FormField } from "../forms/forms.tsx";
 import type { OwnBot } from "../api/types.ts";
 
@@ -116,6 +119,16 @@ function BotDialog({ bot, done }: { bot: OwnBot; done: () => void }) {
   if (service) {
     fields.push({ name: "url", label: t("Address that is called"), kind: "url", value: service.base_url, required: true }, interfaceField(service.interface));
   }
+  const [commands, setCommands] = useState<string | null>(); // null: they could not be loaded
+  useEffect(() => {
+    if (!service) return;
+    void attempt(api.getBotCommands()).then((a) => setCommands(a ? linesOf(a.commands.filter((c) => c.bot_id === bot.user_id)) : null));
+  }, [bot.user_id]);
+  if (service && commands === undefined) return null;
+  if (typeof commands === "string") {
+    const help = t("One in each line: /name, the words after it, a colon, and what it does. A message that begins with a command calls the bot.");
+    fields.push({ name: "commands", label: t("Commands"), kind: "area", value: commands, help });
+  }
   const zuliprc = `[api]\nemail=${bot.username}\nkey=${key}\nsite=${peek().realm.realm_url}\n`;
   const renew = async (): Promise<void> => {
     const answer = await attempt(api.renewBotKey(bot.user_id));
@@ -134,10 +147,15 @@ function BotDialog({ bot, done }: { bot: OwnBot; done: () => void }) {
           run={async (v) => {
             const params = service ? { service_payload_url: JSON.stringify(v.text("url")), service_interface: v.number("interface") } : {};
             await api.changeBot(bot.user_id, { full_name: v.text("name"), ...params });
+            if (typeof commands === "string" && v.text("commands") !== commands) {
+              await api.setBotCommands(bot.user_id, commandsOf(v.text("commands")));
+              forgetBotCommands();
+            }
             done();
             closeDialog();
           }}
         />
+        {service && <Deliveries bot={bot.user_id} key={key} />}
         <CopyBox label={t("API key")} text={key} />
         <button type="button" class="button quiet" onClick={() => void renew()}>
           {t("New key")}
