@@ -12,7 +12,7 @@ func (s *Service) Bounds() []registry.Bound {
 			Of:       "search indexes that are open",
 			Overflow: "the one that was used longest ago is closed, and opened again for its next search",
 			Reason:   "files, goroutines and memory of each; the server needs descriptors for its data",
-			Limit:    func() int64 { return int64(s.maxOpen) },
+			Limit:    s.mostOpen,
 			Used:     s.Opened,
 			Whole:    "an organization has one index",
 		},

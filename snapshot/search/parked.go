@@ -126,6 +126,14 @@ func (s *Service) waitForClose(id realm.ID) {
 	}
 }
 
+// mostOpen returns how many indexes may be open. The reference pages, which have no service, show the usual limit.
+func (s *Service) mostOpen() int64 {
+	if s == nil {
+		return MaxOpen
+	}
+	return int64(s.maxOpen)
+}
+
 // Opened returns the number of open indexes.
 func (s *Service) Opened() int64 {
 	s.mu.Lock()

@@ -1,0 +1,1 @@
+import{cd as r}from"./chunk-AGF42KRU.js";r();

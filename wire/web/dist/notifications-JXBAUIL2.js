@@ -1,1 +1,0 @@
-import{a as o,b as r}from"./chunk-X2AU3NS4.js";import"./chunk-T7Y2HL3W.js";import"./chunk-RE2MJ6K2.js";import"./chunk-Y6MLHL7T.js";import"./chunk-YGW5J2DS.js";import"./chunk-BN2J5NV2.js";export{r as NotificationFields,o as Notifications};
