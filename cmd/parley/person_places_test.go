@@ -57,6 +57,7 @@ var personTexts = map[string]string{
 	"messages.jsonl participants[].name":           "Zebraname Zed",
 	"messages.jsonl sender":                        "Zebraname Zed",
 	"messages.jsonl sender_id":                     "USER",
+	"logins.json passkeys[].name":                  "zebrapasskey",
 	"messages.jsonl topic":                         "zebraonlytopic",
 	"preferences.json alert_words[]":               "zebraword",
 	"preferences.json collapsed_messages[]":        "MOVED",
@@ -105,11 +106,14 @@ func plantMore(t *testing.T, at string, user int64) map[string]string {
 		}
 		return who.must(t, method, path, form)
 	}
-	b := newBrowser(t, at)
+	b := passkeyBrowser(t, at)
 	b.agent = "Mozilla/5.0 zebrabrowser"
 	b.logIn("zebramail@example.org", browserPassword)
 	connect := b.submit("/accounts/identities/", "/accounts/identities/", url.Values{"connect": {"oidc/company"}})
 	b.send("GET", b.fromProvider(connect.header.Get("Location")), nil)
+	device := signontest.NewDevice(passkeyOrigin)
+	b.addPasskey(device, "zebrapasskey")
+	passkeyBrowser(t, at).usePasskey(passkeyLogin, device)
 	if status, a, err := z.uploadTo("users/me/avatar", map[string]io.Reader{"a.png": pngOf(t, 60, 60)}); status != 200 {
 		t.Fatal(a, err)
 	}
@@ -117,8 +121,8 @@ func plantMore(t *testing.T, at string, user int64) map[string]string {
 	do(z, "PATCH", "settings", "timezone", "Asia/Tokyo", "emojiset", "twitter")
 	do(z, "POST", "users/me/status", "status_text", "zebrastatus", "emoji_name", "octopus")
 	do(z, "POST", "users/me/apns_device_token", "token", "ab12", "appid", "zebra.app")
-	device := jsonID(do(z, "POST", "register_client_device")["device_id"])
-	do(z, "POST", "mobile_push/register", "device_id", device, "push_key_id", "7",
+	app := jsonID(do(z, "POST", "register_client_device")["device_id"])
+	do(z, "POST", "mobile_push/register", "device_id", app, "push_key_id", "7",
 		"push_key", "MWtra2tra2tra2tra2tra2tra2tra2tra2tra2tra2tr", "token_kind", "fcm", "token_id", "AAECAwQFBgc=",
 		"bouncer_public_key", "b", "encrypted_push_registration", "zebrasealed")
 	boID := jsonID(do(bo, "GET", "users/me")["user_id"])
@@ -205,7 +209,7 @@ func TestPersonExportHasEveryField(t *testing.T) {
 	data := t.TempDir()
 	provider := signontest.New(t)
 	provider.LogIn(signontest.Person{Subject: "zebrasubject", Email: "zebramail@example.org", Verified: true})
-	p := demo(t, data, "--auth-config", authConfig(t, provider, ""), "--rate-limit", "0",
+	p := demo(t, data, "--url", passkeyOrigin, "--auth-config", authConfig(t, provider, ""), "--rate-limit", "0",
 		"--push-bouncer", "http://127.0.0.1:1", "--push-bouncer-org", "o",
 		"--push-bouncer-key", "k")
 	at := p.serving()
