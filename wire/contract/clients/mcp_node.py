@@ -10,7 +10,7 @@ def main():
     owner = server.people()[0]
     channel = server.channel(owner, "general")
     scope = {"rights": ["read", "send"], "channels": [{"channel_id": channel}]}
-    key = ok(server.call("POST", "users/me/api_keys", owner, label="node", scope=scope))["api_key"]
+    key = ok(server.call("POST", "users/me/api_keys", owner, ours=True, label="node", scope=scope))["api_key"]
     script = os.path.join(ROOT, "wire", "contract", "clients", "mcp_node.js")
     run = subprocess.run(["node", script, server.site + "/mcp", owner["key"], key, str(channel)], text=True,
                          capture_output=True, timeout=2 * TIMEOUT_SECONDS)
