@@ -12,7 +12,7 @@ import { fileURLToPath } from 'node:url';
 const PROGRAM = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../../../bin/parley');
 const READY_MS = 20_000; // a demo organization starts in under one second
 const CROWD_MS = 300_000; // a generated organization of 1,000,000 messages is made in 30 to 60 seconds
-export const TIMEOUT_MS = 20_000; // of everything that happens in the background
+export const TIMEOUT_MS = 45_000; // of everything that happens in the background, beside other tests
 
 const TEMPLATE = process.env.PARLEY_TEMPLATE;
 

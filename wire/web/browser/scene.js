@@ -7,7 +7,7 @@ import { chromium } from 'playwright-core';
 import { axe } from './look.js';
 import { PASSWORD, Parley, TIMEOUT_MS, send } from './parley.js';
 
-const SCENE_MS = 90_000; // the longest scene takes a tenth of this
+const SCENE_MS = 180_000; // the longest scene takes a tenth of this alone, and others run beside it
 
 // SLOW makes the pages that many times slower, and each request to the API and each of its answers up to that many
 // tenths of a second late. A scene that fails with it has asked for something before a user could see it, or has found a
