@@ -228,7 +228,8 @@ func principals(users ...realm.UserID) (out []realm.Principal) {
 
 // runCommand runs a turn. A refused command changes nothing.
 func runCommand[A any](o *organization, u realm.UserID, c realm.Command[A]) realm.Batch {
-	b := realm.Batch{Realm: 1, Epoch: o.epoch, After: o.realm.Seq(), Level: o.realm.Level()}
+	now := 1_700_000_000 + int64(o.count)
+	b := realm.Batch{Realm: 1, Epoch: o.epoch, After: o.realm.Seq(), Level: o.realm.Level(), Now: now}
 	token := func(n int) string {
 		t := make([]byte, n)
 		for i := range t {
@@ -237,7 +238,7 @@ func runCommand[A any](o *organization, u realm.UserID, c realm.Command[A]) real
 		return string(t)
 	}
 	env := realm.TurnEnv{
-		Now:    1_700_000_000 + int64(o.count),
+		Now:    now,
 		Token:  token,
 		UUID:   func() string { return token(32) },
 		Hash:   func(s string) (h [32]byte) { copy(h[:], s); return h },
