@@ -186,11 +186,11 @@ func TestStaleEntryOfDeadLeader(t *testing.T) {
 	w.mustAdd(t, 5, 10)
 	c.expectEqual(5)
 	old := c.leader()
-	c.network.setCut(old.o.Address, true)
 	last, err := old.wal.LastIndex()
 	if err != nil {
 		t.Fatal(err)
 	}
+	c.network.setCut(old.o.Address, true) // it leads for a moment, in which it takes the change
 	lost := make(chan error, 1)
 	go func() { lost <- w.journal.Append([]realm.Batch{w.batch(20)})[0] }()
 	c.wait("the entry is in the log of the leader", func() bool {
