@@ -37,7 +37,7 @@ const (
 	// as a message that was due. It is long enough for the outbox.
 	sleepAfterWork = 30
 	// sleepRetry is after how many seconds the server tries again to unload an organization that must stay.
-	sleepRetry = 60
+	sleepRetry = 10
 	// MaxWaitingForWake is how many requests can wait for organizations that are being loaded, each of which takes
 	// about 20 kB: all clients of 10,000 organizations that poll at once after a start.
 	MaxWaitingForWake = 10_000
