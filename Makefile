@@ -6,7 +6,7 @@ GO ?= go
 export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
 export CGO_ENABLED := 0
 
-.PHONY: alerts-check bench bench-peers bench-proxies browser browser-big browser-kills browser-screens browser-shots browser-views build check clients clocks-cluster cluster-import conform conform-s3 crash crash-cluster cut-links damage-cluster docs freeze-cluster full-cluster help hooks kill kill-cluster kill-core-edges kill-edges kill-presence licenses linear-edges login mail man mirror mirror-edge mixed-releases mutants partition-cluster poison race release release-check rolling-upgrade run sim sim-actors test types upgrades versions web web-check web-mirror
+.PHONY: alerts-check bench bench-peers bench-proxies browser browser-big browser-kills browser-screens browser-shots browser-views build check clients clocks-cluster cluster-import conform conform-s3 crash crash-cluster cut-links damage-cluster docs freeze-cluster full-cluster help hooks kill kill-cluster kill-core-edges kill-edges kill-presence licenses linear-edges login mail man mirror mirror-edge mixed-releases mutants partition-cluster poison race release release-check rolling-upgrade run sim sim-actors sleep-cluster test test-beside types upgrades versions web web-check web-mirror
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
@@ -73,6 +73,13 @@ run: build ## serve a demo organization on 127.0.0.1:9991; PORT=8080 chooses ano
 
 test: ## run every test, the long ones in their short form
 	$(GO) test -timeout 16m ./...
+
+# The tests of the program with several processes wait most of the time.
+SEVERAL := '^Test(Cluster|Edge|Edges|Kill|Bucket|Upgrade)'
+test-beside: ## as test, with the longest tests of the program beside the others
+	$(GO) test -timeout 20m ./cmd/parley -run $(SEVERAL) & several=$$!; failed=0; \
+	$(GO) test -timeout 16m $$($(GO) list ./... | grep -v /cmd/parley$$) || failed=1; \
+	$(GO) test -timeout 20m ./cmd/parley -skip $(SEVERAL) || failed=1; wait $$several || failed=1; exit $$failed
 
 race: ## run the tests of concurrent code under the race detector (needs a C compiler)
 	CGO_ENABLED=1 $(GO) test -race -short -timeout 15m ./actors ./actors/queue ./wire/httpd/... ./wire/peer \
@@ -184,6 +191,9 @@ cluster-import: ## import MESSAGES messages (20000) into three cores: stop the i
 
 mutants: ## build faults in, such as no check of epochs, and require that a test fails for each
 	MUTANTS=1 $(GO) test ./cmd/parley -run '^TestMutants$$' -count=1 -v -timeout 60m
+
+sleep-cluster: ## let an organization sleep on three cores, back it up, kill the leader and go on with its queue
+	SLEEPERS=1 $(GO) test ./cmd/parley -run '^TestClusterSleeps$$' -count=1 -v -timeout 15m
 
 kill-edges: ## kill -9 one of three edges KILLS times (100) with POLLERS clients (9500); SEED repeats a run
 	KILLS=$${KILLS:-100} POLLERS=$${POLLERS:-9500} $(GO) test ./cmd/parley -run '^TestEdgeKillPollers$$' -count=1 -v -timeout 24h

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"net/url"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -36,6 +37,9 @@ func (all *runningCores) asleep() {
 // An organization whose client has polled a core that does not lead leaves the memory of all cores. It can be backed up
 // then. After the leader was killed, the event queue goes on under its id at another core, and no message is lost.
 func TestClusterSleeps(t *testing.T) {
+	if os.Getenv("SLEEPERS") == "" {
+		t.Skip("takes several minutes: make sleep-cluster")
+	}
 	dir := t.TempDir()
 	all := startCluster(t, newCores(t, dir, []string{"a", "b", "c"}, "--sleep-after", "1s", "--demo-content=false")...)
 	leader := all.leader(all.list[0])
