@@ -195,7 +195,7 @@ func (c RemoveFactorApp) Decide(t *Turn) (Done, error) {
 		return Done{}, err
 	}
 	if len(t.PasskeysOf(c.User)) == 0 {
-		return RemoveFactor{User: c.User}.Decide(t)
+		return RemoveFactor(c).Decide(t)
 	}
 	if f := t.FactorOf(c.User); f == nil || f.Secret == "" {
 		return Done{}, Missing("This account has no second factor.")
