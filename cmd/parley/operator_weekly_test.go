@@ -145,7 +145,7 @@ func TestOperatorHelpsUser(t *testing.T) {
 	if text := fmt.Sprint(got["messages"]); !strings.Contains(text, "asked by phone") {
 		t.Errorf("the messages to the user: %s", text)
 	}
-	id := regexp.MustCompile(`name="session" value="(\d+)"`).FindStringSubmatch(sessions)[1]
+	id := regexp.MustCompile(`(?s)Login of the operator.*?name="session" value="(\d+)"`).FindStringSubmatch(sessions)[1]
 	press(operator, site+"/accounts/sessions/", url.Values{"session": {id}}) // as the user's browser does
 	if text := get(operator, me); !strings.Contains(text, "UNAUTHORIZED") {
 		t.Errorf("an ended login still works: %s", text)
@@ -223,5 +223,31 @@ func testOwnersAndInvites(t *testing.T, at string, run func(line string) (string
 	defer r.Body.Close()
 	if text, _ := io.ReadAll(r.Body); r.StatusCode == 200 && strings.Contains(string(text), "full_name") {
 		t.Errorf("a revoked link shows the form: %d", r.StatusCode)
+	}
+}
+
+// A login to help a user makes and removes nothing with which one can log in later, also while it is new: neither
+// passkeys nor factors nor connections to login providers, not even with the user's password.
+func TestHelpChangesNoLogins(t *testing.T) {
+	_, at, data := browserDemo(t)
+	out, code := runParley("user", "help", "--email", "ann@example.org", "--reason", "asked by phone", "--data", data)
+	link := regexp.MustCompile(`link: (\S+)`).FindStringSubmatch(out)
+	if code != 0 || link == nil {
+		t.Fatal(out)
+	}
+	path := link[1][strings.Index(link[1], "/accounts/"):]
+	b := newBrowser(t, at)
+	b.submit(path, path, nil)
+	if !b.loggedIn() {
+		t.Fatal("the operator is not logged in")
+	}
+	for _, page := range []string{"/accounts/passkeys/", "/accounts/factor/", "/accounts/identities/"} {
+		for _, password := range []string{"", browserPassword} {
+			a := b.submit("/accounts/sessions/", page, url.Values{"do": {"remove"}, "id": {"eA"}, "issuer": {"x"},
+				"subject": {"x"}, "password": {password}})
+			if !strings.Contains(a.body, "A login to help a user cannot do this.") {
+				t.Errorf("%s with the password %q: %d\n%.2000s", page, password, a.status, a.body)
+			}
+		}
 	}
 }

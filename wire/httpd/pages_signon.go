@@ -418,7 +418,8 @@ func (s *Server) updatePerson(p *pageRequest, e *signon.Entry, id realm.UserID, 
 
 // isFresh reports whether the user of a session has logged in or entered the password a short time ago.
 func (s *Server) isFresh(c *wire.Call) bool {
-	return s.now().Unix()-c.Session.Opened < int64(freshTime/time.Second) || c.PasswordConfirmed()
+	return !c.Session.IsHelp() &&
+		(s.now().Unix()-c.Session.Opened < int64(freshTime/time.Second) || c.PasswordConfirmed())
 }
 
 // identitiesPage lists the identities with which a user can log in. It connects and disconnects them, after a recent
