@@ -66,7 +66,7 @@ func (s *Server) loginPage(p *pageRequest) (web.View, error) {
 		f.Names = c.Site.HasDirectory()
 		f.Passwords = passwords || f.Names
 		f.Reset = f.Reset && passwords
-		if wire.OffersPasskeys(v) && signon.WorkPasskeys(c.Site.URL) {
+		if wire.OffersPasskeys(v) && signon.PasskeysWork(c.Site.URL) {
 			f.Passkey = wire.PasskeyLoginPath + appQuery(next, app)
 		}
 		return v.Org().Name, nil

@@ -31,17 +31,13 @@ var oauthPages = []pageRoute{
 // grantCookie has the request of an app while its user logs in.
 const grantCookie sealedCookie = "parley_grant"
 
-// oauthPurpose is the purpose of a sealed text of an organization; see Tools.Seal.
-func oauthPurpose(of string, id realm.ID) string {
-	return "OAuth " + of + " of " + strconv.Itoa(int(id))
-}
-
+// sealOAuth returns a text that unsealOAuth reads at any time; the value has its own, if it ends.
 func (s *Server) sealOAuth(p *pageRequest, of string, value any) string {
 	text, err := json.Marshal(value)
 	if err != nil {
 		panic("BUG: encode an OAuth " + of + ": " + err.Error())
 	}
-	return s.options.Tools.Seal(oauthPurpose(of, p.call.Realm), text)
+	return s.options.Tools.Seal(sealPurpose(p, "OAuth "+of), text)
 }
 
 // unsealOAuth returns false for a text that sealOAuth has not made for this organization and use.
@@ -49,7 +45,7 @@ func (s *Server) unsealOAuth(p *pageRequest, of, sealed string, value any) bool 
 	if sealed == "" || len(sealed) > oauth.MaxClientID {
 		return false
 	}
-	text, ok := s.options.Tools.Unseal(oauthPurpose(of, p.call.Realm), sealed)
+	text, ok := s.options.Tools.Unseal(sealPurpose(p, "OAuth "+of), sealed)
 	return ok && json.Unmarshal(text, value) == nil
 }
 
@@ -133,7 +129,8 @@ func (s *Server) oauthAuthorizePage(p *pageRequest) (web.View, error) {
 		}
 		var redirect bool
 		var refusal *oauth.Error
-		r, redirect, refusal = oauth.Authorize(values, s.oauthClient(p, values.Get("client_id")), p.call.Site.URL+mcpPath)
+		r, redirect, refusal = oauth.Authorize(values, s.oauthClient(p, values.Get("client_id")),
+			p.call.Site.URL+mcpPath)
 		switch {
 		case refusal != nil && redirect:
 			p.redirect = r.Refused(p.call.Site.URL, refusal)
@@ -147,7 +144,11 @@ func (s *Server) oauthAuthorizePage(p *pageRequest) (web.View, error) {
 	}
 	if p.call.Session == nil {
 		p.redirect = loginPath + "?next=" + url.QueryEscape(oauth.AuthorizePath)
-		return web.View{}, s.setSealed(p, grantCookie, r)
+		if err := s.setSealed(p, grantCookie, r); err != nil {
+			p.redirect = ""
+			return oauthFailure(realm.BadRequest("The request of the app is not valid."))
+		}
+		return web.View{}, nil
 	}
 	s.removeSealed(p, grantCookie)
 	return s.oauthConsent(p, r, "")
@@ -164,25 +165,29 @@ func oauthFailure(err *realm.Refusal) (web.View, error) {
 func (s *Server) oauthConsent(p *pageRequest, r oauth.Request, failure string) (web.View, error) {
 	p.policy = formPolicy(r.Origin())
 	name, err := wire.Read(p.call, func(v realm.View) (string, error) { return v.Me().Name, nil })
+	if err != nil {
+		return web.View{}, err
+	}
+	request, err := s.seal(p, consentUse, consentRequest{r, p.call.Session.ID})
 	view := web.Consent(web.ConsentForm{App: r.Name, Host: r.Host(), User: name, Rights: r.Rights,
-		Lifetimes: oauth.Lifetimes, Password: wire.NeedsPassword(p.call), Request: s.sealOAuth(p, "request",
-			consentRequest{r, p.call.Session.ID, s.now().Add(sealedTime).Unix()})})
+		Lifetimes: oauth.Lifetimes, Password: wire.NeedsPassword(p.call), Request: request})
 	view.Error = failure
 	return view, err
 }
+
+// consentUse is the use of a sealed consentRequest; see Server.seal.
+const consentUse = "OAuth request"
 
 // consentRequest is a request that is shown in one session.
 type consentRequest struct {
 	Request oauth.Request `json:"r"`
 	Session int64         `json:"s"`
-	Until   int64         `json:"t"` // Unix seconds
 }
 
 // oauthAnswer sends the browser back to the app, with a code if the user allows the key.
 func (s *Server) oauthAnswer(p *pageRequest) (web.View, error) {
 	var c consentRequest
-	if p.call.Session == nil || !s.unsealOAuth(p, "request", p.field("request"), &c) ||
-		c.Session != p.call.Session.ID || s.now().Unix() >= c.Until {
+	if p.call.Session == nil || !s.unseal(p, consentUse, p.field("request"), &c) || c.Session != p.call.Session.ID {
 		return oauthFailure(realm.BadRequest("The request of the app is too old. Please start again in the app."))
 	}
 	r, site := c.Request, p.call.Site.URL

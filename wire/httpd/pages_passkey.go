@@ -1,10 +1,9 @@
 package httpd
 
 import (
+	"cmp"
 	"encoding/base64"
-	"encoding/json"
 	"net/url"
-	"strconv"
 	"strings"
 
 	"parley/actors/realm"
@@ -19,8 +18,10 @@ var passkeyPages = []pageRoute{
 	{path: strings.TrimSuffix(wire.PasskeyLoginPath, "/"), handle: (*Server).passkeyLoginPage, posts: true},
 }
 
-// passkeyPolicy is pagePolicy for a page whose script asks for a passkey.
-var passkeyPolicy = strings.Replace(pagePolicy, "default-src 'none';", "default-src 'none'; script-src 'self';", 1)
+// withScript returns the policy of a page whose script asks for a passkey.
+func withScript(policy string) string {
+	return strings.Replace(policy, "default-src 'none';", "default-src 'none'; script-src 'self';", 1)
+}
 
 // Fields of forms with a passkey: the sealed question, and the answer of the device.
 const (
@@ -28,22 +29,26 @@ const (
 	passkeyAnswerField   = "passkey"
 )
 
-// passkeyPurpose binds a sealed question to its organization.
-func passkeyPurpose(id realm.ID) string { return "passkey question of " + strconv.Itoa(int(id)) }
+// passkeyQuestionUse is the use of a sealed question; see Server.seal.
+const passkeyQuestionUse = "passkey question"
 
-// passkeySite returns the place of the passkeys of the request's organization; false if browsers have none there.
-func passkeySite(p *pageRequest) (s signon.PasskeySite, ok bool, err error) {
-	if !signon.WorkPasskeys(p.call.Site.URL) {
-		return s, false, nil
+// passkeySite returns the place of the passkeys of the request's organization. It refuses an address at which browsers
+// have none.
+func passkeySite(p *pageRequest) (s signon.PasskeySite, err error) {
+	if !signon.PasskeysWork(p.call.Site.URL) {
+		return s, realm.ErrPasskey()
 	}
 	name, err := wire.Read(p.call, func(v realm.View) (string, error) { return v.Org().Name, nil })
-	return signon.PasskeySite{URL: p.call.Site.URL, Name: name}, err == nil, err
+	return signon.PasskeySite{URL: p.call.Site.URL, Name: name}, err
 }
 
 // askPasskey returns the form that asks for a passkey; nil if browsers have none at this address.
 func (s *Server) askPasskey(p *pageRequest, use signon.PasskeyUse, id realm.UserID) (*web.PasskeyForm, error) {
-	site, ok, err := passkeySite(p)
-	if err != nil || !ok {
+	if !signon.PasskeysWork(p.call.Site.URL) {
+		return nil, nil
+	}
+	site, err := passkeySite(p)
+	if err != nil {
 		return nil, err
 	}
 	user := signon.PasskeyUser{}
@@ -56,23 +61,15 @@ func (s *Server) askPasskey(p *pageRequest, use signon.PasskeyUse, id realm.User
 	if err != nil {
 		return nil, err
 	}
-	text, err := json.Marshal(q)
-	if err == nil {
-		text, err = json.Marshal(sealed{Until: s.now().Add(sealedTime).Unix(), Value: text})
-	}
+	question, err := s.seal(p, passkeyQuestionUse, q)
 	if err != nil {
 		return nil, err
 	}
-	f := &web.PasskeyForm{Do: "get", Options: string(options), Button: "Use a passkey",
-		Question: s.options.Tools.Seal(passkeyPurpose(p.call.Realm), text)}
+	f := &web.PasskeyForm{Do: "get", Options: string(options), Button: "Use a passkey", Question: question}
 	if use == signon.AddPasskey {
 		f.Do, f.Button, f.Named = "create", "Add a passkey", true
 	}
-	if p.policy == "" {
-		p.policy = passkeyPolicy
-	} else {
-		p.policy = strings.Replace(p.policy, "default-src 'none';", "default-src 'none'; script-src 'self';", 1)
-	}
+	p.policy = withScript(cmp.Or(p.policy, pagePolicy))
 	return f, nil
 }
 
@@ -86,10 +83,7 @@ func passkeyUser(p *pageRequest, id realm.UserID) (signon.PasskeyUser, error) {
 func (s *Server) passkeyQuestion(p *pageRequest, use signon.PasskeyUse, id realm.UserID) (
 	q signon.PasskeyQuestion, err error,
 ) {
-	var x sealed
-	text, ok := s.options.Tools.Unseal(passkeyPurpose(p.call.Realm), p.field(passkeyQuestionField))
-	if !ok || json.Unmarshal(text, &x) != nil || s.now().Unix() >= x.Until || json.Unmarshal(x.Value, &q) != nil ||
-		q.Use != use || q.User != id {
+	if !s.unseal(p, passkeyQuestionUse, p.field(passkeyQuestionField), &q) || q.Use != use || q.User != id {
 		return q, realm.ErrPasskey()
 	}
 	if p.field(passkeyAnswerField) == "" {
@@ -104,8 +98,8 @@ func (s *Server) addPasskey(p *pageRequest, id realm.UserID) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	site, ok, err := passkeySite(p)
-	if err != nil || !ok {
+	site, err := passkeySite(p)
+	if err != nil {
 		return nil, err
 	}
 	user, err := passkeyUser(p, id)
@@ -142,8 +136,8 @@ func (s *Server) provePasskey(
 	if err != nil {
 		return 0, err
 	}
-	site, ok, err := passkeySite(p)
-	if err != nil || !ok {
+	site, err := passkeySite(p)
+	if err != nil {
 		return 0, err
 	}
 	used, err := site.ProvePasskey(q, p.field(passkeyAnswerField), find)
@@ -266,7 +260,7 @@ func (s *Server) passkeysPage(p *pageRequest) (web.View, error) {
 	return view, failure
 }
 
-// changePasskeys does what a form of the page with the passkeys asks for.
+// changePasskeys obeys a form of the page with the passkeys.
 func (s *Server) changePasskeys(p *pageRequest) (web.View, error) {
 	c := p.call
 	if !s.isFresh(c) {

@@ -33,25 +33,43 @@ const (
 	maxSealed = 3800
 )
 
-// sealed is the content of a sealed cookie.
+// sealed is the content of a sealed cookie, or of another text that a page gets back.
 type sealed struct {
 	Until int64           `json:"t"` // Unix seconds
 	Value json.RawMessage `json:"v"`
 }
 
-// purpose binds a sealed cookie to its use and its organization.
-func (c sealedCookie) purpose(id realm.ID) string { return string(c) + " of " + strconv.Itoa(int(id)) }
-
-// setSealed sets a sealed cookie. It refuses values that browsers would not store.
-func (s *Server) setSealed(p *pageRequest, c sealedCookie, value any) error {
+// seal returns a text that unseal reads for sealedTime, for the same use and in the same organization.
+func (s *Server) seal(p *pageRequest, use string, value any) (string, error) {
 	text, err := json.Marshal(value)
 	if err == nil {
 		text, err = json.Marshal(sealed{Until: s.now().Add(sealedTime).Unix(), Value: text})
 	}
 	if err != nil {
+		return "", err
+	}
+	return s.options.Tools.Seal(sealPurpose(p, use), text), nil
+}
+
+// unseal reads a sealed text into value. It returns false for one that is not valid, or not any more.
+func (s *Server) unseal(p *pageRequest, use, text string, value any) bool {
+	opened, ok := s.options.Tools.Unseal(sealPurpose(p, use), text)
+	var x sealed
+	return ok && json.Unmarshal(opened, &x) == nil && s.now().Unix() < x.Until &&
+		json.Unmarshal(x.Value, value) == nil
+}
+
+// sealPurpose binds a sealed text to its use and to the organization of a request.
+func sealPurpose(p *pageRequest, use string) string {
+	return use + " of " + strconv.Itoa(int(p.call.Realm))
+}
+
+// setSealed sets a sealed cookie. It refuses values that browsers would not store.
+func (s *Server) setSealed(p *pageRequest, c sealedCookie, value any) error {
+	b, err := s.seal(p, string(c), value)
+	if err != nil {
 		return err
 	}
-	b := s.options.Tools.Seal(c.purpose(p.call.Realm), text)
 	if len(b) > maxSealed {
 		return realm.BadRequest("The login provider sent no valid identity.")
 	}
@@ -62,13 +80,7 @@ func (s *Server) setSealed(p *pageRequest, c sealedCookie, value any) error {
 // readSealed reads a sealed cookie into value. It returns false if there is none, or none that is valid.
 func (s *Server) readSealed(p *pageRequest, c sealedCookie, value any) bool {
 	cookie := p.browser.cookieNamed(string(c))
-	if len(cookie) == 0 || len(cookie) > maxSealed {
-		return false
-	}
-	text, ok := s.options.Tools.Unseal(c.purpose(p.call.Realm), string(cookie))
-	var x sealed
-	return ok && json.Unmarshal(text, &x) == nil && s.now().Unix() < x.Until &&
-		json.Unmarshal(x.Value, value) == nil
+	return len(cookie) > 0 && len(cookie) <= maxSealed && s.unseal(p, string(c), string(cookie), value)
 }
 
 // removeSealed removes a sealed cookie.

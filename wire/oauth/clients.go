@@ -16,7 +16,7 @@ const (
 	maxRedirects    = 5
 	maxRedirect     = 300 // bytes
 	maxName         = 60  // characters, as many as the label of a key
-	// MaxClientID is the length of a sealed text in bytes: a client_id, a code, or the request in a form.
+	// MaxClientID is the length of a sealed text in bytes: a client_id or a code.
 	MaxClientID = 3000
 )
 
@@ -31,7 +31,7 @@ func (e *Error) Error() string { return e.Code + ": " + e.Description }
 
 func refuse(code, description string) *Error { return &Error{400, code, description} }
 
-// Client is an app that has registered. Its name is what the app says of itself.
+// Client is an app that has registered. The app has chosen its own name.
 type Client struct {
 	Name      string   `json:"n"`
 	Redirects []string `json:"r"`

@@ -25,7 +25,7 @@ const CodeTime = 60
 // maxState is the length of the text that a client gets back from the page, in bytes.
 const maxState = 1000
 
-// Request is what an app asks a user for.
+// Request is a request of an app to a user.
 type Request struct {
 	Client    string   `json:"c"` // hash of the client_id
 	Name      string   `json:"n"` // of the client
@@ -139,7 +139,7 @@ func (r *Request) Host() string {
 	return u.Hostname()
 }
 
-// Code is what an app exchanges for the key.
+// Code is the text that an app exchanges for the key.
 type Code struct {
 	User      realm.UserID `json:"u"`
 	Key       int64        `json:"k"`

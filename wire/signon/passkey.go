@@ -20,7 +20,7 @@ import (
 // the server does not ask for, and the encoding.
 const maxPasskeyAnswer = 32 << 10
 
-// PasskeyUse is what the user wants to do with a passkey.
+// PasskeyUse is the purpose for which a page asks for a passkey.
 type PasskeyUse string
 
 const (
@@ -50,9 +50,9 @@ type PasskeyQuestion struct {
 // errPasskeyAnswer is the error of an answer that is not valid; for the log.
 var errPasskeyAnswer = errors.New("the browser sent no valid answer about a passkey")
 
-// WorkPasskeys reports whether browsers have passkeys for an address: it has a host name and, unless it is of this
+// PasskeysWork reports whether browsers have passkeys for an address: it has a host name and, unless it is of this
 // machine, TLS.
-func WorkPasskeys(address string) bool {
+func PasskeysWork(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil || u.Hostname() == "" || net.ParseIP(u.Hostname()) != nil {
 		return false

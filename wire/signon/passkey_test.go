@@ -201,11 +201,11 @@ func TestNewPasskeyAttacks(t *testing.T) {
 }
 
 // Browsers have passkeys at addresses with a host name and TLS, and at names of their own machine.
-func TestWorkPasskeys(t *testing.T) {
+func TestPasskeysWork(t *testing.T) {
 	for address, want := range map[string]bool{"https://chat.example.org": true, "http://chat.example.org": false,
 		"http://localhost:9991": true, "http://a.localhost:9991": true, "http://127.0.0.1:9991": false,
 		"https://192.0.2.1": false, "https://[::1]": false, "": false, "::": false} {
-		if got := WorkPasskeys(address); got != want {
+		if got := PasskeysWork(address); got != want {
 			t.Errorf("%s: %v", address, got)
 		}
 	}
