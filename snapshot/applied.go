@@ -282,9 +282,11 @@ func (s *Store) applyOp(b *pebble.Batch, index uint64, op *LogOp) (LogResult, er
 		return LogResult{Err: fmt.Errorf("%w: realm %d is not claimed", ErrMoved, e.Realm)}, nil
 	case st.damage != nil:
 		return LogResult{}, st.damage
-	case e.Epoch != s.epochOf(st):
-		return LogResult{Err: fmt.Errorf("%w: realm %d is at epoch %d, not %d", ErrMoved, e.Realm, s.epochOf(st),
-			e.Epoch)}, nil
+	}
+	if err := s.checkEpoch(st, e.Epoch); err != nil {
+		return LogResult{Err: err}, nil
+	}
+	switch {
 	case e.After != st.last:
 		return LogResult{Err: fmt.Errorf("%w: realm %d is at number %d, not %d", ErrMoved, e.Realm, st.last,
 			e.After)}, nil
@@ -308,11 +310,10 @@ func (s *Store) applyClaim(b *pebble.Batch, op *LogOp) (LogResult, error) {
 	if st.damage != nil {
 		return LogResult{}, st.damage
 	}
-	if op.Seen != AnyEpoch && op.Seen != s.epochOf(st) {
-		return LogResult{Err: fmt.Errorf("%w: realm %d is at epoch %d, not %d", ErrMoved, op.Claim, s.epochOf(st),
-			op.Seen)}, nil
+	if err := s.checkSeen(st, op.Seen); err != nil {
+		return LogResult{Err: err}, nil
 	}
-	st.epoch = max(st.epoch, s.owned) + 1
+	st.epoch = s.nextEpoch(st)
 	setNumber(b, headKey(op.Claim, headEpoch), st.epoch)
 	return LogResult{Claimed: Claimed{Epoch: st.epoch, Last: st.last, Rows: st.snapshot.seq}}, nil
 }

@@ -23,6 +23,25 @@ func (s *Store) epochOf(st *realmState) uint64 {
 	return max(st.epoch, s.owned)
 }
 
+// checkEpoch refuses a writer of a realm that has another epoch. s.mu is held.
+func (s *Store) checkEpoch(st *realmState, epoch uint64) error {
+	if at := s.epochOf(st); epoch != at {
+		return fmt.Errorf("%w: realm %d is at epoch %d, not %d", ErrMoved, st.id, at, epoch)
+	}
+	return nil
+}
+
+// checkSeen refuses a claim by a node that has seen another epoch of a realm. s.mu is held.
+func (s *Store) checkSeen(st *realmState, seen uint64) error {
+	if seen == AnyEpoch {
+		return nil
+	}
+	return s.checkEpoch(st, seen)
+}
+
+// nextEpoch returns the epoch that a claim gives a realm. s.mu is held.
+func (s *Store) nextEpoch(st *realmState) uint64 { return 1 + max(st.epoch, s.owned) }
+
 // applyOwn adds the beginning of a leadership to a batch: writers with the epochs before it are refused from then on.
 // All copies have the same epochs, and so they come to the same new one. s.mu is held.
 func (s *Store) applyOwn(b *pebble.Batch) (LogResult, error) {
@@ -38,7 +57,7 @@ func (s *Store) applyOwn(b *pebble.Batch) (LogResult, error) {
 	return LogResult{Claimed: Claimed{Epoch: s.owned}}, nil
 }
 
-// Owned returns what a claim of a realm would return to the leader whose leadership has an epoch. The error is an
+// Owned returns the same as a claim of a realm by the leader whose leadership has an epoch. The error is an
 // ErrMoved if a later leadership has begun.
 func (s *Store) Owned(realm RealmID, epoch uint64) (Claimed, error) {
 	s.mu.Lock()
@@ -46,7 +65,8 @@ func (s *Store) Owned(realm RealmID, epoch uint64) (Claimed, error) {
 	st := s.realms[realm]
 	switch {
 	case s.owned != epoch:
-		return Claimed{}, fmt.Errorf("%w: the leadership with epoch %d has ended; now it is %d", ErrMoved, epoch, s.owned)
+		return Claimed{}, fmt.Errorf("%w: the leadership with epoch %d has ended; now it is %d", ErrMoved, epoch,
+			s.owned)
 	case st == nil || st.epoch == 0:
 		return Claimed{}, fmt.Errorf("%w: realm %d is not claimed", ErrMoved, realm)
 	case st.damage != nil:

@@ -23,8 +23,8 @@ func (s *Store) writeAsleep(id RealmID, epoch uint64, value []byte) error {
 	if err := s.usable(); err != nil {
 		return err
 	}
-	if epoch != s.epochOf(st) {
-		return fmt.Errorf("%w: realm %d is at epoch %d, not %d", ErrMoved, id, s.epochOf(st), epoch)
+	if err := s.checkEpoch(st, epoch); err != nil {
+		return err
 	}
 	b := s.db.NewBatch()
 	if value == nil {

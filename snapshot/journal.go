@@ -39,10 +39,10 @@ func (s *Store) Claim(realm RealmID, seen uint64) (Claimed, error) {
 	if s.replicated {
 		return Claimed{}, ErrReplicated
 	}
-	if seen != AnyEpoch && seen != s.epochOf(st) {
-		return Claimed{}, fmt.Errorf("%w: realm %d is at epoch %d, not %d", ErrMoved, realm, s.epochOf(st), seen)
+	if err := s.checkSeen(st, seen); err != nil {
+		return Claimed{}, err
 	}
-	b, next := s.db.NewBatch(), max(st.epoch, s.owned)+1
+	b, next := s.db.NewBatch(), s.nextEpoch(st)
 	setNumber(b, headKey(realm, headEpoch), next)
 	if err := s.commit(b); err != nil {
 		return Claimed{}, err
@@ -183,8 +183,8 @@ func (s *Store) admit(e *Entry) (*realmState, int, error) {
 			return nil, 0, &DuplicateError{r.ID, last}
 		}
 	}
-	if e.Epoch != s.epochOf(st) {
-		return nil, 0, fmt.Errorf("%w: realm %d is at epoch %d, not %d", ErrMoved, e.Realm, s.epochOf(st), e.Epoch)
+	if err := s.checkEpoch(st, e.Epoch); err != nil {
+		return nil, 0, err
 	}
 	if e.After != st.last {
 		return nil, 0, fmt.Errorf("%w: realm %d is at number %d, not %d", ErrMoved, e.Realm, st.last, e.After)

@@ -86,8 +86,8 @@ func (s *Store) SaveRowsUnsynced(realm RealmID, epoch uint64, rows []Row) error 
 	if err := s.usable(); err != nil {
 		return err
 	}
-	if epoch != s.epochOf(st) {
-		return fmt.Errorf("%w: realm %d is at epoch %d, not %d", ErrMoved, realm, s.epochOf(st), epoch)
+	if err := s.checkEpoch(st, epoch); err != nil {
+		return err
 	}
 	if err := s.applyInOrder(queuedBatch{batch: b}); err != nil {
 		return err
@@ -164,8 +164,8 @@ func (s *Store) nextSnapshotState(st *realmState, epoch uint64, at Seq) (snapsho
 		return snapshotState{}, keptFacts{}, err
 	}
 	next, behind := snapshotState{seq: at, snapshots: st.snapshot.snapshots + 1}, keptFacts{last: at}
-	if epoch != s.epochOf(st) {
-		return next, behind, fmt.Errorf("%w: realm %d is at epoch %d, not %d", ErrMoved, st.id, s.epochOf(st), epoch)
+	if err := s.checkEpoch(st, epoch); err != nil {
+		return next, behind, err
 	}
 	if st.importSeq != 0 && at == st.importSeq && st.last == 0 {
 		return next, behind, nil // an import: the hash chain begins here

@@ -15,8 +15,8 @@ var mutants = []struct {
 	name, file, old, new string
 	pkg, test            string
 }{
-	{"no check of epochs", "snapshot/applied.go", "case e.Epoch != s.epochOf(st):", "case false:",
-		"./snapshot/replicated", "TestOldEpochIsRefused"},
+	{"no check of epochs", "snapshot/applied.go", "if err := s.checkEpoch(st, e.Epoch); err != nil {",
+		"if err := s.checkEpoch(st, e.Epoch); false {", "./snapshot/replicated", "TestOldEpochIsRefused"},
 	{"no fence between two leaders", "snapshot/applied_own.go", "return max(st.epoch, s.owned)", "return st.epoch",
 		"./snapshot/replicated", "TestLeadershipFencesOlderOnes"},
 	{"a fence that a crash forgets", "snapshot/applied_own.go", "setNumber(b, ownedKey, s.owned)", "",
