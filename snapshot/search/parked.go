@@ -54,8 +54,8 @@ func (s *Service) touch(r *realmIndex) {
 	r.lastUse = s.uses
 }
 
-// parkIdle closes the indexes that were used longest ago, if more than limit are open. It returns the limit for the next
-// call: it looks at all organizations, so it is not repeated for each index that is opened.
+// parkIdle closes the indexes that were used longest ago, if more than limit are open. It returns the limit for the
+// next call: it looks at all organizations, so it is not repeated for each index that is opened.
 func (s *Service) parkIdle(limit int) (next int) {
 	s.mu.Lock()
 	next = max(limit, s.maxOpen)
@@ -99,6 +99,7 @@ func (s *Service) mayPark(r *realmIndex) bool {
 func (s *Service) closeIndex(id realm.ID, x *Index) {
 	done := make(chan struct{})
 	s.mu.Lock()
+	s.opened--
 	s.closing[id] = done
 	s.mu.Unlock()
 	s.closers <- struct{}{}
@@ -107,7 +108,7 @@ func (s *Service) closeIndex(id realm.ID, x *Index) {
 			s.log.Warn("closing a search index failed", "realm", id, "err", err)
 		}
 		s.mu.Lock()
-		if s.opened--; s.closing[id] == done {
+		if s.closing[id] == done {
 			delete(s.closing, id)
 		}
 		s.mu.Unlock()
@@ -134,7 +135,7 @@ func (s *Service) mostOpen() int64 {
 	return int64(s.maxOpen)
 }
 
-// Opened returns the number of open indexes.
+// Opened returns the number of open indexes, without those that are being closed.
 func (s *Service) Opened() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

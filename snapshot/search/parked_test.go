@@ -26,8 +26,10 @@ func openFiles(t *testing.T, dir string) (n int) {
 	return n
 }
 
+func noTopics(realm.TopicID) ([]realm.TopicName, error) { return nil, nil }
+
 // Many organizations are searched with few open files: indexes that were used longest ago are closed, and opened again
-// for the next search, which finds what was written meanwhile.
+// for the next search, which finds the texts that were written meanwhile.
 func TestFewIndexesAreOpen(t *testing.T) {
 	const realms, most = 40, 4
 	dir := t.TempDir()
@@ -43,7 +45,7 @@ func TestFewIndexesAreOpen(t *testing.T) {
 	}
 	find := func(s *Service, id realm.ID, word string, want int) {
 		t.Helper()
-		hits, _, ready, err := s.Find(id, d.last(), word, func(realm.TopicID) ([]realm.TopicName, error) { return nil, nil })
+		hits, _, ready, err := s.Find(id, d.last(), word, noTopics)
 		if err != nil || !ready || hits[0].Messages.Len() != want {
 			t.Fatalf("%q of organization %d: %v, ready %v, %v; want %d", word, id, hits, ready, err, want)
 		}

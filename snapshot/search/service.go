@@ -84,7 +84,7 @@ type Service struct {
 	mu              sync.Mutex // guards realms, and the fields of each except its index
 	realms          map[realm.ID]*realmIndex
 	detached        []*realmIndex // indexes that the writer has to close
-	opened, maxOpen int           // indexes, with those that are being closed; see parked.go
+	opened, maxOpen int           // open indexes; see parked.go
 	uses            int64         // counts the uses of indexes
 	visiting        bool          // parked indexes are opened for few texts too
 	closing         map[realm.ID]chan struct{}
@@ -218,8 +218,8 @@ func (s *Service) closeDetached() {
 	s.detached = nil
 	s.mu.Unlock()
 	for _, r := range list {
-		if r.index == nil && !(r.parked && (len(r.queue) > 0 || r.needsCompare || r.searchable != r.indexed)) {
-			continue // it was never opened, or is complete
+		if r.index == nil && (!r.parked || r.isComplete()) { // never opened, or nothing is to be written
+			continue
 		}
 		r.wanted = true
 		for s.catchUp(r) {
@@ -230,6 +230,11 @@ func (s *Service) closeDetached() {
 			s.closeIndex(r.id, x)
 		}
 	}
+}
+
+// isComplete reports whether the index has everything that searches cover. Nothing else uses r.
+func (r *realmIndex) isComplete() bool {
+	return len(r.queue) == 0 && !r.needsCompare && r.searchable == r.indexed
 }
 
 // open opens an organization's index. It waits while another process has it open.

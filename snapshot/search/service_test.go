@@ -131,7 +131,7 @@ func openTestService(t *testing.T, dir string, d *fakeDisk) *Service {
 
 func expectHits(t *testing.T, l *Service, upto realm.Seq, words string, want ...int64) {
 	t.Helper()
-	hits, _, ready, err := l.Find(1, upto, words, func(realm.TopicID) ([]realm.TopicName, error) { return nil, nil })
+	hits, _, ready, err := l.Find(1, upto, words, noTopics)
 	if err != nil || !ready || len(hits) != 1 {
 		t.Fatalf("%q: %v, ready %v, %v", words, hits, ready, err)
 	}
