@@ -159,7 +159,7 @@ func (r *Realm) NextDue(now int64) int64 {
 		next = p.Since + droppedVersionsDelay
 	}
 	eachDueWork(func(x dueWork) bool {
-		next = min(next, x.next(r, now))
+		next = min(next, x.earliest(r, now))
 		return next > now
 	})
 	return max(next, now)

@@ -277,8 +277,20 @@ type DetachedUpload struct {
 type dueWork struct {
 	// due returns the next turn at a time; nil: none.
 	due func(*Realm, int64) func(*Turn) (any, error)
-	// next returns when due can return a turn at the earliest, for an organization that leaves memory; see NextDue.
+	// next returns when due can return a turn at the earliest, for an organization that leaves memory; see NextDue. It
+	// is nil for work that does not wait for the clock.
 	next func(*Realm, int64) int64
+}
+
+// earliest is next for each kind of work: one that does not wait for the clock is due now or never.
+func (x dueWork) earliest(r *Realm, now int64) int64 {
+	switch {
+	case x.next != nil:
+		return x.next(r, now)
+	case x.due(r, now) != nil:
+		return now
+	}
+	return NeverDue
 }
 
 // eachDueWork calls fn with each kind of work until it returns false. The order matters: work that can wait comes last.
@@ -288,15 +300,15 @@ func eachDueWork(fn func(dueWork) bool) {
 		{scheduledDue, nextScheduled}, {remindersDue, nextReminder},
 
 		// invitations, mail, push, exports
-		{unpushDue, nowIfDue(unpushDue)}, {inviteRemindersDue, nextInviteReminder}, {digestsDue, nextDigest},
+		{unpushDue, nil}, {inviteRemindersDue, nextInviteReminder}, {digestsDue, nextDigest},
 
-		{jobsDue, nowIfDue(jobsDue)}, {restoreDue, nowIfDue(restoreDue)},
+		{jobsDue, nil}, {restoreDue, nil},
 
 		// users
-		{fullMembersDue, nextFullMember}, {purgeDue, nowIfDue(purgeDue)}, {erasureDue, nowIfDue(erasureDue)},
+		{fullMembersDue, nextFullMember}, {purgeDue, nil}, {erasureDue, nil},
 
 		// channels; last, because these jobs can wait
-		{leavingDue, nowIfDue(leavingDue)},
+		{leavingDue, nil},
 		{inactiveChannelsDue, nextInactiveChannel},
 
 		// archive of deleted messages
@@ -305,16 +317,6 @@ func eachDueWork(fn func(dueWork) bool) {
 		if !fn(x) {
 			return
 		}
-	}
-}
-
-// nowIfDue is the time of work that does not wait for the clock: at once or never.
-func nowIfDue(due func(*Realm, int64) func(*Turn) (any, error)) func(*Realm, int64) int64 {
-	return func(r *Realm, now int64) int64 {
-		if due(r, now) != nil {
-			return now
-		}
-		return NeverDue
 	}
 }
 
