@@ -18,6 +18,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"parley/cmd/internal/migration"
 	"parley/cmd/internal/server"
 )
 
@@ -179,7 +180,7 @@ func auditWriter(format string, out io.Writer) (func(map[string]any) error, erro
 		return func(row map[string]any) error {
 			cells := make([]string, 0, len(auditColumns))
 			for _, name := range auditColumns {
-				cells = append(cells, csvCell(fmt.Sprint(row[name])))
+				cells = append(cells, migration.SafeCell(fmt.Sprint(row[name])))
 			}
 			w.Write(cells)
 			w.Flush()
@@ -198,12 +199,4 @@ func auditWriter(format string, out io.Writer) (func(map[string]any) error, erro
 		}, nil
 	}
 	return nil, fmt.Errorf("--format must be text, csv or json, not %q", format)
-}
-
-// csvCell returns a text that no spreadsheet takes for a formula.
-func csvCell(text string) string {
-	if text != "" && strings.ContainsRune("=+-@\t\r", rune(text[0])) {
-		return "'" + text
-	}
-	return text
 }

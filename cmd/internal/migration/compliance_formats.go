@@ -57,9 +57,9 @@ var messageColumns = []string{"id", "sent", "sender_id", "sender_email", "sender
 var changeColumns = []string{"message_id", "at", "by_id", "by_email", "by_name", "content_before", "topic_before",
 	"topic_after", "channel_before", "channel_after"}
 
-// safeCell returns a text that spreadsheet programs do not take for a formula: an apostrophe precedes the characters
+// SafeCell returns a text that spreadsheet programs do not take for a formula: an apostrophe precedes the characters
 // with which formulas begin.
-func safeCell(s string) string {
+func SafeCell(s string) string {
 	if s != "" && strings.ContainsRune("=+-@\t\r\n|%\uff1d\uff0b\uff0d\uff20", []rune(s)[0]) {
 		return "'" + s
 	}
@@ -68,7 +68,7 @@ func safeCell(s string) string {
 
 func writeSafe(w *csv.Writer, cells []string) error {
 	for i := range cells {
-		cells[i] = safeCell(cells[i])
+		cells[i] = SafeCell(cells[i])
 	}
 	return w.Write(cells)
 }
