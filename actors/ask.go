@@ -42,11 +42,11 @@ var errUnknownRealm = realm.Refuse(realm.NotFound, "NONEXISTENT_SUBDOMAIN", "Inv
 // ask sends a command or view to a realm actor and waits for the answer.
 func (srv *Server) ask(id realm.ID, a *ask) (any, error) {
 	u := forClient
-	if a.caller.System {
+	switch {
+	case a.caller.System && a.view != nil:
+		u = forLook
+	case a.caller.System:
 		u = forWork
-		if a.view != nil {
-			u = forLook
-		}
 	}
 	r, err := srv.awaken(id, u)
 	if err != nil {

@@ -40,7 +40,7 @@ func fetchOwnKey(c *Call, f ownKeyForm) (*ownKeyAnswer, error) {
 	return &ownKeyAnswer{key, c.Account.Email}, err
 }
 
-// errHelpSession refuses what outlives a login of the operator: keys, passwords and further logins.
+// errHelpSession refuses acts that outlive a login of the operator: keys, passwords and further logins.
 func errHelpSession() error {
 	return realm.BadRequest("A login to help a user cannot do this.")
 }

@@ -266,7 +266,7 @@ type PasskeyRemoved struct {
 
 func (f *PasskeyRemoved) apply(r *Realm) {
 	l := r.small.passkeys.change(f.User)
-	l.List = slices.Delete(slices.Clone(l.List), indexOfPasskey(l.List, f.ID), indexOfPasskey(l.List, f.ID)+1)
+	l.List = slices.DeleteFunc(slices.Clone(l.List), func(p Passkey) bool { return bytes.Equal(p.ID, f.ID) })
 	if len(l.List) > 0 {
 		return
 	}

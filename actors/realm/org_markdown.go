@@ -50,9 +50,8 @@ var markdownNeutral = typeSet(
 	(*JobStopped)(nil), (*BrowserSessionOpened)(nil), (*BrowserSessionRenewed)(nil), (*BrowserSessionsEnded)(nil),
 	(*AllBrowserSessionsEnded)(nil), (*ErasureStepped)(nil), (*Audited)(nil), (*AuditDaysSet)(nil),
 	(*IdentityLinked)(nil), (*IdentityUnlinked)(nil), (*FactorSet)(nil), (*FactorUsed)(nil), (*FactorRemoved)(nil),
-	(*IdentityChanged)(nil), (*HelpSessionOpened)(nil),
-	(*IdentityChanged)(nil), (*PasskeyAdded)(nil), (*PasskeyUsed)(nil), (*PasskeyRenamed)(nil), (*PasskeyRemoved)(nil),
-	(*FactorAppRemoved)(nil),
+	(*IdentityChanged)(nil), (*HelpSessionOpened)(nil), (*PasskeyAdded)(nil), (*PasskeyUsed)(nil),
+	(*PasskeyRenamed)(nil), (*PasskeyRemoved)(nil), (*FactorAppRemoved)(nil),
 )
 
 // typeSet returns the types of facts.

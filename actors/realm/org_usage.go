@@ -31,15 +31,15 @@ const (
 	maxUsageScan = 20_000
 )
 
-// UsageDay is the row of what an organization did on one day. Its key is the number of days since 1970. There is none
-// for a day without facts.
+// UsageDay is the row of an organization's messages and people of one day. Its key is the number of days since 1970.
+// There is none for a day without facts.
 type UsageDay struct {
 	Hours    []UsageHour    // ascending; hours without messages are left out
 	Kinds    [4]uint32      // messages of users by UsageKind
 	Clients  []UsageCount   // messages of users by ClientID, ascending; 0: the programs above maxUsageClients
 	Channels []ChannelUsage // ascending
 	People   ids.Set        // the people that were active; empty for days that no fortnight contains any more
-	// What was true at the end of the day. Zero until the first fact of a later day.
+	// The state at the end of the day. Zero until the first fact of a later day.
 	Active    int    // people that were active on the day
 	Fortnight []int  // people active in the last 15 days, on this day and on the days after it without a row
 	Humans    int    // accounts of people that are not deactivated
@@ -157,7 +157,7 @@ func (r *Realm) beginUsageDay(day int64) {
 	}
 }
 
-// endUsageDay sets what was true at the end of a day. next is the next day that has a row.
+// endUsageDay sets the state at the end of a day. next is the next day that has a row.
 func (r *Realm) endUsageDay(d *UsageDay, day, next int64) {
 	d.Active, d.FileBytes, d.Fortnight = d.People.Len(), r.index.uploadBytes, nil
 	d.Humans, d.Bots = 0, 0

@@ -30,7 +30,8 @@ func newUsageStory(t *testing.T) *usageStory {
 	for _, u := range []realm.UserID{s.olive, s.ann, s.gone} {
 		Do(s.Scene, u, realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: "general"}}})
 	}
-	Do(s.Scene, s.olive, realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: "secret"}}, New: realm.NewChannel{Private: true},
+	Do(s.Scene, s.olive, realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: "secret"}},
+		New:        realm.NewChannel{Private: true},
 		Principals: []realm.Principal{{ID: s.ann}, {ID: s.olive}}})
 	v := s.ViewAs(s.olive)
 	s.general, s.secret = v.FindChannelByName("general").ID, v.FindChannelByName("secret").ID

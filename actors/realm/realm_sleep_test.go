@@ -46,7 +46,8 @@ var dueCases = map[string]func(s *testScene) int64{
 	"reminder of an invitation": func(s *testScene) int64 {
 		minutes := int64(10 * 24 * 60)
 		s.EmailEnabled = true
-		do(s, s.owner, InviteByMail{InviteOptions: InviteOptions{Role: Member, Minutes: &minutes}, Emails: "new@example.com"})
+		do(s, s.owner, InviteByMail{InviteOptions: InviteOptions{Role: Member, Minutes: &minutes},
+			Emails: "new@example.com"})
 		finishOutbox(s.Scene)
 		return s.Now + (10-2)*86400
 	},

@@ -24,7 +24,8 @@ func (c GrantKey) Decide(t *Turn) (int64, error) {
 	return k.ID, nil
 }
 
-// RedeemKey asks for the secret of a granted key. The server asks for it once the app has proved that the key is for it.
+// RedeemKey asks for the secret of a granted key. The server asks for it once the app has proved that the key is for
+// it.
 type RedeemKey struct {
 	User UserID
 	Key  int64

@@ -129,8 +129,8 @@ func agentStatus(t *testing.T, at, key string) int {
 	return a.StatusCode
 }
 
-// An app finds the server by the metadata, and gets a key with the rights that the user has left and with an expiry. The
-// key works until the app or the user revokes it.
+// An app finds the server by the metadata, and gets a key with the rights that the user has left and with an expiry.
+// The key works until the app or the user revokes it.
 func TestOAuth(t *testing.T) {
 	_, at, _ := browserDemo(t, "--oauth-registration")
 	r, err := http.Post(at+"/mcp", "application/json", strings.NewReader("{}"))
@@ -258,7 +258,8 @@ func TestOAuthRefusals(t *testing.T) {
 	if s := agentStatus(t, at, first["access_token"].(string)); s != 200 {
 		t.Errorf("the key is refused with %d", s)
 	}
-	if status, a := app.post("/oauth/token", app.exchange(code).Encode()); status != 400 || a["error"] != "invalid_grant" {
+	if status, a := app.post("/oauth/token", app.exchange(code).Encode()); status != 400 ||
+		a["error"] != "invalid_grant" {
 		t.Errorf("the same code again: %d %v", status, a)
 	}
 	if s := agentStatus(t, at, first["access_token"].(string)); s != 401 {

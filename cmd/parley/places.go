@@ -19,7 +19,7 @@ type place struct {
 	name     string
 	where    string // address, or "" if the settings do not use it
 	data     string // that goes there
-	switches string // what ends it
+	switches string // the settings and commands that end it
 	settings []string
 }
 

@@ -38,7 +38,8 @@ func TestKillRepeatedMessage(t *testing.T) {
 		days := int64(ahead/(24*time.Hour)) + 1
 		at := int64(next["scheduled_delivery_timestamp"].(float64))
 		if at != first.Unix()+days*86400 || next["failed"] != false {
-			t.Errorf("%v ahead, the next time is %d s after the first; failed: %v", ahead, at-first.Unix(), next["failed"])
+			t.Errorf("%v ahead, the next time is %d s after the first; failed: %v", ahead, at-first.Unix(),
+				next["failed"])
 		}
 	}
 	p.stop()

@@ -2,7 +2,7 @@ package web
 
 // ConsentForm is the data of the page on which a user allows an app a limited API key.
 type ConsentForm struct {
-	App       string // what the app says of itself
+	App       string // name that the app has chosen
 	Host      string // to which the browser goes back
 	User      string
 	Rights    []string // of the key; the user can leave some out

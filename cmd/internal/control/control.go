@@ -78,7 +78,8 @@ func Send(dir, name string, args map[string]string) (answer map[string]any, ran 
 		return nil, false, nil
 	}
 	if err != nil {
-		return nil, true, fmt.Errorf("the server did not answer; it may have executed the command, or does so still: %w", err)
+		return nil, true,
+			fmt.Errorf("the server did not answer; it may have executed the command, or does so still: %w", err)
 	}
 	defer r.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(r.Body, MaxAnswerBytes))

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A server that ends a command without an answer runs, so the caller must not open its data directory. Without a socket,
-// no server runs.
+// A server that ends a command without an answer runs, so the caller must not open its data directory. Without a
+// socket, no server runs.
 func TestServerWithoutAnswer(t *testing.T) {
 	dir := t.TempDir()
 	if _, ran, err := Send(dir, "realm-list", nil); ran || err != nil {
@@ -21,7 +21,8 @@ func TestServerWithoutAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, ran, err := Send(dir, "realm-list", nil); !ran || err == nil || !strings.Contains(err.Error(), "did not answer") {
+	if _, ran, err := Send(dir, "realm-list", nil); !ran || err == nil || !strings.Contains(err.Error(),
+		"did not answer") {
 		t.Errorf("a command without an answer: ran %v, %v", ran, err)
 	}
 	if a, ran, err := Send(dir, "version", nil); !ran || err != nil || a["version"] != "1" {

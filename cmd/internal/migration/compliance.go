@@ -62,7 +62,7 @@ func (c ComplianceCriteria) String() string {
 	return text
 }
 
-// ComplianceCounts count what a compliance export contains.
+// ComplianceCounts are the numbers of a compliance export.
 type ComplianceCounts struct {
 	Messages int `json:"messages"` // all, with the deleted ones
 	Deleted  int `json:"deleted"`  // of Messages
@@ -323,7 +323,7 @@ func (r *complianceRecord) contains(text string) bool {
 	})
 }
 
-// writeAbout writes what the export contains, and ends it.
+// writeAbout describes the export, and ends it.
 func (e *compliance) writeAbout(z *zip.Writer, now time.Time) error {
 	w, err := z.Create("about.json")
 	if err != nil {

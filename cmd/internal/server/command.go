@@ -48,7 +48,7 @@ func Command(dir, name string, args map[string]string) (map[string]any, error) {
 	sites := sites.New("http://" + DefaultSettings().Listen)
 	orgs, err := actors.Open(snapshot.Disk{Store: store}, actors.Options{
 		Protocol: wire.SessionProtocol{}, Renderer: &wire.Renderer{}, Secret: secret, Log: log, Site: sites.Site,
-		SleepAfter: actors.DefaultSleepAfter}) // what sleeps is not loaded
+		SleepAfter: actors.DefaultSleepAfter}) // those that sleep are not loaded
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
