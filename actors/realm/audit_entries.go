@@ -23,8 +23,8 @@ var AuditKinds = []string{
 	"login.help", "login.session", "message.delete", "message.restore", "organization.close", "organization.list",
 	"organization.permission", "organization.reopen", "organization.setting", "organization.user_default",
 	"passkey.add", "passkey.remove",
-	"retention.audit", "retention.hold", "session.end", "user.create", "user.deactivate", "user.email",
-	"user.erase", "user.name", "user.password", "user.reactivate", "user.rights", "user.role",
+	"retention.audit", "retention.hold", "scim.revoke", "scim.token", "session.end", "user.create", "user.deactivate",
+	"user.email", "user.erase", "user.name", "user.password", "user.reactivate", "user.rights", "user.role",
 }
 
 func number(n int64) string { return strconv.FormatInt(n, 10) }
@@ -54,6 +54,10 @@ func (t *Turn) audit(f Fact) {
 		t.auditGroup(f)
 	case *MessagesArchived:
 		t.auditDeletion(f)
+	case *ScimTokenAdded:
+		t.note(AuditEntry{Kind: "scim.token", Name: "token " + number(f.ID), New: strings.Join(f.Token.Rights, " ")})
+	case *ScimTokenRevoked:
+		t.note(AuditEntry{Kind: "scim.revoke", Name: "token " + number(f.ID)})
 	case *RestoreBegan:
 		t.note(AuditEntry{Kind: "message.restore", Name: f.Archive})
 	}

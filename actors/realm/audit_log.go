@@ -1,6 +1,9 @@
 package realm
 
-import "cmp"
+import (
+	"cmp"
+	"strings"
+)
 
 // The audit log has the author, time, address and login of each change. A turn derives its entries from its own facts,
 // in one place (audit_entries.go), and records them as one more fact in the same batch: so no change is without
@@ -13,7 +16,7 @@ type AuditEntry struct {
 	Kind string // such as "user.role"; AuditKinds has all
 	By   UserID // 0: the operator or the server
 	// Via is the login of By: "session 3", "help session 4" (of the operator), "key 2" (an additional API key), or
-	// "key"; else "operator" or "server".
+	// "key"; else the names of loginOf.
 	Via     string
 	Client  string // name of the client program
 	Address string // network address of the client; "": not known
@@ -68,6 +71,8 @@ func (r *Realm) loginOf(c Caller) string {
 	switch {
 	case c.System && c.Client == Operator.Client:
 		return "operator"
+	case c.System && strings.HasPrefix(c.Client, ScimClient):
+		return c.Client
 	case c.System:
 		return "server"
 	case c.Session != ([32]byte{}):

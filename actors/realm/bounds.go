@@ -180,6 +180,13 @@ func (l Limits) Bounds(waiting func(OutboxJobKind) int64) []registry.Bound {
 			Limit:    registry.Constant(MaxAdditionalKeys),
 		},
 		{
+			Name:     "scim_tokens",
+			Of:       "tokens of SCIM of one organization, expired ones included",
+			Overflow: "refused",
+			Reason:   "all are compared with that of a request; each login provider needs one",
+			Limit:    registry.Constant(MaxScimTokens),
+		},
+		{
 			Name:     "emails",
 			Of:       "emails of one organization that wait to be sent",
 			Overflow: "dropped and logged",

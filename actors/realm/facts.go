@@ -245,6 +245,12 @@ var typeByNumber = map[uint16]any{
 	693: (*PasskeyRemoved)(nil),
 	694: (*FactorAppRemoved)(nil),
 
+	// 695-699 SCIM
+	695: (*ScimTokenAdded)(nil),
+	696: (*ScimTokenRevoked)(nil),
+	697: (*ScimUserSet)(nil),
+	698: (*ScimGroupSet)(nil),
+
 	// 680-689 mail
 	680: (*DigestsStepped)(nil),
 	681: (*InvitesReminded)(nil),

@@ -51,7 +51,8 @@ var markdownNeutral = typeSet(
 	(*AllBrowserSessionsEnded)(nil), (*ErasureStepped)(nil), (*Audited)(nil), (*AuditDaysSet)(nil),
 	(*IdentityLinked)(nil), (*IdentityUnlinked)(nil), (*FactorSet)(nil), (*FactorUsed)(nil), (*FactorRemoved)(nil),
 	(*IdentityChanged)(nil), (*HelpSessionOpened)(nil), (*PasskeyAdded)(nil), (*PasskeyUsed)(nil),
-	(*PasskeyRenamed)(nil), (*PasskeyRemoved)(nil), (*FactorAppRemoved)(nil),
+	(*PasskeyRenamed)(nil), (*PasskeyRemoved)(nil), (*FactorAppRemoved)(nil), (*ScimTokenAdded)(nil),
+	(*ScimTokenRevoked)(nil), (*ScimUserSet)(nil), (*ScimGroupSet)(nil),
 )
 
 // typeSet returns the types of facts.

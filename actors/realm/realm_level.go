@@ -66,6 +66,7 @@ var factLevels = map[uint16]uint16{
 	670: scopesLevel,
 	710: usageLevel,
 	711: helpLevel,
+	695: scimLevel, 696: scimLevel, 697: scimLevel, 698: scimLevel,
 	690: passkeysLevel, 691: passkeysLevel, 692: passkeysLevel, 693: passkeysLevel, 694: passkeysLevel,
 	700: deliveriesLevel,
 	701: commandsLevel,

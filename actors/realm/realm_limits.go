@@ -145,7 +145,7 @@ func (t *Turn) checkNewGroup(g *Group) error {
 	if t.groups.size() >= t.limits.Groups {
 		return BadRequest("This organization cannot have more user groups (limit: %d)", t.limits.Groups)
 	}
-	if !me.IsAdmin() {
+	if !t.System && !me.IsAdmin() {
 		today := 0
 		for id := t.Org().NextGroup - 1; id > 0; id-- {
 			other := t.groups.find(id)

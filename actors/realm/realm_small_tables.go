@@ -40,6 +40,9 @@ type smallTables struct {
 	playgrounds table[int64, Playground]
 	emoji       table[int64, CustomEmoji]
 	linkifiers  table[int64, Linkifier]
+	scimTokens  table[int64, ScimToken]   // 64
+	scimUsers   table[UserID, ScimUser]   // 65
+	scimGroups  table[GroupID, ScimGroup] // 66
 
 	// 70-79 invitations, mail, push, exports
 	invites            table[int64, Invite]
@@ -126,6 +129,9 @@ func (n *smallTables) init(r *Realm) {
 	n.domains.init(r, 60)
 	n.playgrounds.init(r, 61)
 	n.linkifiers.init(r, 62)
+	n.scimTokens.init(r, 64)
+	n.scimUsers.init(r, 65)
+	n.scimGroups.init(r, 66)
 	n.emoji.init(r, 63)
 
 	// invitations, mail, push, exports

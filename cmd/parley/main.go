@@ -64,7 +64,7 @@ func newRootCommand() *cobra.Command {
 		newAuthCommand(), newVersionCommand())
 	addAll(root, orgGroup, newAuditCommand(), newOperatorGroup("channel"), newOperatorGroup("invite"),
 		newOperatorGroup("mail"), newOperatorGroup("push"), newOperatorGroup("realm"),
-		newOperatorGroup("retention"), newOperatorGroup("user"))
+		newOperatorGroup("retention"), newOperatorGroup("scim"), newOperatorGroup("user"))
 	addAll(root, dataGroup, newBackupCommand(), newVerifyCommand(), newRestoreCommand(), newFilesCommand(),
 		newExportCommand(),
 		newImportCommand(), newLogCommand(), newSearchCommand())

@@ -100,6 +100,16 @@ var operatorCommands = []operatorCommand{
 	{Group: "retention hold", Name: "remove", Meaning: "End a legal hold", Flags: []operatorFlag{
 		{Name: "hold", Meaning: "number of the hold"},
 	}},
+	{Group: "scim token", Name: "create", Meaning: "Make a token with which a login provider manages accounts; it is " +
+		"printed once", Flags: []operatorFlag{
+		{Name: "name", Meaning: "name of the provider, for the list of tokens"},
+		{Name: "scope", Default: "users,groups", Meaning: "what the token may change: users, groups, both, or read"},
+		{Name: "expires-in", Default: "8760h", Meaning: "lifetime of the token, or never"},
+	}},
+	{Group: "scim token", Name: "list", Meaning: "List the tokens without their secrets"},
+	{Group: "scim token", Name: "revoke", Meaning: "Revoke a token", Flags: []operatorFlag{
+		{Name: "id", Meaning: "number of the token"},
+	}},
 	{Group: "user", Name: "create", Meaning: "Create a user and print an API key", Flags: []operatorFlag{
 		emailFlag,
 		{Name: "name", Meaning: "full name"},
@@ -172,6 +182,9 @@ func newOperatorGroup(group string) *cobra.Command {
 	if group == "retention" {
 		subcommands = append(subcommands, newOperatorGroup("retention hold"))
 	}
+	if group == "scim" {
+		subcommands = append(subcommands, newOperatorGroup("scim token"))
+	}
 	if group == "user" {
 		subcommands = append(subcommands, newUserEraseCommand())
 	}
@@ -188,6 +201,8 @@ func newOperatorGroup(group string) *cobra.Command {
 		"realm":          "Create, list and close organizations",
 		"retention":      "Restore deleted messages, and manage legal holds",
 		"retention hold": "Add, list and end legal holds",
+		"scim":           "Let login providers make and deactivate accounts (SCIM 2.0)",
+		"scim token":     "Make, list and revoke tokens of SCIM",
 		"user":           "Create users, and set passwords, keys and rights; list and end sessions",
 	}
 	name := group[strings.LastIndexByte(group, ' ')+1:]

@@ -48,6 +48,11 @@ var personTexts = map[string]string{
 	"logins.json identities[].issuer":              "http://127.0.0.1:",
 	"logins.json identities[].subject":             "zebrasubject",
 	"logins.json push_registrations[].app":         "zebra.app",
+	"logins.json scim.external_id":                 "zebraexternal",
+	"logins.json scim.family_name":                 "Zebrafamily",
+	"logins.json scim.formatted":                   "Zebraformatted",
+	"logins.json scim.given_name":                  "Zebragiven",
+	"logins.json scim.user_name":                   "zebralogin",
 	"messages.jsonl channel":                       "general",
 	"messages.jsonl client":                        "zebraclient",
 	"messages.jsonl content":                       "zebramessage",
@@ -215,6 +220,9 @@ func TestPersonExportHasEveryField(t *testing.T) {
 	at := p.serving()
 	user := plantTexts(t, at)
 	words := plantMore(t, at, user)
+	scimToken(t, at, data).patch(fmt.Sprintf("/Users/%d", user), `{"op":"add","value":{"userName":"zebralogin",
+		"externalId":"zebraexternal","name":{"formatted":"Zebraformatted","givenName":"Zebragiven",
+		"familyName":"Zebrafamily"}}}`)
 	file := filepath.Join(t.TempDir(), "person.zip")
 	if out, code := runParley("export", "person", "zebramail@example.org", "--data", data, "--out", file); code != 0 {
 		t.Fatal(out)

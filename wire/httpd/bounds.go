@@ -149,6 +149,13 @@ func (s *Server) BoundTable() []registry.Bound {
 			Shares:   func() registry.Shares { return s.mcp.Shares() },
 		},
 		{
+			Name:     "scim_requests_per_minute",
+			Of:       "requests of one token of SCIM in a minute",
+			Overflow: "429",
+			Reason:   "10,000 accounts are sent within ten minutes, and users are served meanwhile",
+			Limit:    registry.Constant(ScimPerMinute),
+		},
+		{
 			Name:     "saml_messages",
 			Of:       "messages of one SAML server that are remembered until they expire, about 100 bytes each",
 			Overflow: "logins at this server are refused until some have expired",

@@ -92,6 +92,7 @@ type Server struct {
 
 	users, visitors, logins *limiter // nil: no limit
 	accountLogins           *limiter // failed logins of an account from all client networks; nil: no limit
+	scimRequests            *limiter // of one token of SCIM
 	drawings                *limiter // of identicons; nil: no limit
 	addressChanges          []*limiter
 	emailForms              *limiter   // forms that send emails, of a client network; nil: no limit
@@ -202,6 +203,7 @@ func New(o Options) *Server {
 	}))
 	s.router.ANY(wire.EmojiTablePath, s.readOnly(s.serveEmojiNames))
 	s.addMCPRoute()
+	s.addSCIMRoute()
 	s.addFileRoutes()
 	s.addPageRoutes()
 	s.addWebAppRoutes()

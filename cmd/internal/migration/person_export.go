@@ -199,6 +199,9 @@ func (e *personExport) logins() object {
 	if f := e.realm.FactorOf(e.user.ID); f != nil {
 		since = f.Since
 	}
+	row := e.realm.ScimRow(e.user.ID)
+	scim := object{"user_name": row.UserName, "external_id": row.ExternalID, "formatted": row.Formatted,
+		"given_name": row.Given, "family_name": row.Family}
 	passkeys, identities := []object{}, []object{}
 	for _, p := range e.realm.PasskeysOf(e.user.ID) {
 		passkeys = append(passkeys, object{"name": p.Name, "added": p.Added, "last_used": p.Used})
@@ -208,7 +211,8 @@ func (e *personExport) logins() object {
 			"deactivated": x.Suspended})
 	}
 	return object{"browser_sessions": sessions, "api_keys": keys, "devices": devices, "push_registrations": tokens,
-		"identities": identities, "passkeys": passkeys, "second_factor_since": since}
+		"identities": identities, "passkeys": passkeys, "second_factor_since": since,
+		"scim": scim}
 }
 
 // channelName returns the name of a channel, "" for one that does not exist.

@@ -61,6 +61,10 @@ var commands = map[string]command{
 	"retention-hold-list":   {run: holdList, from: cluster.FromCore},
 	"retention-hold-remove": {run: holdRemove, from: cluster.FromCore},
 
+	"scim-token-create": {run: scimTokenCreate, from: cluster.FromCore},
+	"scim-token-list":   {run: scimTokenList, from: cluster.FromCore},
+	"scim-token-revoke": {run: scimTokenRevoke, from: cluster.FromCore},
+
 	"upgrade":       {run: startUpgrade, local: true},
 	"user-create":   {run: userCreate, from: cluster.FromCore},
 	"user-list":     {run: userList, from: cluster.FromCore},

@@ -30,7 +30,8 @@ var wantCommands = map[string]string{
 	"retention-hold-add": "core", "retention-hold-list": "core", "retention-hold-remove": "core",
 	"user-create": "core", "user-list": "core", "user-api-key": "core", "user-keys": "core", "user-password": "core",
 	"user-erase": "core", "user-grant": "core", "user-sessions": "core", "user-factor": "core",
-	"user-help": "core",
+	"user-help":         "core",
+	"scim-token-create": "core", "scim-token-list": "core", "scim-token-revoke": "core",
 }
 
 // Every command is sent to the leader as every kind of node. Commands that are not for the node are refused before they
