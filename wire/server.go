@@ -121,6 +121,7 @@ type Tools struct {
 	Files         Files
 	Thumbnails    ThumbnailQueue // nil: thumbnails are made only on request
 	UploadQuota   int64          // total size of the files of an organization, in bytes; 0 means no limit
+	UserQuota     int64          // the same of one user
 	// Sign returns a signature that only this server can make. VerifySignature checks it. An edge does not have the
 	// server's secret: there Sign, LinkToken and JWTKeys are nil, and VerifySignature returns false.
 	Sign            func(text string) string

@@ -7,6 +7,7 @@ import (
 // Settings are the settings of the endpoints.
 type Settings struct {
 	UploadQuota       int
+	UserUploadQuota   int
 	DailyInvites      int
 	OpenOrganizations bool
 	JWTKeys           string
@@ -18,6 +19,10 @@ func (s *Settings) Table() []registry.Setting {
 		{
 			Name: "upload-quota", Default: "0", Group: registry.Limits, Value: &s.UploadQuota,
 			Meaning: "MiB of uploaded files per organization; 0: no limit",
+		},
+		{
+			Name: "user-upload-quota", Default: "0", Group: registry.Limits, Value: &s.UserUploadQuota,
+			Meaning: "MiB of uploaded files per user; 0: no limit",
 		},
 		{
 			Name: "daily-invites", Default: "100", Group: registry.Limits, Value: &s.DailyInvites,

@@ -305,7 +305,7 @@ func recordUpload(c *Call, name string, x SavedFile) (realm.Upload, error) {
 // saveUploadCommand returns the command that creates the row of a stored file.
 func saveUploadCommand(c *Call, name string, x SavedFile) realm.SaveUpload {
 	return realm.SaveUpload{Name: name, Type: x.Type, Hash: x.Hash, Size: x.Size, Width: x.Width, Height: x.Height,
-		Animated: x.Animated, Quota: c.Tools.UploadQuota}
+		Animated: x.Animated, Quota: c.Tools.UploadQuota, UserQuota: c.Tools.UserQuota}
 }
 
 // releaseUpload ends the protection that SaveUpload began. If no row refers to the content, it is deleted.

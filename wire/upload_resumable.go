@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"encoding/base64"
 	"errors"
 	"io"
@@ -259,7 +260,8 @@ func beginUpload(c *Call, f beginUploadForm) (RawAnswer, error) {
 	}
 	announced := c.Tools.Files.Announced(c.Realm)
 	err := checkPermission(c, func(v realm.View) error {
-		return v.CheckUploadQuota(announced+f.Size, c.Tools.UploadQuota)
+		return cmp.Or(v.CheckUploadQuota(announced+f.Size, c.Tools.UploadQuota),
+			v.CheckUserQuota(v.User, f.Size, c.Tools.UserQuota))
 	})
 	if err != nil {
 		return RawAnswer{}, err

@@ -81,7 +81,8 @@ func (x *indexes) derived() map[string]any {
 		"remindersOf":  x.remindersOf,
 		"uploadByPath": x.uploadByPath, "uploadsWithHash": x.uploadsWithHash,
 		"messagesWithFile": x.messagesWithFile, "uploadBytes": x.uploadBytes,
-		"clientIDs": x.clientIDs, "usersWithQueues": x.usersWithQueues, "queueCount": x.queueCount,
+		"uploadBytesOf": x.uploadBytesOf,
+		"clientIDs":     x.clientIDs, "usersWithQueues": x.usersWithQueues, "queueCount": x.queueCount,
 		"allPublicQueues": x.allPublicQueues,
 	}
 }

@@ -55,6 +55,7 @@ type indexes struct {
 	uploadsWithHash  map[string]int      // number of uploads with the same content
 	messagesWithFile map[string]*ids.Set // by the path of the file
 	uploadBytes      int64
+	uploadBytesOf    map[UserID]int64 // by owner; 0 has no entry
 
 	// Clients and their queues.
 	clientIDs       map[string]ClientID
@@ -77,7 +78,8 @@ func (x *indexes) init() {
 		conversations:         map[DirectConversationID]*conversationIndex{},
 		conversationByMembers: map[string]DirectConversationID{},
 		conversationsOf:       map[UserID][]DirectConversationID{}, mailTokens: map[mailKey]string{},
-		bySender: map[UserID]*ids.Set{}, directMessages: map[UserID]*ids.Set{},
+		uploadBytesOf: map[UserID]int64{},
+		bySender:      map[UserID]*ids.Set{}, directMessages: map[UserID]*ids.Set{},
 		mentioned: map[UserID]*ids.Set{}, bulkMentions: bulkMentions{}, alerted: map[UserID]*ids.Set{},
 		remindersOf: map[MessageID]*ids.Set{}, uploadByPath: map[string]int64{}, uploadsWithHash: map[string]int{},
 		messagesWithFile: map[string]*ids.Set{},

@@ -1,6 +1,7 @@
 package realm
 
 import (
+	"fmt"
 	"path"
 	"slices"
 	"strconv"
@@ -47,6 +48,7 @@ type SaveUpload struct {
 	Width, Height    int
 	Animated         bool
 	Quota            int64 // maximum total size of the organization's files in bytes, 0: none
+	UserQuota        int64 // the same of the owner's files
 }
 
 func (c SaveUpload) Decide(t *Turn) (Upload, error) {
@@ -62,6 +64,9 @@ func (c SaveUpload) save(t *Turn, owner UserID) (Upload, error) {
 	if err := t.CheckUploadQuota(c.Size, c.Quota); err != nil {
 		return Upload{}, err
 	}
+	if err := t.CheckUserQuota(owner, c.Size, c.UserQuota); err != nil {
+		return Upload{}, err
+	}
 	name := cleanFileName(c.Name)
 	path := strconv.Itoa(int(t.ID())) + "/" + t.Token(2) + "/" + t.Token(24) + "/" + urlFileName(name)
 	u := Upload{
@@ -69,7 +74,39 @@ func (c SaveUpload) save(t *Turn, owner UserID) (Upload, error) {
 		Created: t.Now, Width: c.Width, Height: c.Height, Animated: c.Animated,
 	}
 	t.Record(&UploadSaved{u})
+	t.warnOfQuotas(&u, c.Quota, c.UserQuota)
 	return u, nil
+}
+
+// quotaWarning is from which part of a quota on, in percent, users get a message about it.
+const quotaWarning = 80
+
+// maxWarnedOwners limits the owners that get a message about the quota of the organization.
+const maxWarnedOwners = 20
+
+// warnOfQuotas sends a message to the owner of a new file, and to owners of the organization, if their quota has become
+// almost full by it.
+func (t *Turn) warnOfQuotas(u *Upload, quota, userQuota int64) {
+	begins := func(used, quota int64) bool {
+		mark := quota / 100 * quotaWarning
+		return quota > 0 && used >= mark && used-u.Size < mark
+	}
+	if used := t.index.uploadBytesOf[u.Owner]; begins(used, userQuota) {
+		t.NotifyUsers(fmt.Sprintf("Your uploaded files take %d %% of your %d MiB. Delete files that you do not need in "+
+			"the [list of your files](#settings/uploaded-files).", used*100/userQuota, userQuota>>20), u.Owner)
+	}
+	if used := t.index.uploadBytes + t.small.archiveIndex.fileBytes; begins(used, quota) {
+		var owners []UserID
+		t.EachUser(func(x *User) {
+			if x.Active && x.Role == Owner && !x.System && !x.IsBot() && len(owners) < maxWarnedOwners {
+				owners = append(owners, x.ID)
+			}
+		})
+		for _, id := range owners {
+			t.NotifyUsers(fmt.Sprintf("The uploaded files of this organization take %d %% of its %d MiB. Uploads are "+
+				"refused when they are full.", used*100/quota, quota>>20), id)
+		}
+	}
 }
 
 // CheckUploadQuota refuses bytes if the organization's files, with those in the archive, would exceed the quota. Quota
@@ -77,6 +114,14 @@ func (c SaveUpload) save(t *Turn, owner UserID) (Upload, error) {
 func (v View) CheckUploadQuota(bytes, quota int64) error {
 	if quota > 0 && v.index.uploadBytes+v.small.archiveIndex.fileBytes+bytes > quota {
 		return Refuse(Invalid, "REALM_UPLOAD_QUOTA", "Upload would exceed your organization's upload quota.")
+	}
+	return nil
+}
+
+// CheckUserQuota refuses bytes if the files of their owner would exceed the quota. Quota 0 means no limit.
+func (v View) CheckUserQuota(owner UserID, bytes, quota int64) error {
+	if quota > 0 && v.index.uploadBytesOf[owner]+bytes > quota {
+		return Refuse(Invalid, "REALM_UPLOAD_QUOTA", "Upload would exceed your quota of uploaded files.")
 	}
 	return nil
 }
@@ -149,6 +194,7 @@ func (x *indexes) addUpload(u *Upload) {
 	x.uploadByPath[u.Path] = u.ID
 	x.uploadsWithHash[u.Hash]++
 	x.uploadBytes += u.Size
+	x.uploadBytesOf[u.Owner] += u.Size
 }
 
 // dropUpload removes a file from the indexes.
@@ -158,6 +204,9 @@ func (x *indexes) dropUpload(u *Upload) {
 		delete(x.uploadsWithHash, u.Hash)
 	}
 	x.uploadBytes -= u.Size
+	if x.uploadBytesOf[u.Owner] -= u.Size; x.uploadBytesOf[u.Owner] == 0 {
+		delete(x.uploadBytesOf, u.Owner)
+	}
 }
 
 func (f *UploadSaved) notices(r *Realm) []Notice {

@@ -231,3 +231,46 @@ func TestUploadDeletedWithLastMessage(t *testing.T) {
 		t.Errorf("remaining uploads: %+v", list)
 	}
 }
+
+// A quota of one user is not that of others. The user and the owners get one message when a quota is almost full, and
+// space that a deletion frees counts.
+func TestUploadQuotas(t *testing.T) {
+	s := New(t)
+	olive, ann, bo := s.Join("Olive", realm.Owner), s.Join("Ann"), s.Join("Bo")
+	const mib = 1 << 20
+	save := func(size int64) realm.SaveUpload {
+		return realm.SaveUpload{Name: "x.bin", Type: "application/octet-stream", Hash: "aa", Size: size * mib,
+			Quota: 100 * mib, UserQuota: 50 * mib}
+	}
+	warnings := func(u realm.UserID) (texts []string) {
+		for _, m := range ListEventsOf[*realm.MessageArrived](s, u) {
+			texts = append(texts, s.Text(m.Message.Ref).Text)
+		}
+		return texts
+	}
+	first := Do(s, ann, save(30))
+	if w := warnings(ann); len(w) != 0 {
+		t.Errorf("warned at 60 %%: %q", w)
+	}
+	Do(s, ann, save(12))
+	if w := warnings(ann); len(w) != 1 || !strings.HasPrefix(w[0], "Your uploaded files take 84 % of your 50 MiB.") {
+		t.Errorf("warnings of the user: %q", w)
+	}
+	if w := warnings(olive); len(w) != 0 {
+		t.Errorf("the owner is warned of a user's quota: %q", w)
+	}
+	Do(s, ann, save(1))
+	if w := warnings(ann); len(w) != 0 {
+		t.Errorf("warned twice: %q", w)
+	}
+	if _, err := Try(s, ann, save(8)); err == nil || !strings.Contains(err.Error(), "your quota of uploaded files") {
+		t.Errorf("a file above the quota of the user: %v", err)
+	}
+	Do(s, bo, save(39))
+	if w := warnings(olive); len(w) != 1 || !strings.Contains(w[0], "organization take 82 % of its 100 MiB") {
+		t.Errorf("warnings of the owner: %q", w)
+	}
+	ExpectRefusal(s, olive, save(19), "REALM_UPLOAD_QUOTA")
+	Do(s, ann, realm.DeleteUpload{ID: first.ID})
+	Do(s, ann, save(8))
+}

@@ -30,8 +30,9 @@ const joinTimeout = time.Minute
 // must not notice which node they use. None is a secret: an edge that is stolen must not be able to make logins.
 var sharedSettings = []string{
 	"url", "allowed-hosts", "rate-limit", "anonymous-rate-limit", "login-limit", "max-body", "upload-quota",
-	"open-organizations", "archive-days", "mail-domain", "max-channels", "daily-channels", "request-channels",
-	"request-subscriptions", "max-groups", "daily-groups", "max-bots", "registration-size", "daily-invites",
+	"user-upload-quota", "open-organizations", "archive-days", "mail-domain", "max-channels", "daily-channels",
+	"request-channels", "request-subscriptions", "max-groups", "daily-groups", "max-bots", "registration-size",
+	"daily-invites",
 }
 
 // jwtKeysMark is the name under which cores compare jwt-keys. Its value is a signature with the server's secret, so

@@ -476,6 +476,7 @@ func (s *Server) shareTools(generation int64, developmentLogin bool) error {
 	s.tools = &wire.Tools{
 		Integrations:       wire.NewIntegrations(services),
 		UploadQuota:        int64(s.UploadQuota) << 20,
+		UserQuota:          int64(s.UserUploadQuota) << 20,
 		HashPassword:       s.passwords.Hash,
 		CheckPassword:      s.passwords.Check,
 		HashKey:            actors.HashKey,
