@@ -13,7 +13,7 @@ import (
 // Assistant makes summaries and translations with services of the operator's choice; see package assist. Its methods
 // wait for the service and return refusals.
 type Assistant interface {
-	// Offers reports what the server makes.
+	// Offers reports whether the server makes summaries and translations.
 	Offers() (summaries, translations bool)
 	// Summarize returns a summary as plain text.
 	Summarize(by Asker, messages []AssistedMessage) (string, error)
@@ -55,7 +55,8 @@ type summaryAnswer struct {
 	Summary string `json:"summary"` // HTML
 }
 
-// offers reports what the server makes for users of the caller's organization, if its owners agree.
+// offers reports whether the server makes summaries and translations for users of
+// the caller's organization, if its owners agree.
 func (c *Call) offers() (summaries, translations bool) {
 	if c.Tools.Assistant == nil {
 		return false, false

@@ -255,7 +255,8 @@ type serverFields struct {
 	Unlimited             bool                     `json:"zulip_plan_is_not_limited"`
 }
 
-// assistantOffers is what the server makes for users of organizations whose owners agree.
+// assistantOffers says whether the server makes summaries and translations for users of organizations whose
+// owners agree.
 type assistantOffers struct {
 	Summaries    bool `json:"summaries"`
 	Translations bool `json:"translations"`

@@ -143,7 +143,8 @@ type Tools struct {
 	WebPushKey string
 	Dev        bool // development logins are enabled
 	Renderer   *Renderer
-	// Assistant makes summaries and translations; nil: there are none. That of an edge only knows what the cores offer.
+	// Assistant makes summaries and translations; nil: there are none. That of an edge only knows the
+	// offers of the cores.
 	Assistant Assistant
 	// FetchPreview reads the preview data of a page; nil if previews are disabled.
 	FetchPreview func(ctx context.Context, address string) (markdown.Preview, error)

@@ -63,8 +63,8 @@ func (a *account) expectRefusal(t *testing.T, path string, form url.Values, want
 	}
 }
 
-// A model summarizes what the caller can read when they ask, and a service translates a message, after owners have
-// agreed. Whatever the services answer is plain text.
+// After owners have agreed, a model summarizes messages that the caller can read at that moment, and a service
+// translates a message. All answers of the services are plain text.
 func TestAssistant(t *testing.T) {
 	service := newAssistService(t)
 	p := demo(t, t.TempDir(), "--assist-url", service.URL, "--assist-model", "tiny", "--translate-url", service.URL,
@@ -171,8 +171,8 @@ func testAssistantAccess(t *testing.T, service *assistService, olive, bo *accoun
 	}
 	bo.expectRefusal(t, "messages/summary", all, "Insufficient permission")
 	olive.must(t, "GET", "messages/summary", all)
-	olive.expectRefusal(t, "messages/summary", url.Values{"narrow": {`[{"operator":"search","operand":"nothingatall"}]`}},
-		"No messages in conversation")
+	none := url.Values{"narrow": {`[{"operator":"search","operand":"nothingatall"}]`}}
+	olive.expectRefusal(t, "messages/summary", none, "No messages in conversation")
 }
 
 // An address in a private network is refused at the start.

@@ -114,7 +114,7 @@ func (a *Assistant) Close() {
 	a.cancel()
 }
 
-// Offers reports what users can ask for.
+// Offers reports whether users can ask for summaries and for translations.
 func (a *Assistant) Offers() (summaries, translations bool) {
 	o := a.o.Settings.Offers()
 	return o.Summaries, o.Translations
@@ -161,7 +161,7 @@ type job struct {
 	instruction string // for a model
 	text        string // data for the service
 	written     int64  // tokens that the service can write
-	// ask returns what the service wrote, and what it says that this cost in tokens; 0: it does not say it.
+	// ask returns the text of the service, and its cost in tokens by the service; 0: unknown.
 	ask func(context.Context, job) (string, int64, error)
 }
 
@@ -225,7 +225,7 @@ func (a *Assistant) enter(by wire.Asker) (leave func(), err error) {
 	return leave, nil
 }
 
-// refusalOf returns what the user sees of a failure. It does not quote the service.
+// refusalOf returns the refusal that the user gets after a failure. It does not quote the service.
 func refusalOf(err error) error {
 	var status statusError
 	if errors.As(err, &status) && (status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable) {

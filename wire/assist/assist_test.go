@@ -60,8 +60,8 @@ var (
 
 // answer writes a text as a model does.
 func answer(w io.Writer, text string, tokens int64) {
-	json.NewEncoder(w).Encode(map[string]any{"choices": []any{map[string]any{"message": chatMessage{"assistant", text}}},
-		"usage": map[string]any{"total_tokens": tokens}})
+	choice := map[string]any{"message": chatMessage{"assistant", text}}
+	json.NewEncoder(w).Encode(map[string]any{"choices": []any{choice}, "usage": map[string]any{"total_tokens": tokens}})
 }
 
 // The messages are data apart from the instruction. The same messages cost nothing the second time, changed ones and
@@ -121,7 +121,7 @@ func TestTranslate(t *testing.T) {
 	}
 }
 
-// Whatever a service does, the user gets a refusal that does not quote it, and the request ends.
+// After every kind of bad answer, the user gets a refusal that does not quote it, and the request ends.
 func TestBadServices(t *testing.T) {
 	say := func(status int, text string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
@@ -162,7 +162,7 @@ func TestBadServices(t *testing.T) {
 	}
 }
 
-// A long text of the service is cut, and what it says about its cost is limited.
+// A long text of the service is cut, and the cost that it names is limited.
 func TestLargeAnswers(t *testing.T) {
 	a := newTestAssistant(t, func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, strings.Repeat("é", 2*maxText), 1<<62)
@@ -240,7 +240,7 @@ func TestTokens(t *testing.T) {
 	if err := ask(ann, "tomorrow"); err != nil {
 		t.Errorf("the next day: %v", err)
 	}
-	n := a.tokens.read() // of one call: what the service says, limited to four times the estimate
+	n := a.tokens.read() // of one call: those of the service, limited to four times the estimate
 	if n.user < 2000 || n.user > 4000 || n.organization != n.user || n.userHits != 1 || n.organizationHits != 1 {
 		t.Errorf("the next day: %+v", n)
 	}

@@ -44,7 +44,7 @@ func (a *Assistant) Bounds() []registry.Bound {
 		},
 		{
 			Name:     "assist_cached",
-			Of:       "summaries and translations that are kept until what they were made of changes",
+			Of:       "summaries and translations that are kept until their messages change",
 			Overflow: "the one that was not used for the longest time is made again when it is asked for",
 			Reason:   "each has up to 8,000 characters",
 			Limit:    registry.Constant(maxCached),
@@ -57,8 +57,9 @@ func (a *Assistant) Bounds() []registry.Bound {
 // Metrics returns the metrics without labels.
 func (a *Assistant) Metrics() []registry.Metric {
 	return []registry.Metric{{Name: "parley_assist_tokens_total", Counter: true,
-		Meaning: "Tokens that summaries and translations have cost since the start, as services count them or estimated.",
-		Read:    func() int64 { return a.tokens.read().total }}}
+		Meaning: "Tokens that summaries and translations have cost since the start, as services count them or " +
+			"estimated.",
+		Read: func() int64 { return a.tokens.read().total }}}
 }
 
 // Labeled returns the metrics with a label.

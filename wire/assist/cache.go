@@ -11,8 +11,8 @@ import (
 // maxCached limits the texts of the cache: 16 MB at most.
 const maxCached = 500
 
-// cacheKey is what a text was made of. The hash is that of the texts that the service got, so that a change of the
-// topic is another key.
+// cacheKey names the texts from which a text was made. The hash is that of the texts that the service got, so that a
+// change of the topic is another key.
 type cacheKey struct {
 	realm realm.ID
 	what  string

@@ -6,7 +6,7 @@
 // The contract:
 //
 //   - The caller gives only texts that its user can read now, of an organization whose owners agreed. The cache is by
-//     these texts, so a text of the cache is never shown to a user who cannot read what it was made of.
+//     these texts, so a text of the cache is never shown to a user who cannot read its messages.
 //   - The texts are data in the request, apart from the instruction. An answer is plain text for the caller, who must
 //     escape it.
 //   - Everything is bounded: requests in progress, the time and the size of an answer, the tokens of a user and of an

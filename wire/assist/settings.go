@@ -68,10 +68,10 @@ func (s *Settings) Table() []registry.Setting {
 	}
 }
 
-// Offers is what the services make.
+// Offers says whether the services make summaries and translations.
 type Offers struct{ Summaries, Translations bool }
 
-// Offers returns what the services of the settings make.
+// Offers returns the offers of the services in the settings.
 func (s *Settings) Offers() Offers {
 	return Offers{Summaries: s.AssistURL != "", Translations: s.AssistURL != "" || s.TranslateURL != ""}
 }

@@ -15,7 +15,7 @@ const (
 	// minTokens is the least that a call costs: the instruction. It also limits the users whose tokens are counted,
 	// because those of an organization are used up before there are more.
 	minTokens = 100
-	// maxEstimateFactor limits what a service can count for a call, as a multiple of the estimate.
+	// maxEstimateFactor limits the tokens that a service can count for a call, as a multiple of the estimate.
 	maxEstimateFactor = 4
 )
 
@@ -29,7 +29,7 @@ type tokens struct {
 	reading
 }
 
-// reading is what bounds and metrics show of tokens.
+// reading has the numbers for bounds and metrics.
 type reading struct {
 	user, organization         int64 // the most of one today
 	userHits, organizationHits int64 // refused calls
@@ -92,7 +92,7 @@ func (s *spent) add(u realm.UserID, n int64) {
 	s.users[u] = max(s.users[u]+n, 0) // a call can begin before midnight and end after it
 }
 
-// read returns what is counted.
+// read returns the numbers of this moment.
 func (t *tokens) read() reading {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -46,7 +46,7 @@ const (
 	loginsSetting  = "login providers"
 )
 
-// assistOffers is the name under which edges get what the cores make: summaries, translations.
+// assistOffers is the name under which edges learn whether the cores make summaries and translations.
 const assistOffers = "assist (summaries, translations)"
 
 // filesSetting is the name of the setting for the place of files. Edges have no files and ignore it.
