@@ -285,6 +285,7 @@ var endpoints = slices.Concat(
 	statusEndpoints,
 	storageEndpoints,
 	submessageEndpoints,
+	summaryEndpoints,
 	subscriptionEndpoints,
 	typingEndpoints,
 	uploadEndpoints,

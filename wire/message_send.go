@@ -15,7 +15,6 @@ var messageEndpoints = []Endpoint{
 	Custom("POST", "/messages/render", renderMessage),
 	Custom("POST", "/messages/{message_id}/report", reportMessage),
 	Custom("POST", "/zcommand", zcommand),
-	Custom("GET", "/messages/summary", summarize).AlwaysFails(),
 }
 
 type sendForm struct {
@@ -170,15 +169,6 @@ func impossibleChannelID(to form.ChannelTarget) string {
 // readsOwnMessages reports whether the caller's program marks the messages its user sends as read.
 func readsOwnMessages(c *Call) bool {
 	return clientsReadingOwnMessages[strings.ToLower(c.Caller.Client)]
-}
-
-type summaryForm struct {
-	Narrow form.Narrow `form:"narrow"`
-}
-
-// summarize always refuses: this server has no language model. Registrations say so in server_can_summarize_topics.
-func summarize(*Call, summaryForm) (noFields, error) {
-	return noFields{}, realm.BadRequest("Topic summaries are not enabled on this server.")
 }
 
 type renderForm struct {

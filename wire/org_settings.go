@@ -11,7 +11,9 @@ import (
 )
 
 var realmEndpoints = []Endpoint{
-	settingsTableEndpoint("PATCH", "/realm", realm.OrgSettings, nil, changeOrganization),
+	settingsTableEndpoint("PATCH", "/realm", realm.OrgSettings, map[string]string{
+		realm.AssistantSetting: "owners agree to summaries and translations by other services",
+	}, changeOrganization),
 }
 
 var realmEvents = []EventKind{

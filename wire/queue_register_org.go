@@ -231,6 +231,7 @@ type serverFields struct {
 	MinPassword           int                      `json:"password_min_length"`
 	AvatarsFixed          bool                     `json:"server_avatar_changes_disabled"`
 	Summarizes            bool                     `json:"server_can_summarize_topics"`
+	Offered               assistantOffers          `json:"server_assistant"`
 	EmojiTable            string                   `json:"server_emoji_data_url"`
 	Generation            int64                    `json:"server_generation"`
 	ImagePreviews         bool                     `json:"server_inline_image_preview"`
@@ -252,6 +253,13 @@ type serverFields struct {
 	DigestEmails          bool                     `json:"settings_send_digest_emails"`
 	WideLogoUpgrade       string                   `json:"upgrade_text_for_wide_organization_logo"`
 	Unlimited             bool                     `json:"zulip_plan_is_not_limited"`
+}
+
+// assistantOffers says whether the server makes summaries and translations for users of organizations whose
+// owners agree.
+type assistantOffers struct {
+	Summaries    bool `json:"summaries"`
+	Translations bool `json:"translations"`
 }
 
 // permissionRules is the rules of all permission settings, by name.
@@ -276,7 +284,11 @@ func newServerFields(s *initialState) serverFields {
 	if url, ok := s.OrgSetting("jitsi_server_url").(string); ok {
 		jitsi = &url
 	}
+	summaries, translations := s.call.offers()
+	agreed := s.OrgBool(realm.AssistantSetting)
 	return serverFields{
+		Summarizes:      summaries && agreed,
+		Offered:         assistantOffers{summaries, translations},
 		LongPollTimeout: 90,
 		GIFRatings: map[string]numberedName{"disabled": {0, "GIFs disabled"}, "g": {1, "Allow GIFs rated G"},
 			"pg": {2, "Allow GIFs rated PG"}, "pg-13": {3, "Allow GIFs rated PG-13"}, "r": {4, "Allow GIFs rated R"}},

@@ -144,6 +144,9 @@ type Tools struct {
 	WebPushKey string
 	Dev        bool // development logins are enabled
 	Renderer   *Renderer
+	// Assistant makes summaries and translations; nil: there are none. That of an edge only knows the
+	// offers of the cores.
+	Assistant Assistant
 	// FetchPreview reads the preview data of a page; nil if previews are disabled.
 	FetchPreview func(ctx context.Context, address string) (markdown.Preview, error)
 	// Emails writes the emails that requests cause; nil if the server sends no email.

@@ -194,6 +194,7 @@ func TestOwnerOnlySettings(t *testing.T) {
 	s := New(t)
 	olive, ada := s.Join("Olive", realm.Owner), s.Join("Ada", realm.Administrator)
 	owners := []string{
+		"assistant_enabled",
 		"disallow_disposable_email_addresses", "emails_restricted_to_domains", "invite_required",
 		"message_retention_days",
 		"waiting_period_threshold",

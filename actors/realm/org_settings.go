@@ -143,6 +143,10 @@ const MaxPeriod = math.MaxInt32
 // checkOrgSetting refuses values that the setting's type allows but the protocol does not.
 func (t *Turn) checkOrgSetting(v SettingValue) error {
 	switch v.Name {
+	case AssistantSetting:
+		if t.Level() < assistLevel {
+			return errLowLevel()
+		}
 	case "message_content_edit_limit_seconds", "message_content_delete_limit_seconds",
 		"move_messages_within_stream_limit_seconds", "move_messages_between_streams_limit_seconds":
 		if n, ok := v.Value.(int64); ok && (n <= 0 || n > MaxPeriod) {

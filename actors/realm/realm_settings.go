@@ -94,6 +94,7 @@ var UserSettings = []Setting{
 // OrgSettings are the organization's settings that are not permission groups. Registrations show them as realm_<name>.
 var OrgSettings = []Setting{
 	{Name: "allow_message_editing", Default: true, UpdateDict: true},
+	{Name: AssistantSetting, Default: false, OwnerOnly: true},
 	{Name: "avatar_changes_disabled", Default: false},
 	{Name: "default_avatar_source", Default: "J", Allowed: []any{"G", "J"}},
 	{Name: "default_code_block_language", Default: ""},

@@ -11,7 +11,6 @@ import (
 var settingsWithoutEffect = map[string]string{
 	"want_advertise_in_communities_directory": "no directory lists organizations of this server",
 	"can_manage_billing_group":                "nothing is billed",
-	"can_summarize_topics_group":              "the server makes no summaries",
 	"workplace_users_group":                   "nothing is billed by users",
 }
 

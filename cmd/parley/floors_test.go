@@ -49,6 +49,7 @@ var allowedImports = map[string][]string{
 	"wire/httpd/park":   {"wire/httpd/park/*", "actors/admission"},
 	"wire/dispatch":     {"wire", "actors/realm"},
 	"wire/mcp":          {"wire", "wire/form", "actors/realm", "actors/admission"},
+	"wire/assist":       {"wire", "actors/realm", "actors/admission"},
 	"wire/oauth":        {"actors/realm"},
 	"wire/mail":         {"wire", "wire/dispatch", "actors/realm"},
 	"wire/webhooks":     {"wire", "wire/dispatch", "actors/realm", "wire/markdown/preview"},

@@ -73,7 +73,11 @@ func places(s *server.Settings) []place {
 			"video_chat_provider, jitsi_server_url", nil},
 		{"services of bots", organizations, "messages to outgoing-webhook bots",
 			"permission to create bots; webhooks-allow for private networks", []string{"webhooks-allow"}},
-		{"language models", "", "nothing: this server has none", "-", nil},
+		{"language model", s.AssistURL, "texts and senders of topics that users have " +
+			"summarized; texts that they have translated, without translate-url",
+			"assist-url; assistant_enabled of each organization", []string{"assist-url"}},
+		{"translations", s.TranslateURL, "texts of messages that users have translated",
+			"translate-url; assistant_enabled of each organization", []string{"translate-url"}},
 	}
 }
 

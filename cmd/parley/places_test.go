@@ -16,7 +16,8 @@ var notPlaces = []string{
 	"mail-domain", "imap-user", "imap-password", "imap-tls", "imap-folder",
 	"push-apns-key-id", "push-apns-team", "push-bouncer-org", "push-bouncer-key",
 	"files-credentials", "antivirus-down", "node", "peer-listen", "max-replicas", "tls-cert", "tls-key",
-	"tls-acme-email", "replica-memory", "election-timeout", "checkpoint-interval",
+	"tls-acme-email", "assist-model", "assist-key-file", "translate-key-file", "assist-allow", "assist-user-tokens",
+	"assist-organization-tokens", "replica-memory", "election-timeout", "checkpoint-interval",
 }
 
 // Each setting that can let data leave the machine belongs to a place. A new setting of these groups is put into
@@ -29,7 +30,8 @@ func TestPlacesHaveAllSettings(t *testing.T) {
 	}
 	for _, x := range s.Table() {
 		watched := slices.Contains([]string{registry.Mail, registry.Push, registry.Cluster, registry.TLS}, x.Group) ||
-			strings.HasPrefix(x.Name, "files") || strings.HasPrefix(x.Name, "antivirus")
+			strings.HasPrefix(x.Name, "files") || strings.HasPrefix(x.Name, "assist") ||
+			strings.HasPrefix(x.Name, "translate") || strings.HasPrefix(x.Name, "antivirus")
 		if watched && !slices.Contains(known, x.Name) && !slices.Contains(notPlaces, x.Name) {
 			t.Errorf("setting %s is in no place: add it to places or to notPlaces", x.Name)
 		}
@@ -44,14 +46,15 @@ func TestPlacesHaveAllSettings(t *testing.T) {
 // The command says which places the settings use.
 func TestPlaces(t *testing.T) {
 	config := filepath.Join(t.TempDir(), "parley.toml")
-	writeFile(t, config, "smtp-host = \"mail.example.org\"\nantivirus = \"127.0.0.1:3310\"\n")
+	writeFile(t, config, "smtp-host = \"mail.example.org\"\nantivirus = \"127.0.0.1:3310\"\n"+
+		"assist-url = \"http://127.0.0.1:8080/v1\"\n")
 	out, code := runParley("places", "--config", config)
 	if code != 0 {
 		t.Fatal(out)
 	}
 	for place, want := range map[string]string{"mail server": "mail.example.org:587", "virus scanner": "127.0.0.1:3310",
 		"bucket": "off", "Google's push service": "off", "pages of links": "each organization",
-		"language models": "off"} {
+		"language model": "http://127.0.0.1:8080/v1", "translations": "off"} {
 		found := false
 		for _, line := range strings.Split(out, "\n") {
 			if fields := strings.SplitN(line, "  ", 2); fields[0] == place {

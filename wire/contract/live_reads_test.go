@@ -29,6 +29,7 @@ var mayRefuse = map[string]string{
 	"/bots/{bot_id}/api_key":               "member guest bot: for the bot's owner and administrators",
 	"/calls/bigbluebutton/create":          "owner member guest bot: not configured",
 	"/messages/summary":                    "owner member guest bot: not configured",
+	"/messages/{message_id}/translation":   "owner member guest bot: not configured",
 	"/export/realm":                        "member guest bot: administrators only",
 	"/export/realm/consents":               "member guest bot: administrators only",
 	"/invites":                             "guest bot: members only",

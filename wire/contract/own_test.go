@@ -33,12 +33,16 @@ var ownFields = map[string]string{
 	"GET /messages/{message_id}/history .next_offset":      "long histories have pages",
 	"GET /scheduled_messages .scheduled_messages[].repeat": repeated,
 	"POST /register .scheduled_messages[].repeat":          repeated,
+	"POST /register .server_assistant":                     assisted,
+	"POST /register .realm_assistant_enabled":              assisted,
 	"PATCH /settings .api_key":                             newKey,
 	"PATCH /settings/display .api_key":                     newKey,
 	"PATCH /settings/notifications .api_key":               newKey,
 }
 
 const repeated = "scheduled messages can be sent repeatedly"
+
+const assisted = "owners agree to summaries and translations, and clients offer them"
 
 const newKey = "a new password revokes the caller's key, and the client continues with this one"
 

@@ -33,6 +33,7 @@ import (
 	"parley/snapshot/replicated"
 	"parley/snapshot/search"
 	"parley/wire"
+	"parley/wire/assist"
 	"parley/wire/directories"
 	"parley/wire/dispatch"
 	"parley/wire/exports"
@@ -115,6 +116,7 @@ type Parts struct {
 	Thumbnails  *thumbnails.Worker
 	Exports     *exports.Exporter
 	Directories *directories.Syncer
+	Assistant   *assist.Assistant
 	Dispatcher  *dispatch.Dispatcher
 	Pusher      *push.Pusher
 	CoreNode    *cluster.CoreNode
@@ -160,13 +162,14 @@ func Empty(p *Parts, c park.Config) *Reading { return &Reading{Parts: p, park: c
 // metrics returns the metrics without labels, in the order of the reference page.
 func (r *Reading) metrics() []registry.Metric {
 	return slices.Concat(r.raft.Metrics(), r.Orgs.MetricTable(r.realm), r.store.Table(), r.Space.Metrics(),
-		r.bucket.Metrics(), r.Backups.Metrics(), r.http.Metrics(), cluster.Metrics(r.Leader, r.Follower))
+		r.bucket.Metrics(), r.Backups.Metrics(), r.http.Metrics(), r.Assistant.Metrics(),
+		cluster.Metrics(r.Leader, r.Follower))
 }
 
 // labeled returns the metrics with a label, in the order of the reference page.
 func (r *Reading) labeled() []registry.Labeled {
 	return slices.Concat(r.Orgs.Labeled(r.realm), r.store.Labeled(), r.http.Labeled(), r.HTTP.EndpointMetrics(),
-		r.bucket.Labeled(), cluster.Labeled(r.Leader, r.Follower), r.boundMetrics())
+		r.bucket.Labeled(), r.Assistant.Labeled(), cluster.Labeled(r.Leader, r.Follower), r.boundMetrics())
 }
 
 // Bounds returns all bounds, in the order of the reference page.
@@ -183,7 +186,7 @@ func (r *Reading) Bounds() []registry.Bound {
 			return m.QueuesEvicted.Load() - m.QueuesEvictedForMemory.Load() - m.QueuesEvictedForAccount.Load()
 		}),
 		r.Limits.Bounds(waiting), r.store.Bounds(), r.Search.Bounds(), r.Pusher.Bounds(), r.Exports.Bounds(),
-		r.Directories.Bounds(),
+		r.Directories.Bounds(), r.Assistant.Bounds(),
 		mail.Bounds(), logs.Bounds(r.Log),
 		cluster.Bounds(r.Leader, r.Follower, r.MaxReplicas, r.ReplicaBytes))
 }
@@ -227,7 +230,8 @@ var limitSettings = map[string]string{
 	"unacked_bytes":         "unacked-memory",
 	"unacked_account_bytes": "unacked-memory / 16",
 	"replicas":              "max-replicas",
-	"replica_bytes":         "replica-memory",
+	"assist_user_tokens":    "assist-user-tokens", "assist_organization_tokens": "assist-organization-tokens",
+	"replica_bytes": "replica-memory",
 }
 
 // DefaultLimit returns the limit of a bound of a server with default settings as the reference page shows it.

@@ -23,6 +23,8 @@ var neverAllowed = []struct{ question, text, why string }{
 	{"POST /jwt/fetch_api_key", "JWT authentication is not enabled for this organization",
 		"needs a key in the configuration"},
 	{"GET /messages/summary", "Topic summaries are not enabled on this server.", "needs an external service"},
+	{"GET /messages/{message_id}/translation", "Translations are not enabled on this server.",
+		"needs an external service"},
 	{"POST /mobile_push/test_notification", "Device not recognized", "needs a push service"},
 	{"POST /mobile_push/register", "Invalid 'device_id'", "needs a push service"},
 	{"POST /mobile_push/e2ee/test_notification", "Server is not configured to use push notification service.",

@@ -11,6 +11,7 @@ import (
 // ownerSettings are the settings that only owners may change. All other settings of an organization are open to its
 // administrators.
 var ownerSettings = []string{
+	"assistant_enabled",
 	"can_create_groups", "can_invite_users_group", "can_manage_all_groups", "can_manage_billing_group",
 	"create_multiuse_invite_group", "disallow_disposable_email_addresses", "emails_restricted_to_domains",
 	"invite_required", "message_retention_days", "waiting_period_threshold",

@@ -216,6 +216,8 @@ var messageCalls = []roleCall{
 	{"POST /messages/render", with("content", "x"), nil},
 	{"POST /zcommand", with("command", "/ping"), nil},
 	{"GET /messages/summary", with("narrow", []any{}), nil},
+	{"GET /messages/{message_id}/translation", with("language", "de"),
+		func(*matrixStage, int) any { return missingID }},
 	{"POST /mark_all_as_read", nothing, nil},
 	{"POST /messages/flags/narrow", with("anchor", "newest", "num_before", 5, "num_after", 0, "narrow",
 		[]any{}, "op", "add", "flag", "read"), nil},

@@ -18,6 +18,7 @@ import (
 	"parley/cmd/internal/operator"
 	"parley/cmd/internal/orgfiles"
 	"parley/wire"
+	"parley/wire/assist"
 	"parley/wire/httpd"
 	"parley/wire/peer"
 	"parley/wire/signon"
@@ -45,6 +46,9 @@ const (
 	authConfigMark = "auth-config (signature)"
 	loginsSetting  = "login providers"
 )
+
+// assistOffers is the name under which edges learn whether the cores make summaries and translations.
+const assistOffers = "assist (summaries, translations)"
 
 // filesSetting is the name of the setting for the place of files. Edges have no files and ignore it.
 const filesSetting = "files"
@@ -261,6 +265,7 @@ func (s *Server) buildEdgeTools() error {
 		return err
 	}
 	s.tools.VerifySignature = func(string, string) bool { return false }
+	s.tools.Assistant = assist.AtOwner(g.Settings[assistOffers])
 	if g.Pushes {
 		s.tools.Push, s.tools.PushBouncer = edgePush{}, g.Bouncer
 	}
@@ -305,6 +310,7 @@ func (s *Server) startCore(o *operator.Operator) (err error) {
 		place, open = s.bucket.Place().String(), nil
 	}
 	settings[filesSetting], settings[jwtKeysMark] = place, datadir.NewSigner(s.secret)("jwt-keys "+s.JWTKeys)
+	settings[assistOffers] = s.assistSettings.Offers().String()
 	settings[authConfigMark], settings[loginsSetting] = datadir.NewSigner(s.secret)("auth-config "+s.signOn.Secrets()),
 		s.signOn.Public().Text()
 	s.core, err = cluster.StartLeader(cluster.LeaderOptions{

@@ -39,6 +39,7 @@ import (
 	"parley/snapshot/files/sweep"
 	"parley/snapshot/search"
 	"parley/wire"
+	"parley/wire/assist"
 	"parley/wire/directories"
 	"parley/wire/dispatch"
 	"parley/wire/exports"
@@ -116,6 +117,7 @@ type Server struct {
 	ticketKeys      *certificates.TicketKeys // nil without TLS
 	previewNetworks []netip.Prefix           // private networks that the server is allowed to fetch pages from
 	webhookNetworks []netip.Prefix           // private networks that bots' services may be in
+	assistNetworks  []netip.Prefix           // private networks that services for summaries may be in
 	webApp          *webapp.Release          // nil: the server has its own start page
 	signOn          *signon.Providers
 
@@ -145,6 +147,7 @@ type Server struct {
 	linkMarks   *linkmarks.Marker
 	thumbnails  *thumbnails.Worker
 	directories *directories.Syncer
+	assistant   *assist.Assistant
 	http        *httpd.Server
 	mail        *incomingMail
 	metrics     *metrics.Server
@@ -247,6 +250,7 @@ func newServer(c Config) (s *Server, err error) {
 		{"trusted-proxies", c.TrustedProxies, &s.limits.Proxies},
 		{"previews-allow", c.PreviewsAllow, &s.previewNetworks},
 		{"webhooks-allow", c.WebhooksAllow, &s.webhookNetworks},
+		{"assist-allow", c.AssistAllow, &s.assistNetworks},
 	} {
 		if *x.networks, err = httpd.ParseProxies(x.value); err != nil {
 			return nil, fmt.Errorf("%s: %w", x.setting, err)
@@ -446,6 +450,17 @@ func (s *Server) buildTools() error {
 		_, _, taken := s.orgs.RealmByName(name)
 		return taken
 	}
+	s.assistant, err = assist.New(assist.Options{
+		Settings: s.assistSettings,
+		Client:   webhooks.NewHTTPClient(s.assistNetworks),
+		Allowed:  func(ip netip.Addr) bool { return preview.Reachable(ip, s.assistNetworks) },
+		Several:  s.orgs.HasSeveralRealms,
+		Log:      s.log,
+	})
+	if err != nil {
+		return err
+	}
+	s.tools.Assistant = s.assistant
 	s.directories = directories.Start(s.orgs, s.tools.Files, s.signOn, s.log)
 	s.orgs.AddOwnerTask(s.directories)
 	s.thumbnails = thumbnails.Start(s.orgs, s.tools.Files, s.log)
@@ -766,6 +781,7 @@ func (s *Server) Stop() error {
 	if (s.handover.HasYielded() || s.core != nil) && s.http.PrepareShutdown(s.handover.Connections()) {
 		time.Sleep(handover.ClosingDelay)
 	}
+	s.assistant.Close() // otherwise requests wait for its services
 	err := errors.Join(withShutdownTimeout(s.mail.Close), s.closeControl(), s.metrics.Close(),
 		withShutdownTimeout(s.http.Shutdown))
 	if s.core != nil {

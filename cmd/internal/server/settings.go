@@ -21,6 +21,7 @@ import (
 	"parley/snapshot/diskspace"
 	"parley/snapshot/replicated"
 	"parley/wire"
+	"parley/wire/assist"
 	"parley/wire/httpd"
 	"parley/wire/httpd/park"
 	"parley/wire/mail"
@@ -57,6 +58,7 @@ type Settings struct {
 	realmSettings
 	mailSettings
 	pushSettings
+	assistSettings
 	nodeSettings
 	replicationSettings
 	logSettings
@@ -79,6 +81,7 @@ type (
 	realmSettings       = realm.Settings
 	mailSettings        = mail.Settings
 	pushSettings        = push.Settings
+	assistSettings      = assist.Settings
 	nodeSettings        = cluster.Settings
 	replicationSettings = replicated.Settings
 	logSettings         = logs.Settings
@@ -91,7 +94,7 @@ func (s *Settings) Table() []registry.Setting {
 		s.webAppSettings.Table(), s.rateSettings.Table(), s.connectionSettings.Table(), s.TLS.Table(),
 		s.endpointSettings.Table(), s.signOnSettings.Table(), s.deliverySettings.Table(), s.Space.Table(),
 		s.memorySettings.Table(), s.realmSettings.Table(), s.mailSettings.Table(), s.pushSettings.Table(),
-		s.nodeSettings.Table(), s.replicationSettings.Table(), s.logSettings.Table())
+		s.assistSettings.Table(), s.nodeSettings.Table(), s.replicationSettings.Table(), s.logSettings.Table())
 }
 
 // ownTable describes the settings of the server as a whole.

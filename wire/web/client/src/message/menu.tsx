@@ -3,7 +3,7 @@ import { t } from "../i18n/text.ts";
 import { getSource } from "../api/endpoints.ts";
 import { startEdit } from "./edit.ts";
 import { remove, toggleCollapsed, toggleReaction, toggleStar } from "../store/actions.ts";
-import { canDelete, canEdit, canMove } from "../store/permissions.ts";
+import { canDelete, canEdit, canMove, canTranslate } from "../store/permissions.ts";
 import { peek } from "../store/store.ts";
 import { forward, quote } from "../compose/quote.ts";
 import { closePopover, Confirm, Menu, openDialog, type MenuItem, type MenuItems } from "../ui/dialogs.tsx";
@@ -38,6 +38,7 @@ export function MessageMenu({ id }: { id: number }) {
     { label: starred ? t("Remove star") : t("Star"), icon: "star", key: "Ctrl S", run: () => toggleStar(m) },
     { label: t("Mark as unread from here"), icon: "unread", key: "Shift U", run: () => markUnreadFrom(m) },
     { label: m.flags.includes("collapsed") ? t("Show") : t("Collapse"), icon: "up", key: "-", run: () => toggleCollapsed(m) },
+    canTranslate() && { label: t("Translate message"), icon: "globe", run: () => openPart(import("./assist.tsx"), (x) => x.openTranslation(m)) },
     ...moreItems.map((make) => make(m)),
     null,
     { label: t("Copy link"), icon: "link", run: () => void copyText(linkOf(m), t("Link copied.")) },

@@ -45,6 +45,14 @@ export function OrganizationSettings() {
           ]}
         />
         <RealmSwitch name="enable_read_receipts" label={t("Read receipts")} />
+        {(realm.server_assistant?.summaries || realm.server_assistant?.translations) && (
+          <RealmSwitch
+            name="assistant_enabled"
+            label={t("Allow summaries and translations")}
+            help={t("Texts of messages are sent to services that the operator of this server has chosen.")}
+            disabled={!read("me").is_owner}
+          />
+        )}
         <RealmSwitch name="presence_disabled" label={t("Do not show when users are active")} />
       </Card>
       <Card title={t("Previews and calls")}>

@@ -30,6 +30,9 @@ export function Preferences() {
           ]}
         />
         <DensityChoice />
+        {(read("realm").server_assistant?.summaries || read("realm").server_assistant?.translations) && (
+          <UserSwitch name="hide_ai_features" label={t("Hide summaries and translations")} />
+        )}
         <UserSwitch name="high_contrast_mode" label={t("High contrast")} />
         <UserSwitch name="fluid_layout_width" label={t("Use full width on wide screens")} />
         <UserChoice name="web_font_size_px" label={t("Text size")} options={[12, 14, 15, 16, 18, 20].map((n) => ({ value: n, label: `${n} px` }))} />

@@ -7,7 +7,7 @@ import { openCompose } from "../compose/state.ts";
 import { t } from "../i18n/text.ts";
 import { attempt, markNarrow } from "../store/actions.ts";
 import { hashOfChannel, hashOfTopics, hashOf, narrowTo, resolvedMark, topicPolicy } from "../store/narrow.ts";
-import { canMoveTopic, canResolve, canMoveChannel } from "../store/permissions.ts";
+import { canMoveTopic, canResolve, canMoveChannel, canSummarize } from "../store/permissions.ts";
 import { mayPost, topicName } from "../store/queries.ts";
 import { newestIn, toggleResolved } from "../store/resolve.ts";
 import { go, routes } from "../store/router.ts";
@@ -86,6 +86,7 @@ function TopicMenu({ channel, topic }: { channel: number; topic: string }) {
     { label: t("Mark all as read"), icon: "check", run: () => markNarrow("add", terms) },
     { label: t("Mark all as unread"), icon: "unread", run: () => markNarrow("remove", terms) },
     { label: t("Copy link"), icon: "link", run: () => copyLink(hashOf(terms, peek())) },
+    canSummarize() && { label: t("Summarize topic"), icon: "list", run: () => openPart(import("../message/assist.tsx"), (x) => x.openSummary(terms)) },
     null,
     ...policyNames().map((p) => ({ label: p.label, icon: p.policy === policy ? ("check" as const) : p.icon, run: () => attempt(setTopicPolicy(channel, topic, p.policy)) })),
     (mayMove || canResolve(c)) && null,

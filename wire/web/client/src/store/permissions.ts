@@ -16,6 +16,20 @@ function channelOf(m: Message): Channel | undefined {
   return m.stream_id === undefined ? undefined : peek().channels.get(m.stream_id);
 }
 
+// canSummarize reports whether the user can have topics summarized, canTranslate whether messages translated.
+export function canSummarize(): boolean {
+  return assisted("summaries") && allowed(peek().realm.realm_can_summarize_topics_group);
+}
+
+export function canTranslate(): boolean {
+  return assisted("translations");
+}
+
+function assisted(what: "summaries" | "translations"): boolean {
+  const { realm, settings } = peek();
+  return realm.server_assistant?.[what] === true && realm.realm_assistant_enabled === true && !settings.hide_ai_features;
+}
+
 export function canEdit(m: Message): boolean {
   const { realm, me } = peek();
   if (m.sender_id !== me.user_id || channelOf(m)?.is_archived || m.submessages.length > 0) return false;

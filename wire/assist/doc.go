@@ -1,0 +1,15 @@
+// Package assist has services of the operator's choice make summaries and translations: one with the interface of
+// OpenAI's chat completions, and one with that of LibreTranslate. Without addresses it does nothing.
+//
+//	wire.summarize ──► Assistant.Summarize ──► cache ──► tokens of the day ──► slot ──► POST URL/chat/completions
+//
+// The contract:
+//
+//   - The caller gives only texts that its user can read now, of an organization whose owners agreed. The cache is by
+//     these texts, so a text of the cache is never shown to a user who cannot read its messages.
+//   - The texts are data in the request, apart from the instruction. An answer is plain text for the caller, who must
+//     escape it.
+//   - Everything is bounded: requests in progress, the time and the size of an answer, the tokens of a user and of an
+//     organization in a day, and the cache. An answer that is of no use is a refusal that does not quote it.
+//   - Tokens are counted in memory: a restart, or a new owner of an organization, begins to count again.
+package assist
