@@ -39,6 +39,9 @@ var errorCodes = []errorCode{
 		Objections []any `json:"objections"`
 	}{}},
 	{"CANNOT_DEACTIVATE_LAST_USER", []int{400}, lastUserErrorFields{}},
+	{"CONFIRMATION_REQUIRED", []int{403}, struct {
+		ByPassword bool `json:"by_password"`
+	}{}},
 	{"CSRF_FAILED", []int{403}, struct {
 		Reason string `json:"reason"`
 	}{}},

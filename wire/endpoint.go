@@ -261,6 +261,7 @@ var endpoints = slices.Concat(
 	inviteEndpoints,
 	jwtEndpoints,
 	keyEndpoints,
+	confirmEndpoints,
 	linkifierEndpoints,
 	loginEndpoints,
 	messageEndpoints,

@@ -32,6 +32,7 @@ var outsideCrowds = map[string]string{
 	"POST /users/me/web_push":                     testedAlone + "; subscriptions are in no event and no register",
 	"DELETE /users/me/web_push":                   testedAlone + "; subscriptions are in no event and no register",
 	"PATCH /audit_log":                            testedAlone + "; the log is in no event and no register",
+	"POST /users/me/confirmation":                 "is about the caller's session only",
 	"POST /users/me/api_keys":                     testedAlone + "; keys are in no event and no register",
 	"DELETE /users/me/api_keys/{key_id}":          testedAlone + "; keys are in no event and no register",
 	"POST /users/{user_id}/api_keys":              testedAlone + "; keys are in no event and no register",

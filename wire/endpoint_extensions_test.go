@@ -15,6 +15,7 @@ var pinnedExtensions = []string{
 	"GET /zulip-services/verify/{access_token}",
 	"GET /users/me/api_keys", "POST /users/me/api_keys", "DELETE /users/me/api_keys/{key_id}",
 	"GET /users/{user_id}/api_keys", "POST /users/{user_id}/api_keys", "DELETE /users/{user_id}/api_keys/{key_id}",
+	"POST /users/me/confirmation",
 	"GET /audit_log", "PATCH /audit_log",
 	"GET /analytics/chart_data", "GET /analytics/chart_data/stream/{stream_id}", "GET /usage",
 	"POST /external/{integration}", "HEAD /external/{integration}",

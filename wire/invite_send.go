@@ -80,7 +80,18 @@ type inviteForm struct {
 	Notify bool `form:"notify_referrer_on_join,default=true"`
 }
 
+// confirmInvite asks owners again before they invite owners.
+func (c *Call) confirmInvite(f inviteOptions) error {
+	if realm.Role(f.Role) != realm.Owner {
+		return nil
+	}
+	return c.confirmAct(realm.Owner)
+}
+
 func inviteByMail(c *Call, f inviteForm) (a noFields, _ error) {
+	if err := c.confirmInvite(f.inviteOptions); err != nil {
+		return a, err
+	}
 	cmd := realm.InviteByMail{InviteOptions: f.invitation(f.Channels), Emails: f.Emails, Daily: c.Tools.DailyInvites}
 	cmd.Notify, cmd.Compose = f.Notify, c.inviteComposer()
 	made, err := Execute(c, cmd)
@@ -118,6 +129,9 @@ type inviteLinkForm struct {
 }
 
 func makeInviteLink(c *Call, f inviteLinkForm) (*inviteLinkAnswer, error) {
+	if err := c.confirmInvite(f.inviteOptions); err != nil {
+		return nil, err
+	}
 	token, err := Execute(c, realm.MakeInviteLink{InviteOptions: f.invitation(f.Channels)})
 	if err != nil {
 		return nil, err

@@ -105,19 +105,6 @@ func CheckNewName(c *Call, name string) error {
 	return err
 }
 
-// ConfirmOwnPassword refuses a wrong password of the session's user. Where there are no passwords, nothing confirms a
-// session: its user logs in again.
-func ConfirmOwnPassword(c *Call, password string) error {
-	passwords, err := Read(c, func(v realm.View) (bool, error) { return v.PasswordLogin(), nil })
-	if err == nil && !passwords {
-		err = realm.BadRequest("Log out and log in again, then repeat this.")
-	}
-	if err != nil {
-		return err
-	}
-	return c.checkOwnPassword(password)
-}
-
 // LinkIdentity lets a user log in with an identity.
 func LinkIdentity(c *Call, cmd realm.LinkIdentity) error {
 	_, err := Execute(c.asServer(), cmd)

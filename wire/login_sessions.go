@@ -30,62 +30,14 @@ type ownKeyForm struct {
 	Password string `form:"password"`
 }
 
-// fetchOwnKey returns the API key of the caller, after the password. Where there are no passwords, the session is
-// enough (protocol).
+// fetchOwnKey returns the API key of the caller, after the password (protocol). A user without one needs a recent
+// login.
 func fetchOwnKey(c *Call, f ownKeyForm) (*ownKeyAnswer, error) {
-	if err := c.checkOwnPassword(f.Password); err != nil {
+	if err := c.confirmNow(f.Password); err != nil {
 		return nil, err
 	}
 	key, err := Execute(c, realm.IssueAPIKey{User: c.Account.User})
 	return &ownKeyAnswer{key, c.Account.Email}, err
-}
-
-// errHelpSession refuses acts that outlive a login of the operator: keys, passwords and further logins.
-func errHelpSession() error {
-	return realm.BadRequest("A login to help a user cannot do this.")
-}
-
-// checkKeyMaker refuses to make an API key of the caller's own account with a session alone: a key outlives the
-// session, so a browser that was left open must not be enough. Requests with an API key need no password.
-func (c *Call) checkKeyMaker(password string) error {
-	if c.Session != nil && c.Session.IsHelp() {
-		return errHelpSession()
-	}
-	if c.Session == nil || password == "" && c.PasswordConfirmed() {
-		return nil
-	}
-	return c.checkOwnPassword(password)
-}
-
-// recentLogin is how long after a login, in seconds, a user of a login provider without a password counts as one that
-// has just entered it.
-const recentLogin = 10 * 60
-
-// checkOwnPassword refuses a wrong password of the session's user, unless the organization has no passwords. A user
-// of a login provider without one needs a recent login.
-func (c *Call) checkOwnPassword(password string) error {
-	if c.Session != nil && c.Session.IsHelp() {
-		return errHelpSession()
-	}
-	right, err := Read(c, func(v realm.View) (bool, error) {
-		recent := c.Session != nil && c.Account.Password == "" && len(v.IdentitiesOf(c.Account.User)) > 0 &&
-			c.Server.Now().Unix()-c.Session.Opened < recentLogin
-		return !v.PasswordLogin() || recent, nil
-	})
-	if err != nil {
-		return err
-	}
-	if !right && password != "" { // a request without one is no attempt
-		right, err = c.checkPassword(c.Account.Email, password, c.Account.Password)
-	}
-	if err != nil {
-		return err
-	}
-	if !right {
-		return realm.BadRequest("Password is incorrect.")
-	}
-	c.ConfirmPassword()
-	return nil
 }
 
 // CheckLogin returns the active account of a user with a password, and the hash that the password was checked against.

@@ -7,8 +7,8 @@ import (
 )
 
 var deactivationEndpoints = []Endpoint{
-	CommandFromForm("POST", "/realm/deactivate", func(deactivateRealmForm) realm.CloseRealm {
-		return realm.CloseRealm{}
+	CommandFromCall("POST", "/realm/deactivate", func(c *Call, _ deactivateRealmForm) (realm.CloseRealm, error) {
+		return realm.CloseRealm{}, c.confirmAct(realm.Owner)
 	}, emptyAnswer),
 	Custom("GET", "/realm/subdomain/{subdomain}", checkSubdomain).withoutLogin(),
 }

@@ -90,6 +90,9 @@ type startExportForm struct {
 }
 
 func startExport(c *Call, f startExportForm) (*idAnswer, error) {
+	if err := c.confirmAct(realm.Administrator); err != nil {
+		return nil, err
+	}
 	command := realm.StartExport{Kind: f.Kind}
 	if c.Tools.CheckSpace != nil {
 		command.FileRefusal = c.Tools.CheckSpace(0)

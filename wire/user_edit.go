@@ -17,11 +17,11 @@ var userAdminEndpoints = []Endpoint{
 	CommandFromCall("PATCH", "/users/{user_id}", editUser, emptyAnswer),
 	CommandFromCall("PATCH", "/users/{email}", editUserByEmail, emptyAnswer),
 	CommandFromCall("DELETE", "/users/{user_id}", deactivate, emptyAnswer),
-	CommandFromForm("DELETE", "/users/me", func(noParameters) realm.DeactivateUser {
-		return realm.DeactivateUser{Self: true}
+	CommandFromCall("DELETE", "/users/me", func(c *Call, _ noParameters) (realm.DeactivateUser, error) {
+		return realm.DeactivateUser{Self: true}, c.confirmOwnerChange(c.Caller.User, "", nil)
 	}, emptyAnswer),
-	CommandFromForm("POST", "/users/{user_id}/reactivate", func(f userIDForm) realm.ReactivateUser {
-		return realm.ReactivateUser{User: f.User}
+	CommandFromCall("POST", "/users/{user_id}/reactivate", func(c *Call, f userIDForm) (realm.ReactivateUser, error) {
+		return realm.ReactivateUser{User: f.User}, c.confirmOwnerChange(f.User, "", nil)
 	}, emptyAnswer),
 }
 
@@ -55,7 +55,7 @@ func deactivate(c *Call, f deactivateForm) (realm.DeactivateUser, error) {
 			return c.Tools.Emails.AccountDeactivated(u, organization, f.Comment.Value, c.Site)
 		}
 	}
-	return cmd, nil
+	return cmd, c.confirmOwnerChange(f.User, "", nil)
 }
 
 type createUserForm struct {
@@ -136,13 +136,13 @@ type editUserByEmailForm struct {
 	editUserFields
 }
 
-func editUser(c *Call, f editUserForm) (realm.EditUser, error) { return f.command(f.User, "") }
+func editUser(c *Call, f editUserForm) (realm.EditUser, error) { return f.command(c, f.User, "") }
 
 func editUserByEmail(c *Call, f editUserByEmailForm) (realm.EditUser, error) {
-	return f.command(0, f.Email)
+	return f.command(c, 0, f.Email)
 }
 
-func (f editUserFields) command(id realm.UserID, email string) (realm.EditUser, error) {
+func (f editUserFields) command(c *Call, id realm.UserID, email string) (realm.EditUser, error) {
 	cmd := realm.EditUser{User: id, Email: email}
 	if f.Name.Set {
 		cmd.Name = &f.Name.Value
@@ -155,6 +155,12 @@ func (f editUserFields) command(id realm.UserID, email string) (realm.EditUser, 
 	}
 	values, err := profileValues("profile_data", f.Profile)
 	cmd.Profile = values
+	if err == nil && f.NewEmail.Set {
+		err = c.confirmOwnerChange(id, email, nil)
+	}
+	if err == nil && f.Role.Set {
+		err = c.confirmOwnerChange(id, email, cmd.Role)
+	}
 	return cmd, err
 }
 

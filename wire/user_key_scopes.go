@@ -52,11 +52,12 @@ var endpointRights = map[string]string{
 	"GET /export/realm":                                 realm.RightManage, // it has links to the data of all users
 }
 
-// credentialEndpoints return or make API keys. They refuse each scoped key, because such keys would have rights that
-// the scoped key does not have.
+// credentialEndpoints return or make API keys, or check passwords. They refuse each scoped key: such keys would have
+// rights that the scoped key does not have.
 var credentialEndpoints = []string{
 	"POST /users/me/api_keys", "POST /users/{user_id}/api_keys", "POST /users/me/api_key/regenerate",
 	"GET /bots", "POST /bots", "GET /bots/{bot_id}/api_key", "POST /bots/{bot_id}/api_key/regenerate",
+	"POST /users/me/confirmation",   // of browser sessions
 	"GET /bots/{bot_id}/deliveries", // with the secret of the signatures
 }
 

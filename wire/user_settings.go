@@ -184,6 +184,12 @@ func changeSettings(c *Call, f settingsForm, values []realm.SettingValue) (*sett
 
 // hashNewPassword checks the old password and hashes the new one. Both are slow, so they run outside the realm.
 func hashNewPassword(c *Call, old, password string) (string, error) {
+	var disabled *realm.Refusal
+	if err := CheckPasswordLogin(c); errors.As(err, &disabled) && disabled.Code == "PASSWORD_AUTH_DISABLED" {
+		return "", realm.BadRequest("Wrong password!") // no password is right (protocol)
+	} else if err != nil {
+		return "", err
+	}
 	right, err := c.checkPassword(c.Account.Email, old, c.Account.Password)
 	if err != nil {
 		return "", err

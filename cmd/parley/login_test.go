@@ -302,6 +302,22 @@ func TestNewEmailAddressIsConfirmed(t *testing.T) {
 	expectCode(t, ann, "RATE_LIMIT_HIT", "PATCH", "settings", url.Values{"email": {"leo@example.net"}})
 }
 
+// checkNoReset asks for the form with which users set a new password: it is not offered, and answers all addresses the
+// same.
+func checkNoReset(t *testing.T, b *browser) {
+	t.Helper()
+	const page, disabled = "/accounts/password/reset/", "Password authentication is disabled"
+	if a := b.send("GET", page, nil); strings.Contains(a.body, `name="email"`) || !strings.Contains(a.body, disabled) {
+		t.Errorf("%s: %d\n%s", page, a.status, a.body)
+	}
+	known := b.submit("/login/", page, url.Values{"email": {"ann@example.org"}})
+	unknown := b.submit("/login/", page, url.Values{"email": {"none@example.org"}})
+	if known.status != unknown.status || !strings.Contains(known.body, disabled) || !strings.Contains(unknown.body,
+		disabled) {
+		t.Errorf("the form to reset a password: %d and %d\n%s", known.status, unknown.status, known.body)
+	}
+}
+
 // An owner switches passwords off where there is another way to log in. Then no password opens anything, the other ways
 // work, and the logins that exist go on, also after a crash.
 func TestPasswordsSwitchedOff(t *testing.T) {
@@ -353,6 +369,11 @@ func TestPasswordsSwitchedOff(t *testing.T) {
 	}
 	if a := other.tryLogIn("ann@example.org", browserPassword, ""); a.status != 200 || other.set["sessionid"] != nil {
 		t.Errorf("a login with the right password: %d", a.status)
+	}
+	checkNoReset(t, other)
+	if a := b.call("PATCH", "settings", url.Values{"old_password": {browserPassword}, "new_password": {
+		"green walrus 77 tent"}}); a.status != 400 || a.json["msg"] != "Wrong password!" {
+		t.Errorf("a new password: %d %s", a.status, a.body)
 	}
 	demo := url.Values{"direct_email": {"ann@example.org"}}
 	if a := other.submit("/login/", "/accounts/login/local/", demo); a.status != 302 || !other.loggedIn() {

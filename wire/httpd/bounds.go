@@ -165,9 +165,8 @@ func (s *Server) BoundTable() []registry.Bound {
 		},
 		{
 			Name: "confirmed_sessions",
-			Of: "browser sessions whose users have just entered the password, so that they can make API keys; about " +
-				"60 " +
-				"bytes each",
+			Of: "browser sessions whose users have just entered the password, so that they can do dangerous acts; " +
+				"about 60 bytes each",
 			Overflow: "any other is forgotten: that user enters the password again",
 			Reason:   "each is remembered for ten minutes",
 			Limit:    registry.Constant(MaxConfirmedSessions),

@@ -119,6 +119,9 @@ func (s *Server) forgottenPasswordPage(p *pageRequest) (web.View, error) {
 		err := realm.Missing("This server sends no email. Ask its operator for a new password.")
 		return web.Failure("Set a new password", err.Msg), err
 	}
+	if err := wire.CheckPasswordLogin(p.visitorCall()); err != nil {
+		return web.Failure("Set a new password", s.errorText(err)), err
+	}
 	if !p.posted() {
 		return web.ForgottenPassword("", ""), nil
 	}

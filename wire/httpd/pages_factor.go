@@ -255,7 +255,7 @@ func (s *Server) factorPage(p *pageRequest) (web.View, error) {
 		}
 		var pageErr error
 		place := newAfterLogin
-		if !s.isFresh(c) {
+		if !c.IsFresh() {
 			place = newWithPassword
 		}
 		if view, pageErr = s.newFactorView(p, c.Caller.User, secret, place); pageErr != nil {
@@ -275,10 +275,8 @@ type ownFactor struct {
 // addOwnFactor adds the second factor of a page, after a recent login or with the password.
 func (s *Server) addOwnFactor(p *pageRequest) (web.View, error) {
 	c := p.call
-	if !s.isFresh(c) {
-		if err := wire.ConfirmOwnPassword(c, p.field("password")); err != nil {
-			return web.View{}, err
-		}
+	if err := c.ConfirmLoginChange(p.field("password")); err != nil {
+		return web.View{}, err
 	}
 	var x ownFactor
 	if !s.readSealed(p, newFactorCookie, &x) || x.User != c.Caller.User {
@@ -309,15 +307,12 @@ func (s *Server) changeFactor(p *pageRequest) (web.View, error) {
 // factorResetPage removes the second factor of another user, for administrators.
 func (s *Server) factorResetPage(p *pageRequest) (web.View, error) {
 	c := p.call
-	fresh := s.isFresh(c)
+	fresh := c.IsFresh()
 	if !p.posted() {
 		return web.ResetFactor("", !fresh, ""), nil
 	}
 	email := strings.TrimSpace(p.field("email"))
-	err := error(nil)
-	if !fresh {
-		err = wire.ConfirmOwnPassword(c, p.field("password"))
-	}
+	err := c.ConfirmLoginChange(p.field("password"))
 	var id realm.UserID
 	if err == nil {
 		id, err = wire.ResetFactor(c, email)

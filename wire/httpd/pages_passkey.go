@@ -237,7 +237,7 @@ func (s *Server) passkeysPage(p *pageRequest) (web.View, error) {
 	if err != nil {
 		return web.View{}, err
 	}
-	page := web.PasskeysPage{AskPassword: !s.isFresh(c)}
+	page := web.PasskeysPage{AskPassword: !c.IsFresh()}
 	for _, k := range o.Passkeys {
 		x := web.Passkey{ID: base64.RawURLEncoding.EncodeToString(k.ID), Name: k.Name, Added: dateText(k.Added)}
 		if k.Used > 0 {
@@ -263,10 +263,8 @@ func (s *Server) passkeysPage(p *pageRequest) (web.View, error) {
 // changePasskeys obeys a form of the page with the passkeys.
 func (s *Server) changePasskeys(p *pageRequest) (web.View, error) {
 	c := p.call
-	if !s.isFresh(c) {
-		if err := wire.ConfirmOwnPassword(c, p.field("password")); err != nil {
-			return web.View{}, err
-		}
+	if err := c.ConfirmLoginChange(p.field("password")); err != nil {
+		return web.View{}, err
 	}
 	id, err := base64.RawURLEncoding.DecodeString(p.field("id"))
 	if err != nil {

@@ -29,8 +29,6 @@ var signOnPages = []pageRoute{
 const (
 	// finishPath is the page on which a person whom a provider has identified enters a password or a name.
 	finishPath = "/accounts/login/finish"
-	// freshTime is how recent the login of a session must be to connect an identity without a password.
-	freshTime = 10 * time.Minute
 	// MaxProviderCalls limits the pages that wait for a provider, each up to signon.MaxStep. Others are refused: a
 	// provider that is slow must not hold all connections.
 	MaxProviderCalls = 64
@@ -416,21 +414,13 @@ func (s *Server) updatePerson(p *pageRequest, e *signon.Entry, id realm.UserID, 
 	return err
 }
 
-// isFresh reports whether the user of a session has logged in or entered the password a short time ago.
-func (s *Server) isFresh(c *wire.Call) bool {
-	return !c.Session.IsHelp() &&
-		(s.now().Unix()-c.Session.Opened < int64(freshTime/time.Second) || c.PasswordConfirmed())
-}
-
 // identitiesPage lists the identities with which a user can log in. It connects and disconnects them, after a recent
 // login or with the password.
 func (s *Server) identitiesPage(p *pageRequest) (web.View, error) {
 	c := p.call
 	failure, err := "", error(nil)
 	if p.posted() {
-		if !s.isFresh(c) {
-			err = wire.ConfirmOwnPassword(c, p.field("password"))
-		}
+		err = c.ConfirmLoginChange(p.field("password"))
 		if connect := p.field("connect"); err == nil && connect != "" {
 			typ, name, _ := strings.Cut(connect, "/")
 			e := s.providerPage(p, typ, name)
@@ -453,7 +443,7 @@ func (s *Server) identitiesPage(p *pageRequest) (web.View, error) {
 		}
 		failure = s.loginErrorText(err)
 	}
-	page := web.IdentitiesPage{AskPassword: !s.isFresh(c)}
+	page := web.IdentitiesPage{AskPassword: !c.IsFresh()}
 	list, readErr := wire.Read(c, func(v realm.View) ([]realm.Identity, error) {
 		return slices.Clone(v.IdentitiesOf(v.User)), nil
 	})

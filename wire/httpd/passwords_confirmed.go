@@ -9,9 +9,8 @@ import (
 )
 
 const (
-	// confirmedTime is how long a session can make API keys after its user has entered the password: the time to read a
-	// dialog. The official web app asks once and then sends several requests.
-	confirmedTime = 10 * time.Minute
+	// confirmedTime is how long a session can do dangerous acts after its user has entered the password.
+	confirmedTime = wire.FreshSeconds * time.Second
 	// MaxConfirmedSessions limits the sessions that are remembered, about 60 bytes each. Beyond it, any of them is
 	// forgotten, and its user enters the password again.
 	MaxConfirmedSessions = 10_000

@@ -22,6 +22,7 @@ var pageSources = map[string][]string{
 	"../login_sign_up.go":                 nil,
 	"../login_identities.go":              nil,
 	"../login_factor.go":                  nil,
+	"../login_confirm.go":                 {"errNotFresh", "errHelpSession", "confirm"},
 	"../signon/*.go":                      nil,
 	"../login_organizations.go":           nil,
 	"../login_api_key.go":                 {"accountByPassword", "errAuthFailed", "ErrAccountDeactivated"},

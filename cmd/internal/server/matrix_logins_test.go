@@ -50,7 +50,7 @@ var otherAnswers = []struct {
 }
 
 // neverByKey are the endpoints that refuse all users without a browser session.
-var neverByKey = []string{"POST /users/me/web_push"}
+var neverByKey = []string{"POST /users/me/web_push", "POST /users/me/confirmation"}
 
 // keyMakesNoKeys is the answer to a user that logs in with an additional key and asks for another one.
 const keyMakesNoKeys = "An additional API key cannot create API keys of its account."
@@ -73,7 +73,12 @@ const matrixPassword = "purple otter 42 lamp"
 
 // asksPassword are the endpoints that ask users with a session for their password; TestSessionMakesNoKeyWithoutPassword
 // tests them without it.
-var asksPassword = []string{"POST /users/me/api_keys", "POST /users/me/api_key/regenerate"}
+var asksPassword = []string{"POST /users/me/api_keys", "POST /users/me/api_key/regenerate",
+	"POST /users/me/confirmation"}
+
+// asksAgain are the endpoints that ask users for their password where the session is old, as those of the matrix are;
+// TestDangerousActsAskAgain tests them without it.
+var asksAgain = []string{"POST /export/realm"}
 
 var matrixPasswordHash = sync.OnceValue(func() string {
 	hash, err := httpd.NewPasswords(nil).Hash(1, matrixPassword)

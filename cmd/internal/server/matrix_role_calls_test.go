@@ -169,6 +169,7 @@ var groupAndBotCalls = []roleCall{
 	{"GET /analytics/chart_data/stream/{stream_id}", with("chart_name", "messages_sent_by_stream"),
 		func(s *matrixStage, _ int) any { return s.targetChannel() }},
 	{"GET /usage", nothing, nil},
+	{"POST /users/me/confirmation", with("password", matrixPassword), nil},
 	{"GET /users/me/web_push", nothing, nil},
 	{"POST /users/me/web_push", with("endpoint", "https://push.example.com/#", "p256dh",
 		"BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4", "auth",

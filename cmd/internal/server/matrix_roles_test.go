@@ -228,7 +228,7 @@ func (x roleTable) expected(t *testing.T, call string, p *matrixUser) string {
 	switch word := x.cells[call][column]; word {
 	case "never":
 		return neverAllowed[neverAllowedAt(call)].text
-	case "session?":
+	case "session?", "confirm?":
 		if p.session != nil {
 			return ""
 		}

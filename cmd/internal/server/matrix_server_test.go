@@ -291,6 +291,9 @@ func (c *matrixServer) send(user *matrixUser, method, path string, params ...any
 			form.Set(name, string(raw))
 		}
 	}
+	if user.session != nil && slices.Contains(asksAgain, method+" "+path) {
+		c.send(user, "POST", "/users/me/confirmation")
+	}
 	if user.session != nil && slices.Contains(asksPassword, method+" "+path) {
 		form.Set("password", matrixPassword)
 	}

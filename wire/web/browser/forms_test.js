@@ -90,6 +90,12 @@ const FORMS = {
     texts: text('hint', 'textN'), keep: true },
   'change-user': { open: row('organization/users', 'Edit: Bo Park'), keep: true, to: 'PATCH users/', texts: text('name', 'Bo textN') },
   'start-export': { open: section('organization/data-exports-admin'), to: 'POST export/realm', got: { export_type: 'public' } },
+  'confirm-password': { ...again(async (p) => {
+    await p.page.route('**/json/export/realm', (r) => r.request().method() !== 'POST' ? r.continue() : r.fulfill({ status: 403,
+      json: { result: 'error', code: 'CONFIRMATION_REQUIRED', msg: 'Log in again.', by_password: true } }));
+    await section('organization/data-exports-admin')(p);
+    await p.page.locator('[data-form=start-export] button[type=submit]').click();
+  }), to: 'POST users/me/confirmation', texts: text('password', 'purple otter 84 lamp') },
   'change-channel': { open: section('channels/1/general/general'), to: 'PATCH streams/', texts: text('description', 'textN'), keep: true },
   'add-subscriber': { open: section('channels/1/general/subscribers'), to: 'POST users/me/subscriptions', picks: '[name=user]' },
   'create-channel': { ...again(async (p) => {
@@ -261,7 +267,7 @@ const ALL = {
   'of the organization': ['organization-profile', 'icon', 'light-logo', 'dark-logo', 'jitsi', 'code-language', 'welcome-message',
     'add-domain', 'invite-by-email', 'invite-by-link', 'change-folder', 'add-folder', 'change-user'],
   'of the lists of the organization': ['add-emoji', 'change-linkifier', 'add-linkifier', 'add-playground', 'add-profile-field',
-    'change-profile-field', 'start-export'],
+    'change-profile-field', 'start-export', 'confirm-password'],
   'of channels, groups and messages': ['change-channel', 'add-subscriber', 'create-channel', 'create-group', 'change-group',
     'add-group-member', 'add-subgroup', 'snippet', 'send-later', 'status', 'remind-me', 'move-messages', 'add-to-widget'],
 };

@@ -4,6 +4,7 @@
 import { installChannels } from "./channels/install.ts";
 import { installBanners } from "./compose/banners.tsx";
 import { installCalls } from "./compose/calls.ts";
+import { installConfirmation } from "./forms/confirmation.tsx";
 import { installPaste } from "./editor/paste.ts";
 import { installInsert } from "./compose/insert_tools.ts";
 import { installTypeahead } from "./compose/typeahead.tsx";
@@ -29,4 +30,5 @@ export const modules: (() => void)[] = [
   installNotifications,
   installPeople,
   installHelp,
+  installConfirmation,
 ];

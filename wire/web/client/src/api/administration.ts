@@ -91,6 +91,11 @@ export function revokeKey(id: number): Promise<unknown> {
   return request(`/users/me/api_keys/${id}`, { method: "DELETE" });
 }
 
+// confirmSession checks the password once more. For some minutes the session can then do dangerous acts.
+export function confirmSession(password: string): Promise<unknown> {
+  return request("/users/me/confirmation", { method: "POST", params: { password } });
+}
+
 // deactivateMyself ends the account of the user.
 export function deactivateMyself(): Promise<unknown> {
   return request("/users/me", { method: "DELETE" });

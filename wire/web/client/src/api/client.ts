@@ -81,14 +81,30 @@ export function pause(ms: number, signal?: AbortSignal): Promise<void> {
   });
 }
 
+// askUser asks the user to prove that they use the session, before a dangerous act, and returns whether they have.
+let askUser: () => Promise<boolean> = () => Promise.resolve(false); // registry
+
+export function onConfirmation(ask: () => Promise<boolean>): void {
+  askUser = ask;
+}
+
+// isConfirmed returns whether a call that was refused may be sent again, because the user has entered the password.
+async function isConfirmed(err: unknown): Promise<boolean> {
+  return err instanceof ApiError && err.code === "CONFIRMATION_REQUIRED" && err.data.by_password === true && (await askUser());
+}
+
 // request returns the answer, of the type that the server's description of the call has (schema.ts).
 export async function request<T extends Success = Success>(path: string, call: Call = {}): Promise<T> {
   const method = call.method ?? "GET";
   const repeatable = call.repeatable ?? method === "GET";
-  for (let attempt = 0; ; attempt++) {
+  for (let attempt = 0, asked = false; ; attempt++) {
     try {
       return (await send(method, path, call)) as T;
     } catch (err) {
+      if (!asked && (await isConfirmed(err))) {
+        asked = true;
+        continue;
+      }
       const wait = retryAfter(err, attempt, repeatable);
       if (wait === null || attempt + 1 >= maxAttempts || call.signal?.aborted) throw err;
       await pause(wait, call.signal);

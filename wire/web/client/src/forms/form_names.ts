@@ -24,6 +24,7 @@ const formNames = [
   "change-profile-field",
   "change-user",
   "code-language",
+  "confirm-password",
   "create-channel",
   "create-group",
   "dark-logo",

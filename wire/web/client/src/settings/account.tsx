@@ -10,7 +10,7 @@ import { userName } from "../store/queries.ts";
 import { read } from "../store/store.ts";
 import { Avatar } from "../ui/avatar.tsx";
 import { Confirm, openDialog } from "../ui/dialogs.tsx";
-import { ApiKeys } from "./api_keys.tsx";
+import { ApiKeys, hasPasswords } from "./api_keys.tsx";
 import { UserChoice } from "../forms/fields.tsx";
 import { AddForm, Allowed, RowTable, SettingsForm } from "../forms/forms.tsx";
 import { isInput, profileInputs, profileValues } from "./profile_inputs.ts";
@@ -113,16 +113,18 @@ export function Account() {
         fields={[{ name: "email", label: t("New address"), kind: "email", value: me.delivery_email, required: true }]}
         run={(v) => changeSetting({ email: v.text("email") })}
       />
-      <SettingsForm
-        form="change-password"
-        title={t("Password")}
-        button={t("Change password")}
-        fields={[
-          { name: "old", label: t("Old password"), kind: "password", required: true },
-          { name: "new", label: t("New password"), kind: "password", required: true },
-        ]}
-        run={(v) => changeSetting({ old_password: v.secret("old"), new_password: v.secret("new") })}
-      />
+      {hasPasswords() && (
+        <SettingsForm
+          form="change-password"
+          title={t("Password")}
+          button={t("Change password")}
+          fields={[
+            { name: "old", label: t("Old password"), kind: "password", required: true },
+            { name: "new", label: t("New password"), kind: "password", required: true },
+          ]}
+          run={(v) => changeSetting({ old_password: v.secret("old"), new_password: v.secret("new") })}
+        />
+      )}
       <h4>{t("Sessions")}</h4>
       <p>
         <a href="/accounts/sessions/">{t("See where you are logged in")}</a>

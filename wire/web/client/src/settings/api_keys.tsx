@@ -6,7 +6,7 @@ import { attempt } from "../store/actions.ts";
 import { read } from "../store/store.ts";
 import { Confirm, openDialog } from "../ui/dialogs.tsx";
 import { formatDate } from "../ui/time.ts";
-import { AddForm, CopyBox, RowTable, SettingsForm } from "../forms/forms.tsx";
+import { AddForm, CopyBox, RowTable, SettingsForm, type FormField } from "../forms/forms.tsx";
 
 const day = 24 * 3600; // seconds
 
@@ -33,8 +33,14 @@ function scopeText(k: api.ApiKey): string {
   return more ? t("{rights}, with further limits", { rights: text }) : text;
 }
 
+// hasPasswords returns whether users of the organization log in with passwords.
+export function hasPasswords(): boolean {
+  return read("realm").realm_password_auth_enabled !== false;
+}
+
 export function ApiKeys() {
   const [key, setKey] = useState("");
+  const password: FormField = { name: "password", label: t("Your password"), kind: "password", required: true };
   const renew = async (): Promise<void> => {
     const answer = await attempt(api.renewKey());
     if (answer) setKey(answer.api_key);
@@ -50,7 +56,7 @@ export function ApiKeys() {
         title={t("API key")}
         button={t("Show key")}
         done={t("Keep it secret: it is as good as your password.")}
-        fields={[{ name: "password", label: t("Your password"), kind: "password", required: true }]}
+        fields={hasPasswords() ? [password] : []}
         run={async (v) => setKey((await api.fetchKey(v.secret("password"))).api_key)}
       />
       {key && <CopyBox label={t("Your API key")} text={key} />}
@@ -83,7 +89,7 @@ function MoreKeys() {
         done={t("The key is shown only now.")}
         fields={[
           { name: "label", label: t("Name of the program"), required: true },
-          { name: "password", label: t("Your password"), kind: "password" },
+          ...(hasPasswords() ? [{ name: "password", label: t("Your password"), kind: "password" } as FormField] : []),
           {
             name: "days",
             label: t("Ends"),

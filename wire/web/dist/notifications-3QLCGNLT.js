@@ -1,1 +1,0 @@
-import{a as o,b as r}from"./chunk-CV244AHG.js";import"./chunk-3SALCXDW.js";import"./chunk-MVXAIXHD.js";import"./chunk-A26DZ4BB.js";import"./chunk-S45M3N2T.js";export{r as NotificationFields,o as Notifications};
