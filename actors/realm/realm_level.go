@@ -66,6 +66,8 @@ var factLevels = map[uint16]uint16{
 	670: scopesLevel,
 	710: usageLevel,
 	711: helpLevel,
+	712: ownExportsLevel,
+	713: complianceLevel,
 	690: passkeysLevel, 691: passkeysLevel, 692: passkeysLevel, 693: passkeysLevel, 694: passkeysLevel,
 	700: deliveriesLevel,
 	701: commandsLevel,

@@ -59,6 +59,7 @@ var allowedImports = map[string][]string{
 	"wire/directories":  {"wire", "wire/signon", "actors/realm"},
 	"wire/linkmarks":    {"wire", "actors/realm"},
 	"wire/peer":         {},
+	"wire/pictures":     {"actors/admission"},
 	"wire/signon":       {"wire/markdown/preview", "actors/realm"},
 	"wire/web":          {},
 	"wire/webapp":       {},

@@ -73,7 +73,8 @@ const matrixPassword = "purple otter 42 lamp"
 
 // asksPassword are the endpoints that ask users with a session for their password; TestSessionMakesNoKeyWithoutPassword
 // tests them without it.
-var asksPassword = []string{"POST /users/me/api_keys", "POST /users/me/api_key/regenerate"}
+var asksPassword = []string{"POST /users/me/api_keys", "POST /users/me/api_key/regenerate",
+	"POST /users/me/data_exports"}
 
 var matrixPasswordHash = sync.OnceValue(func() string {
 	hash, err := httpd.NewPasswords(nil).Hash(1, matrixPassword)

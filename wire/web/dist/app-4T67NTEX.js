@@ -1,1 +1,0 @@
-import{cd as r}from"./chunk-AGF42KRU.js";r();

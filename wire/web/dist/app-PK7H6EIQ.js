@@ -1,0 +1,1 @@
+import{cd as r}from"./chunk-BTJADNQE.js";r();

@@ -1,1 +1,0 @@
-import{a as o,b as r}from"./chunk-AJP2X6A4.js";import"./chunk-RWOHMXR7.js";import"./chunk-IMS57PPJ.js";import"./chunk-VWXDAQYC.js";import"./chunk-AGF42KRU.js";export{r as NotificationFields,o as Notifications};

@@ -1,0 +1,1 @@
+import{a as o,b as r}from"./chunk-5HL4LOHA.js";import"./chunk-BPTOFQP6.js";import"./chunk-YIFXMPX3.js";import"./chunk-DGV6HIMO.js";import"./chunk-BTJADNQE.js";export{r as NotificationFields,o as Notifications};
