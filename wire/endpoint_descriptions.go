@@ -188,7 +188,7 @@ func (d *descriptions) describeFields(schema any) {
 // operationGroups has the names of groups of operations, by the first part of their path; see operationGroup.
 var operationGroups = map[string]string{
 	"attachments": "Files", "tus": "Files", "user_uploads": "Files", "thumbnail": "Files", "user_avatars": "Files",
-	"avatar": "Files", "static": "Files",
+	"avatar": "Files", "static": "Files", "external_content": "Files", "user_data": "Users",
 	"bots": "Bots", "bot_commands": "Bots", "bot_storage": "Bots", "external": "Bots", "submessage": "Bots",
 	"calls": "Calls", "zcommand": "Messages", "messages": "Messages", "mark_all_as_read": "Messages",
 	"mark_stream_as_read": "Messages", "mark_topic_as_read": "Messages", "typing": "Messages", "drafts": "Messages",
@@ -198,7 +198,7 @@ var operationGroups = map[string]string{
 	"events": "Events", "register": "Events",
 	"fetch_api_key": "Login", "jwt": "Login", "server_settings": "Login", "compatibility": "Login",
 	"export": "Organization", "realm": "Organization", "invites": "Organization", "audit_log": "Organization",
-	"analytics": "Organization", "usage": "Organization",
+	"analytics": "Organization", "usage": "Organization", "compliance_exports": "Organization",
 	"mobile_push": "Notifications", "register_client_device": "Notifications",
 	"remove_client_device": "Notifications", "remotes": "Notifications", "zulip-services": "Notifications",
 	"navigation_views": "Settings", "settings": "Settings",

@@ -52,6 +52,18 @@ var FileRoutes = []FileRoute{
 		Redirects:   true,
 	},
 	{
+		Path:        OwnExportPath + "{export_id}",
+		Description: "A zip file with the data of the caller, see `POST /users/me/data_exports`.",
+		Types:       "application/zip",
+		Private:     true,
+	},
+	{
+		Path:        "/external_content/{digest}/{received_url}",
+		Description: "A picture of another site that a message shows, if the server has `image-proxy`.",
+		Types:       "image/*",
+		Redirects:   true,
+	},
+	{
 		Path:        "/static/images/{path:*}",
 		Description: "The built-in pictures of the server.",
 		Types:       "image/*",

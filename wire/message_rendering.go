@@ -15,6 +15,10 @@ import (
 // safe for concurrent use. References in a text are resolved in one view of the realm; rendering itself runs outside
 // the realm.
 type Renderer struct {
+	// ProxyPicture returns the address at which clients load a picture of another site; nil: they load it there. It is
+	// set before the first rendering.
+	ProxyPicture func(address string) string
+
 	configs sync.Map // realm.ID -> *markdownConfig
 }
 
@@ -72,6 +76,7 @@ func (r *Renderer) compile(id realm.ID, d realm.MarkdownConfig, site Site) *mark
 		DefaultCodeLanguage: d.CodeLanguage,
 		InlineImages:        d.InlineImages,
 		LinkPreviews:        d.LinkPreviews,
+		ImageProxy:          r.ProxyPicture,
 	}
 	for _, rule := range d.Linkifiers {
 		l, ok := old.compiled[rule]

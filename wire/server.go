@@ -128,6 +128,8 @@ type Tools struct {
 	VerifySignature func(text, signature string) bool
 	// StartExport queues a data export; it does not block.
 	StartExport func(realm.ID, realm.Export)
+	// StartOwnExport does the same for the data of one user.
+	StartOwnExport func(realm.ID, realm.UserID, realm.OwnExport)
 	// Organizations finds and creates organizations; nil: pages about several organizations are not available.
 	Organizations Organizations
 	// OpenOrganizations allows every visitor to create an organization.

@@ -8,6 +8,7 @@ import (
 type Settings struct {
 	UploadQuota       int
 	UserUploadQuota   int
+	ImageProxy        bool
 	DailyInvites      int
 	OpenOrganizations bool
 	JWTKeys           string
@@ -23,6 +24,10 @@ func (s *Settings) Table() []registry.Setting {
 		{
 			Name: "user-upload-quota", Default: "0", Group: registry.Limits, Value: &s.UserUploadQuota,
 			Meaning: "MiB of uploaded files per user; 0: no limit",
+		},
+		{
+			Name: "image-proxy", Default: "false", Group: registry.Access, Value: &s.ImageProxy,
+			Meaning: "true: clients load pictures of other sites in new messages from this server, which fetches them",
 		},
 		{
 			Name: "daily-invites", Default: "100", Group: registry.Limits, Value: &s.DailyInvites,

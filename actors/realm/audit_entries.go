@@ -16,15 +16,17 @@ const (
 // AuditKinds are the kinds of entries of the audit log.
 var AuditKinds = []string{
 	"bot.change", "bot.owner", "channel.archive", "channel.create", "channel.permission", "channel.privacy",
-	"channel.setting", "channel.subscribe", "channel.unarchive", "channel.unsubscribe", "export.change",
-	"export.compliance", "factor.add", "factor.recovery", "factor.remove", "group.create", "group.join", "group.leave",
+	"channel.setting", "channel.subscribe", "channel.unarchive", "channel.unsubscribe", "export.approve",
+	"export.change", "export.compliance", "export.policy", "export.refuse", "export.request",
+	"factor.add", "factor.recovery", "factor.remove", "group.create", "group.join", "group.leave",
 	"group.permission", "group.setting", "identity.link", "identity.suspend", "identity.unlink", "invitation.link",
 	"invitation.revoke", "invitation.send", "key.add", "key.replace", "key.revoke", auditLogin, auditLoginFailed,
 	"login.help", "login.session", "message.delete", "message.restore", "organization.close", "organization.list",
 	"organization.permission", "organization.reopen", "organization.setting", "organization.user_default",
 	"passkey.add", "passkey.remove",
-	"retention.audit", "retention.hold", "scim.revoke", "scim.token", "session.end", "user.create", "user.deactivate",
-	"user.email", "user.erase", "user.name", "user.password", "user.reactivate", "user.rights", "user.role",
+	"retention.audit", "retention.hold", "scim.revoke", "scim.token", "session.end", "user.create", auditOwnExport,
+	"user.deactivate", "user.email", "user.erase", "user.name", "user.password", "user.reactivate", "user.rights",
+	"user.role",
 }
 
 func number(n int64) string { return strconv.FormatInt(n, 10) }

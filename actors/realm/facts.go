@@ -255,8 +255,10 @@ var typeByNumber = map[uint16]any{
 	680: (*DigestsStepped)(nil),
 	681: (*InvitesReminded)(nil),
 
-	// 710-719 usage, help
+	// 710-719 usage, help, own data
 	711: (*HelpSessionOpened)(nil),
+	712: (*OwnExportsChanged)(nil),
+	713: (*ComplianceChanged)(nil),
 }
 
 // formatNumbers are the numbers of changes of the stored form that are no new types. They are never used for types. A

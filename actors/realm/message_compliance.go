@@ -58,14 +58,3 @@ func (r *Realm) holdsOn(m *message, extra *MessageExtra) (out []int64) {
 	}
 	return out
 }
-
-// NoteComplianceExport asks, for the operator, to add an entry about a compliance export to the audit log.
-type NoteComplianceExport struct{ Criteria string }
-
-func (c NoteComplianceExport) Decide(t *Turn) (Done, error) {
-	if !t.System {
-		return Done{}, errPermission()
-	}
-	t.note(AuditEntry{Kind: "export.compliance", New: c.Criteria})
-	return Done{}, nil
-}

@@ -35,6 +35,12 @@ func RowFiles(row any) (out []RowFile) {
 		if x.Ended != 0 && x.Deleted == 0 {
 			add(ArchiveFile, &x.Name)
 		}
+	case *OwnExports:
+		for i := range x.List {
+			if x.List[i].HasFile() {
+				add(ArchiveFile, &x.List[i].Name)
+			}
+		}
 	}
 	return out
 }
@@ -81,6 +87,13 @@ func (v View) ReferencedFiles(kind string, names map[string]bool, from int64) (r
 		for _, e := range v.small.exports.all() {
 			if e.Failed == 0 && e.Deleted == 0 {
 				addIfAsked(e.Name)
+			}
+		}
+		for _, x := range v.small.ownExports.all() {
+			for _, e := range x.List {
+				if e.Pending() || e.HasFile() {
+					addIfAsked(e.Name)
+				}
 			}
 		}
 	}

@@ -58,7 +58,10 @@ func TestReferencedFilesFindsRowFiles(t *testing.T) {
 	} {
 		r.small.exports.put(int64(i), &e)
 	}
+	r.small.ownExports.put(7, &OwnExports{List: []OwnExport{{Name: "own deleted", Ended: 1, Deleted: 2},
+		{Name: "own failed", Failed: 1}, {Name: "own done", Ended: 1}, {Name: "own under way"}}})
 	kinds["under way"], kinds["done"] = ArchiveFile, ArchiveFile
+	kinds["own under way"], kinds["own done"] = ArchiveFile, ArchiveFile
 	found := func(kind string, name string) bool {
 		steps := 0
 		for from := int64(1); from != 0; steps++ {
@@ -78,7 +81,7 @@ func TestReferencedFilesFindsRowFiles(t *testing.T) {
 			t.Errorf("%s is not found, so a sweep would delete it", name)
 		}
 	}
-	for _, name := range []string{"failed", "deleted"} {
+	for _, name := range []string{"failed", "deleted", "own failed", "own deleted"} {
 		if found(ArchiveFile, name) {
 			t.Errorf("the file of the %s export is still referenced", name)
 		}

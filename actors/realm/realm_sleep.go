@@ -119,6 +119,11 @@ func (r *Realm) hasOwnerWork() bool {
 			return true
 		}
 	}
+	for _, x := range r.small.ownExports.all() {
+		if x.pending() != nil {
+			return true
+		}
+	}
 	return false
 }
 
@@ -147,6 +152,9 @@ func (r *Realm) eachFile(fn func(kind, name string)) {
 		if e.Failed == 0 && e.Deleted == 0 {
 			fn(ArchiveFile, e.Name)
 		}
+	}
+	for _, x := range r.small.ownExports.all() {
+		each(x)
 	}
 }
 

@@ -51,6 +51,11 @@ var dueCases = map[string]func(s *testScene) int64{
 		finishOutbox(s.Scene)
 		return s.Now + (10-2)*86400
 	},
+	"export of own data": func(s *testScene) int64 {
+		e := do(s, s.ann, StartOwnExport{})
+		do(s, realmtest.System, FinishOwnExport{User: s.ann, ID: e.ID})
+		return s.Now + OwnExportSeconds
+	},
 	"digest": func(s *testScene) int64 {
 		do(s, s.owner, ChangeOrganization{Values: []SettingValue{{Name: "digest_emails_enabled", Value: true},
 			{Name: "digest_weekday", Value: int64(1)}}})
@@ -104,6 +109,10 @@ func TestSleepWaitsForOwner(t *testing.T) {
 		"an export": func(t *Turn) (any, error) {
 			t.Caller.User = s.owner
 			return StartExport{Kind: PublicExport}.Decide(t)
+		},
+		"an export of own data": func(t *Turn) (any, error) {
+			t.Caller.User = s.ann
+			return StartOwnExport{}.Decide(t)
 		},
 	} {
 		s := newTestScene(t)

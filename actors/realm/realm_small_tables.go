@@ -86,6 +86,11 @@ type smallTables struct {
 
 	botDeliveries table[UserID, BotDeliveries] // 94
 	botCommands   table[UserID, BotCommands]   // 95
+
+	ownExports table[UserID, OwnExports] // 96
+
+	compliance       table[int64, ComplianceRequest] // 97
+	compliancePolicy table[int, CompliancePolicy]    // 98
 }
 
 func (n *smallTables) init(r *Realm) {
@@ -179,6 +184,9 @@ func (n *smallTables) init(r *Realm) {
 	n.passkeys.init(r, 93)
 	n.botDeliveries.init(r, 94)
 	n.botCommands.init(r, 95)
+	n.ownExports.init(r, 96)
+	n.compliance.init(r, 97)
+	n.compliancePolicy.init(r, 98)
 }
 
 // rebuildIndexes rebuilds the data derived from the small tables.
@@ -307,6 +315,7 @@ func eachDueWork(fn func(dueWork) bool) {
 
 		// invitations, mail, push, exports
 		{unpushDue, nil}, {inviteRemindersDue, nextInviteReminder}, {digestsDue, nextDigest},
+		{ownExportsDue, nextOwnExport},
 
 		{jobsDue, nil}, {restoreDue, nil},
 

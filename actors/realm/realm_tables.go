@@ -548,6 +548,15 @@ func (r *Realm) EachRow(fn func(table uint16, key, row any)) {
 	}
 }
 
+// EachRowOf calls fn with each row of one type.
+func EachRowOf[V any](r *Realm, fn func(key any, row *V)) {
+	for _, t := range r.allTables {
+		if t.rowType() == reflect.TypeFor[V]() {
+			t.each(func(k, v any) { fn(k, v.(*V)) })
+		}
+	}
+}
+
 // RowTypes returns the type of each table's rows, for tests.
 func (r *Realm) RowTypes() (out []reflect.Type) {
 	for _, t := range r.allTables {

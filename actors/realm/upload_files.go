@@ -81,9 +81,6 @@ func (c SaveUpload) save(t *Turn, owner UserID) (Upload, error) {
 // quotaWarning is from which part of a quota on, in percent, users get a message about it.
 const quotaWarning = 80
 
-// maxWarnedOwners limits the owners that get a message about the quota of the organization.
-const maxWarnedOwners = 20
-
 // warnOfQuotas sends a message to the owner of a new file, and to owners of the organization, if their quota has become
 // almost full by it.
 func (t *Turn) warnOfQuotas(u *Upload, quota, userQuota int64) {
@@ -92,17 +89,11 @@ func (t *Turn) warnOfQuotas(u *Upload, quota, userQuota int64) {
 		return quota > 0 && used >= mark && used-u.Size < mark
 	}
 	if used := t.index.uploadBytesOf[u.Owner]; begins(used, userQuota) {
-		t.NotifyUsers(fmt.Sprintf("Your uploaded files take %d %% of your %d MiB. Delete files that you do not need in "+
-			"the [list of your files](#settings/uploaded-files).", used*100/userQuota, userQuota>>20), u.Owner)
+		t.NotifyUsers(fmt.Sprintf("Your uploaded files take %d %% of your %d MiB. Delete files that you do not need "+
+			"in the [list of your files](#settings/uploaded-files).", used*100/userQuota, userQuota>>20), u.Owner)
 	}
 	if used := t.index.uploadBytes + t.small.archiveIndex.fileBytes; begins(used, quota) {
-		var owners []UserID
-		t.EachUser(func(x *User) {
-			if x.Active && x.Role == Owner && !x.System && !x.IsBot() && len(owners) < maxWarnedOwners {
-				owners = append(owners, x.ID)
-			}
-		})
-		for _, id := range owners {
+		for _, id := range t.activeOwners(maxOwnersNotified) {
 			t.NotifyUsers(fmt.Sprintf("The uploaded files of this organization take %d %% of its %d MiB. Uploads are "+
 				"refused when they are full.", used*100/quota, quota>>20), id)
 		}

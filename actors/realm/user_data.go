@@ -267,11 +267,17 @@ var UserDataFields = []UserData{
 	{"AuditEntry", "Client Address", "audit log", "eraseAudit", "", "", notByPerson},
 	{"AuditEntry", "By User", "audit log", "", remainsNumber, "", notByPerson},
 	{"AuditEntry", "Kind Via Name Old New", "audit log", "", remainsOrg, "", notByPerson},
+	{"CompliancePolicy", "", "requests for compliance exports", "", remainsOrg, "", notByPerson},
 	{"AuditPolicy", "", "audit log", "", remainsOrg, "", notByPerson},
 	{"UsageDay", "People", "usage", "", remainsNumber, "", notByPerson},
 	{"ReadCounts", "Key Earlier", "usage", "erasePersonalRows", "", "", notInternal},
 	{"LegalHold", "User Reason", "legal holds", "", "the law or a contract asks for them", "", notByPerson},
 	{"Onboarding", "Key Seen", "notices that were seen", "erasePersonalRows", "", "", notInternal},
+	{"OwnExports", "Key List.Name", "exports of own data", "erasePersonalRows", "", "", notInternal},
+	{"ComplianceRequest", "Criteria.Persons Owners RefusedBy", "requests for compliance exports", "", remainsNumber, "",
+		notByPerson},
+	{"ComplianceRequest", "Criteria.Search Criteria.Format", "requests for compliance exports", "", remainsOrg, "",
+		notByPerson},
 	{"Export", "By Kind Name", "exports", "", remainsNumber, "", notByPerson},
 }
 

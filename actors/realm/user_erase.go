@@ -256,6 +256,7 @@ func (r *Realm) erasePersonalRows(u UserID) {
 	n.navigationViews.remove(u)
 	n.deliveredScheduled.remove(u)
 	n.onboarding.remove(u)
+	n.ownExports.remove(u)
 	n.shownNotifications.remove(u)
 	n.usage.reads.remove(u)
 	delete(n.staleNotifications, u)

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -39,10 +41,13 @@ func newExportComplianceCommand() *cobra.Command {
 	to := c.Flags().String("to", "", "last day (UTC)")
 	c.Flags().StringVar(&x.Search, "search", "", "text that a message, an earlier text of it or its topic contains")
 	c.Flags().StringVar(&x.Format, "format", migration.ComplianceJSON, "jsonl, csv or eml")
+	run := complianceRun{criteria: &x, realm: subdomain}
+	c.Flags().BoolVar(&run.ask, "ask", false,
+		"write no file: ask the owners of the organization, two of whom must approve")
+	c.Flags().IntVar(&run.request, "request", 0, "number of an approved request, which has the criteria")
+	c.Flags().BoolVar(&run.force, "force", false,
+		"export without the two owners that the organization demands; the audit log says so")
 	c.RunE = func(c *cobra.Command, args []string) (err error) {
-		if *file == "" {
-			return errors.New("--out is required: the zip file to write")
-		}
 		if x.From, err = dayFlag("from", *from, 0); err != nil {
 			return err
 		}
@@ -55,8 +60,18 @@ func newExportComplianceCommand() *cobra.Command {
 		if err := x.Check(); err != nil {
 			return err
 		}
-		_, err = server.Command(data(), "audit-export", map[string]string{"realm": *subdomain, "criteria": x.String()})
-		if err != nil {
+		if run.ask {
+			return run.askOwners(data(), c.OutOrStdout())
+		}
+		if *file == "" {
+			return errors.New("--out is required: the zip file to write")
+		}
+		for _, name := range []string{"person", "channel", "from", "to", "search", "format"} {
+			if run.request != 0 && c.Flags().Changed(name) {
+				return fmt.Errorf("--request has the criteria, so --%s cannot be given", name)
+			}
+		}
+		if err := run.note(data()); err != nil {
 			return err
 		}
 		write := func(dir, subdomain string, out io.Writer) (exported, error) {
@@ -69,6 +84,52 @@ func newExportComplianceCommand() *cobra.Command {
 		return export(data(), *subdomain, *file, *temp, *incomplete, write, c.OutOrStdout())
 	}
 	return c
+}
+
+// complianceRun is the part of `parley export compliance` that is about the owners of the organization.
+type complianceRun struct {
+	criteria   *migration.ComplianceCriteria
+	realm      *string
+	ask, force bool
+	request    int
+}
+
+// askOwners asks the owners to approve the export, and prints the number of the request.
+func (x *complianceRun) askOwners(data string, out io.Writer) error {
+	args := map[string]string{"realm": *x.realm}
+	for name, v := range map[string]any{"persons": x.criteria.Persons, "channels": x.criteria.Channels,
+		"criteria": realm.ComplianceCriteria{From: x.criteria.From, To: x.criteria.To, Search: x.criteria.Search,
+			Format: x.criteria.Format},
+	} {
+		text, err := json.Marshal(v)
+		if err != nil {
+			return err
+		}
+		args[name] = string(text)
+	}
+	a, err := server.Command(data, "compliance-ask", args)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "request %v waits for two owners; then use --request %[1]v\n", a["request"])
+	return nil
+}
+
+// note adds the entry to the audit log, or returns the refusal. It takes over the criteria of a request.
+func (x *complianceRun) note(data string) error {
+	a, err := server.Command(data, "audit-export", map[string]string{"realm": *x.realm,
+		"criteria": x.criteria.String(), "request": strconv.Itoa(x.request), "force": strconv.FormatBool(x.force)})
+	if err != nil || x.request == 0 {
+		return err
+	}
+	text, _ := a["criteria"].(string)
+	var c realm.ComplianceCriteria
+	if err := json.Unmarshal([]byte(text), &c); err != nil {
+		return fmt.Errorf("criteria of the request: %w", err)
+	}
+	*x.criteria = migration.ComplianceCriteria{UserIDs: c.Persons, ChannelIDs: c.Channels, From: c.From, To: c.To,
+		Search: c.Search, Format: c.Format}
+	return nil
 }
 
 // dayFlag returns the beginning of a day in Unix seconds, later by a number of days; 0 for no day.

@@ -203,3 +203,52 @@ func (s *complianceScene) checkCriteria(all int) {
 		t.Errorf("the audit log: %d %s", code, out)
 	}
 }
+
+// Where the organization demands two owners, the command needs their approved request, whose criteria it uses, or
+// --force.
+func TestComplianceExportOfTwoOwners(t *testing.T) {
+	s := newComplianceScene(t)
+	olive := demoAccount(t, s.ann.url, "olive@example.org")
+	ann := fmt.Sprint(s.ann.must(t, "GET", "users/me", nil)["user_id"])
+	olive.must(t, "PATCH", "users/"+ann, url.Values{"role": {"100"}})
+	olive.must(t, "PATCH", "compliance_exports", url.Values{"two_owners": {"true"}})
+	file := filepath.Join(t.TempDir(), "export.zip")
+	run := func(want string, args ...string) string {
+		t.Helper()
+		out, code := runParley(append([]string{"export", "compliance", "--data", s.data}, args...)...)
+		if (code == 0) != (want == "") || !strings.Contains(out, want) {
+			t.Fatalf("%v: %d %s", args, code, out)
+		}
+		return out
+	}
+	run("Two owners must agree", "--out", file)
+	run("", "--out", file, "--force")
+	id := fmt.Sprint(olive.must(t, "POST", "compliance_exports", url.Values{"user_ids": {"[" + ann + "]"},
+		"search": {"xylophone"}})["id"])
+	run("is pending", "--out", file, "--request", id)
+	if _, err := olive.call("POST", "compliance_exports/"+id, url.Values{"approve": {"true"}}); err == nil {
+		t.Error("an owner approves their own request")
+	}
+	if _, err := s.bo.call("POST", "compliance_exports/"+id, url.Values{"approve": {"true"}}); err == nil {
+		t.Error("a member approves a request")
+	}
+	s.ann.must(t, "POST", "compliance_exports/"+id, url.Values{"approve": {"true"}})
+	run("cannot be given", "--out", file, "--request", id, "--search", "other")
+	run("", "--out", file, "--request", id)
+	if got := zipEntries(t, file); strings.Count(got["messages.jsonl"], "\n") != 1 ||
+		!strings.Contains(got["messages.jsonl"], "xylophone") {
+		t.Errorf("the export of the request: %q", got["messages.jsonl"])
+	}
+	run("is used", "--out", file, "--request", id)
+	out := run("", "--ask", "--person", "bo@example.org", "--channel", "general", "--format", "csv")
+	list := olive.must(t, "GET", "compliance_exports", nil)["requests"].([]any)
+	asked := list[len(list)-1].(map[string]any)
+	if !strings.Contains(out, "--request "+jsonID(asked["id"])) || asked["format"] != "csv" ||
+		len(asked["user_ids"].([]any)) != 1 || len(asked["owner_ids"].([]any)) != 0 {
+		t.Errorf("%s: %v", out, asked)
+	}
+	olive.must(t, "POST", "compliance_exports/"+jsonID(asked["id"]), url.Values{"approve": {"true"}})
+	run("is pending", "--out", file, "--request", jsonID(asked["id"]))
+	s.ann.must(t, "POST", "compliance_exports/"+jsonID(asked["id"]), url.Values{"approve": {"true"}})
+	run("", "--out", file, "--request", jsonID(asked["id"]))
+}

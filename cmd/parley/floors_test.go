@@ -60,6 +60,7 @@ var allowedImports = map[string][]string{
 	"wire/directories":  {"wire", "wire/signon", "actors/realm"},
 	"wire/linkmarks":    {"wire", "actors/realm"},
 	"wire/peer":         {},
+	"wire/pictures":     {"actors/admission"},
 	"wire/signon":       {"wire/markdown/preview", "actors/realm"},
 	"wire/scim":         {"wire", "actors/realm"},
 	"wire/web":          {},

@@ -41,6 +41,10 @@ func places(s *server.Settings) []place {
 	if s.TLS.ACME != "" {
 		authority = s.TLS.ACMEDirectory
 	}
+	proxied := "each organization"
+	if s.ImageProxy {
+		proxied = "each organization, by way of this server"
+	}
 	const organizations = "each organization"
 	return []place{
 		{"mail server", mailServer, "addresses, names, texts of missed messages and digests",
@@ -65,8 +69,8 @@ func places(s *server.Settings) []place {
 			[]string{"auth-config"}},
 		{"pages of links", organizations, "addresses in messages, which the server fetches for previews",
 			"inline_url_embed_preview", nil},
-		{"pictures of others", organizations, "network addresses of readers, whose clients load pictures in messages",
-			"inline_image_preview", nil},
+		{"pictures of others", proxied, "without image-proxy, network addresses of readers, whose clients load " +
+			"pictures in messages", "image-proxy; inline_image_preview", []string{"image-proxy"}},
 		{"Gravatar", organizations, "hashes of email addresses, from clients that load pictures there",
 			"default_avatar_source", nil},
 		{"video calls", organizations, "names of calls, from clients that open them",

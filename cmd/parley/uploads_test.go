@@ -843,3 +843,28 @@ func TestAvatarAddresses(t *testing.T) {
 	k.equal("the own avatar of a guest", avatarURL("gus", fmt.Sprint(k.ids["gus"])),
 		strings.Replace(drawn, fmt.Sprint(k.ids["ann"]), fmt.Sprint(k.ids["gus"]), 1)+".png?v=1")
 }
+
+// Pictures of phones in HEIC are stored and named, and get no thumbnail, with a reason.
+func TestHEICPicture(t *testing.T) {
+	p := demo(t, t.TempDir())
+	ann := demoAccount(t, p.serving(), "ann@example.org")
+	for brand, want := range map[string]string{"heic": "image/heic", "mif1": "image/heic", "avif": "image/avif",
+		"isom": "application/octet-stream"} {
+		content := "\x00\x00\x00\x18ftyp" + brand + "\x00\x00\x00\x00mif1heic" + strings.Repeat("x", 100)
+		address := ann.uploadText(t, "IMG_1.HEIC", content)
+		if _, err := ann.send("[photo](" + address + ")"); err != nil {
+			t.Fatal(err)
+		}
+		status, header, body := fetch(t, ann.url, ann, address)
+		if status != 200 || header.Get("Content-Type") != want || string(body) != content ||
+			!strings.HasPrefix(header.Get("Content-Disposition"), "attachment") {
+			t.Errorf("%s: %d %v", brand, status, header)
+		}
+		status, _, body = fetch(t, ann.url, ann, "/user_uploads/thumbnail"+strings.TrimPrefix(address, "/user_uploads")+
+			"/840x560.webp")
+		named := strings.Contains(string(body), "no thumbnails of HEIC")
+		if status != 404 || named != strings.HasPrefix(want, "image/") {
+			t.Errorf("thumbnail of %s: %d %s", brand, status, body)
+		}
+	}
+}

@@ -14,8 +14,8 @@ import (
 )
 
 // Blobs stores complete files by key. A key is the file's path below the directory of a local Store, with slashes:
-// content/ab/<hash>, pictures/<name>.png, exports/<name>.jsonl.gz. A file under a key never changes, except that a
-// data export can be written again. Methods may be called from any goroutine.
+// content/ab/<hash>, pictures/<name>.png, exports/<name>.jsonl.gz or .zip. A file under a key never changes, except
+// that a data export can be written again. Methods may be called from any goroutine.
 //
 // An implementation that another machine serves returns errors that wrap ErrUnavailable while it cannot be reached.
 type Blobs interface {

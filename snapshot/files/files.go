@@ -285,11 +285,29 @@ func (w *hashingWriter) Write(p []byte) (int, error) {
 // contentType returns the type detected from the first bytes. HTML and XML, which may contain scripts, count as plain
 // text.
 func contentType(head []byte) string {
+	if t := phonePicture(head); t != "" {
+		return t
+	}
 	t := http.DetectContentType(head)
 	if strings.HasPrefix(t, "text/html") || strings.HasPrefix(t, "text/xml") {
 		return "text/plain; charset=utf-8"
 	}
 	return t
+}
+
+// phonePicture returns the type of a picture in an ISO base media file by its main brand, "" for other files. Phones
+// make such pictures. They are stored and named, but not decoded: they get no thumbnail.
+func phonePicture(head []byte) string {
+	if len(head) < 12 || string(head[4:8]) != "ftyp" {
+		return ""
+	}
+	switch string(head[8:12]) {
+	case "heic", "heix", "heim", "heis", "mif1":
+		return "image/heic"
+	case "avif", "avis":
+		return "image/avif"
+	}
+	return ""
 }
 
 // syncAndRename syncs a file, moves it to its path, and syncs the directory.

@@ -85,8 +85,8 @@ func rowName(kind, file string) string {
 		}
 		return ""
 	case realm.ArchiveFile:
-		name, _ := strings.CutSuffix(file, ".jsonl.gz")
-		if name == file {
+		name := strings.TrimSuffix(strings.TrimSuffix(file, ".jsonl.gz"), ".zip")
+		if ExportFile(name) != file {
 			return ""
 		}
 		return name

@@ -1,2 +1,3 @@
-// Package exports writes the data exports that users ask for, one after the other.
+// Package exports writes the data exports that users ask for, one after the other: of organizations, and
+// of the data of one user.
 package exports

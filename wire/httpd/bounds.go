@@ -3,6 +3,7 @@ package httpd
 import (
 	"parley/actors/registry"
 	"parley/wire/mcp"
+	"parley/wire/pictures"
 	"parley/wire/signon"
 )
 
@@ -24,6 +25,24 @@ func (s *Server) BoundTable() []registry.Bound {
 			Overflow: "429",
 			Reason:   "the users of a large organization fit; drawing more takes processor time from all users",
 			Limit:    registry.Constant(MaxDrawingsPerMinute),
+		},
+		{
+			Name:     "fetched_pictures",
+			Of:       "pictures of other sites that are being fetched",
+			Overflow: "503",
+			Reason:   "each takes up to 5 MB of memory, and up to ten seconds",
+			Limit:    registry.Constant(pictures.MaxFetching),
+			Used:     func() int64 { return s.options.Pictures.Fetching() },
+			Shares:   func() registry.Shares { return s.options.Pictures.Shares() },
+		},
+		{
+			Name:     "cached_pictures_bytes",
+			Of:       "bytes of fetched pictures of other sites in memory",
+			Overflow: "some are dropped and fetched again",
+			Reason:   "they can be fetched again",
+			Limit:    registry.Constant(pictures.MaxCacheBytes),
+			Used:     func() int64 { return s.options.Pictures.Cached() },
+			Whole:    registry.Cached,
 		},
 		{
 			Name:     "cached_avatars",

@@ -46,7 +46,9 @@ func (s *Server) addFileRoutes() {
 		"/avatar/{who}/medium": func(ctx *fasthttp.RequestCtx) {
 			s.redirectToAvatar(ctx, "-medium")
 		},
-		"/static/images/{path:*}": s.serveStaticImage,
+		wire.OwnExportPath + "{export_id}":          s.serveOwnExport,
+		"/external_content/{digest}/{received_url}": s.serveExternalPicture,
+		"/static/images/{path:*}":                   s.serveStaticImage,
 	}
 	for _, f := range wire.FileRoutes {
 		s.router.ANY(f.Path, s.readOnly(s.serveAtOwner(serve[f.Path])))
@@ -166,6 +168,10 @@ func (s *Server) serveThumbnail(ctx *fasthttp.RequestCtx) {
 	}
 	kind := map[string]string{markdown.StillThumbnail: "image/jpeg", markdown.AnimatedThumbnail: "image/gif"}[format]
 	animated := format == markdown.AnimatedThumbnail
+	if u.Type == "image/heic" || u.Type == "image/avif" {
+		s.writeError(ctx, fasthttp.StatusNotFound, "The server makes no thumbnails of HEIC and AVIF pictures")
+		return
+	}
 	if kind == "" || u.Width == 0 || animated && !u.Animated || u.Thumbnail == realm.ThumbnailImpossible {
 		s.writeError(ctx, fasthttp.StatusNotFound, "No such thumbnail")
 		return
@@ -374,6 +380,10 @@ func (p *fileSection) WriteTo(w io.Writer) (int64, error) {
 // cache.
 func (s *Server) servePicture(ctx *fasthttp.RequestCtx) {
 	path := pathParam(ctx, "path")
+	if pathParam(ctx, "realm") == "exports" && strings.HasPrefix(path, realm.OwnExportPrefix) {
+		s.writeError(ctx, fasthttp.StatusNotFound, "File not found") // see serveOwnExport
+		return
+	}
 	if pathParam(ctx, "realm") == "exports" { // the name of an export is a secret that only administrators get
 		ctx.Response.Header.Set("Cache-Control", "private, no-store")
 		ctx.Response.Header.Set("Content-Disposition", `attachment; filename="export.jsonl.gz"`)
@@ -395,6 +405,31 @@ func (s *Server) servePicture(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	s.sendFile(ctx, realm.PictureFile, path, "image/png")
+}
+
+// serveOwnExport serves a file with the data of the caller.
+func (s *Server) serveOwnExport(ctx *fasthttp.RequestCtx) {
+	c, ok := s.fileCall(ctx)
+	if !ok {
+		return
+	}
+	ctx.Response.Header.Set("Cache-Control", "private, no-store")
+	if c.Account == nil && fromBrowser(ctx) {
+		redirectToLogin(ctx)
+		return
+	}
+	file, err := "", error(realm.Refuse(realm.NotFound, "BAD_REQUEST", "File not found"))
+	if c.Account != nil {
+		file, err = wire.FetchOwnExport(c, pathParam(ctx, "export_id"))
+	}
+	if err != nil {
+		s.writeRefusal(ctx, err)
+		return
+	}
+	setUploadHeaders(ctx)
+	ctx.Response.Header.Set("Cache-Control", "private, no-store")
+	ctx.Response.Header.Set("Content-Disposition", `attachment; filename="my-data.zip"`)
+	s.sendFile(ctx, realm.ArchiveFile, file, "application/zip")
 }
 
 // redirectToAvatar redirects to the picture of the user in the path. suffix is "" or "-medium".

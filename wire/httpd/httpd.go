@@ -19,6 +19,7 @@ import (
 	"parley/wire"
 	"parley/wire/httpd/park"
 	"parley/wire/mcp"
+	"parley/wire/pictures"
 	"parley/wire/signon"
 	"parley/wire/web"
 	"parley/wire/webapp"
@@ -52,6 +53,8 @@ type Options struct {
 	ServerStatus func() web.ServerStatus
 	// SignOn are the login providers; nil: there are none.
 	SignOn *signon.Providers
+	// Pictures fetches pictures of other sites; nil, or off: clients load them there.
+	Pictures *pictures.Proxy
 	// OAuthRegistration allows apps to register as OAuth clients; see package oauth.
 	OAuthRegistration bool
 	// Cluster gives access to the other nodes; nil: this server is the only one.

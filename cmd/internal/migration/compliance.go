@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -26,9 +25,12 @@ const (
 type ComplianceCriteria struct {
 	Persons  []string // email address or id: the messages of one of them, and their direct conversations
 	Channels []string // name or id: messages that are, or once were, in one of them
-	From, To int64    // Unix seconds in which the message was sent; To is not included; 0: no limit
-	Search   string   // part of one of the message's texts or of its topic, in any case
-	Format   string   // ComplianceCSV, ComplianceJSON or ComplianceEML
+	// UserIDs and ChannelIDs are further persons and channels, of the request of an owner.
+	UserIDs    []realm.UserID
+	ChannelIDs []realm.ChannelID
+	From, To   int64  // Unix seconds in which the message was sent; To is not included; 0: no limit
+	Search     string // part of one of the message's texts or of its topic, in any case
+	Format     string // ComplianceCSV, ComplianceJSON or ComplianceEML
 }
 
 // Check returns an error if the format is unknown.
@@ -165,23 +167,16 @@ func ExportCompliance(d snapshot.Disk, id realm.ID, c ComplianceCriteria, now ti
 
 // resolve finds the persons and channels of the criteria.
 func (e *compliance) resolve() error {
-	e.persons, e.channels = map[realm.UserID]bool{}, map[realm.ChannelID]bool{}
-	for _, person := range e.c.Persons {
-		u, err := FindPerson(e.realm, person)
-		if err != nil {
-			return err
-		}
-		e.persons[u.ID] = true
+	users, channels, err := e.realm.ViewAs(realm.System, 0).ComplianceIDs(e.c.Persons, e.c.Channels)
+	if err != nil {
+		return err
 	}
-	for _, name := range e.c.Channels {
-		c := e.realm.FindChannelByName(name)
-		if n, err := strconv.ParseInt(name, 10, 64); c == nil && err == nil {
-			c = e.realm.FindChannel(realm.ChannelID(n))
-		}
-		if c == nil {
-			return fmt.Errorf("no channel %q; parley channel list shows them", name)
-		}
-		e.channels[c.ID] = true
+	e.persons, e.channels = map[realm.UserID]bool{}, map[realm.ChannelID]bool{}
+	for _, id := range slices.Concat(users, e.c.UserIDs) {
+		e.persons[id] = true
+	}
+	for _, id := range slices.Concat(channels, e.c.ChannelIDs) {
+		e.channels[id] = true
 	}
 	return nil
 }
@@ -339,12 +334,22 @@ func (e *compliance) writeAbout(z *zip.Writer, now time.Time) error {
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")
 	if err := enc.Encode(object{"organization": e.realm.Org().Name, "exported": now.UTC().Format(time.RFC3339),
-		"persons": append([]string{}, e.c.Persons...), "channels": append([]string{}, e.c.Channels...),
-		"from": optionalTime(e.c.From), "before": optionalTime(e.c.To), "search": e.c.Search, "format": e.c.Format,
+		"persons":  texts(e.c.Persons, e.c.UserIDs),
+		"channels": texts(e.c.Channels, e.c.ChannelIDs),
+		"from":     optionalTime(e.c.From), "before": optionalTime(e.c.To), "search": e.c.Search, "format": e.c.Format,
 		"counts": e.counts, "legal_holds": holds}); err != nil {
 		return err
 	}
 	return z.Close()
+}
+
+// texts returns names, and numbers as texts.
+func texts[T fmt.Stringer](names []string, ids []T) []string {
+	out := append([]string{}, names...)
+	for _, id := range ids {
+		out = append(out, id.String())
+	}
+	return out
 }
 
 func optionalTime(at int64) any {

@@ -1,6 +1,9 @@
 package operator
 
 import (
+	"cmp"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -75,12 +78,46 @@ func auditKeep(o *Operator, args map[string]string) (any, error) {
 	return map[string]any{"retention_days": days}, err
 }
 
-// auditExport adds an entry about a compliance export that begins now.
+// auditExport adds an entry about a compliance export that begins now, and returns the criteria of its request.
 func auditExport(o *Operator, args map[string]string) (any, error) {
 	id, err := o.realm(args)
 	if err != nil {
 		return nil, err
 	}
-	_, err = realm.Execute(o.Orgs, id, realm.Operator, realm.NoteComplianceExport{Criteria: args["criteria"]})
-	return map[string]any{}, err
+	request, err := strconv.ParseInt(cmp.Or(args["request"], "0"), 10, 64)
+	if err != nil {
+		return nil, fmt.Errorf("--request must be the number of a request, not %q", args["request"])
+	}
+	c, err := realm.Execute(o.Orgs, id, realm.Operator, realm.NoteComplianceExport{Criteria: args["criteria"],
+		Request: request, Force: args["force"] == "true"})
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(c)
+	return map[string]any{"criteria": string(text)}, err
+}
+
+// complianceAsk asks the owners to approve a compliance export.
+func complianceAsk(o *Operator, args map[string]string) (any, error) {
+	id, err := o.realm(args)
+	if err != nil {
+		return nil, err
+	}
+	var c realm.ComplianceCriteria
+	if err := json.Unmarshal([]byte(args["criteria"]), &c); err != nil {
+		return nil, fmt.Errorf("criteria of the export: %w", err)
+	}
+	var persons, channels []string
+	if err := errors.Join(json.Unmarshal([]byte(args["persons"]), &persons),
+		json.Unmarshal([]byte(args["channels"]), &channels)); err != nil {
+		return nil, fmt.Errorf("criteria of the export: %w", err)
+	}
+	if _, err := o.view(args, func(v realm.View) (any, error) {
+		c.Persons, c.Channels, err = v.ComplianceIDs(persons, channels)
+		return nil, err
+	}); err != nil {
+		return nil, err
+	}
+	q, err := realm.Execute(o.Orgs, id, realm.Operator, realm.AskComplianceExport{Criteria: c})
+	return map[string]any{"request": q.ID}, err
 }

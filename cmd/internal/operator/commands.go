@@ -25,6 +25,8 @@ var commands = map[string]command{
 	"audit-keep":   {run: auditKeep, from: cluster.FromCore},
 	"audit-list":   {run: auditList, from: cluster.FromCore},
 
+	"compliance-ask": {run: complianceAsk, from: cluster.FromCore},
+
 	"channel-list":    {run: channelList, from: cluster.FromCore},
 	"channel-archive": {run: channelArchive, from: cluster.FromCore},
 	"channel-owners":  {run: channelOwners, from: cluster.FromCore},

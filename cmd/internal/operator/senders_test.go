@@ -22,7 +22,7 @@ var wantCommands = map[string]string{
 	"channel-list": "core", "channel-archive": "core", "channel-owners": "core", "invite-list": "core",
 	"invite-revoke": "core", "mail-test": "core", "user-role": "core", "user-rename": "core",
 	"user-deactivate": "core", "user-reactivate": "core", "audit-keep": "core", "audit-list": "core",
-	"audit-export":  "core",
+	"audit-export": "core", "compliance-ask": "core",
 	"cluster-level": "core", "cluster-move-leader": "core", "cluster-remove": "core", "cluster-token": "core",
 	"cluster-verify": "core", "push-register": "core", "push-status": "core", "push-test": "core",
 	"realm-create": "core", "realm-list": "core", "realm-close": "core", "realm-reopen": "core",

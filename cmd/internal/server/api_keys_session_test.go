@@ -53,8 +53,14 @@ func TestSessionMakesNoKeyWithoutPassword(t *testing.T) {
 		}
 	}
 	d.call("ann@example.org", "POST", "users/me/api_keys", url.Values{"label": {"by key"}})
-	if _, ask := logIn(); ask("users/me/api_key/regenerate", nil).status != 400 {
-		t.Error("a new session needs no password")
+	_, ask := logIn()
+	for _, path := range []string{"users/me/api_key/regenerate", "users/me/data_exports"} {
+		if ask(path, nil).status != 400 {
+			t.Errorf("%s in a new session needs no password", path)
+		}
+	}
+	if a := ask("users/me/data_exports", url.Values{"password": {password}}); a.status != 200 {
+		t.Errorf("the own data with the password: %d %v", a.status, a.body)
 	}
 	renewed := d.call("ann@example.org", "POST", "users/me/api_key/regenerate", nil)
 	d.keys["ann@example.org"] = renewed["api_key"].(string)

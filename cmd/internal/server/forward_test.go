@@ -209,7 +209,7 @@ func newFollower(t *testing.T, core *matrixServer, isCore bool) (*matrixServer, 
 func toolsOfEdge(t wire.Tools) wire.Tools {
 	t.Sign, t.LinkToken, t.JWTKeys, t.WebPushKey = nil, nil, nil, ""
 	t.VerifySignature = func(string, string) bool { return false }
-	t.Files, t.Thumbnails, t.StartExport, t.Organizations = nil, nil, nil, nil
+	t.Files, t.Thumbnails, t.StartExport, t.StartOwnExport, t.Organizations = nil, nil, nil, nil, nil
 	t.CheckSpace, t.SubdomainTaken, t.HostnameProof = nil, nil, nil
 	return t
 }

@@ -74,7 +74,7 @@ const matrixPassword = "purple otter 42 lamp"
 // asksPassword are the endpoints that ask users with a session for their password; TestSessionMakesNoKeyWithoutPassword
 // tests them without it.
 var asksPassword = []string{"POST /users/me/api_keys", "POST /users/me/api_key/regenerate",
-	"POST /users/me/confirmation"}
+	"POST /users/me/confirmation", "POST /users/me/data_exports"}
 
 // asksAgain are the endpoints that ask users for their password where the session is old, as those of the matrix are;
 // TestDangerousActsAskAgain tests them without it.

@@ -124,6 +124,8 @@ func paramsFor(e wire.Endpoint, params pairs) pairs {
 	switch e.Method + " " + e.Path {
 	case "POST /users/{user_id}/api_keys":
 		return append(slices.Clone(params), "label", "x")
+	case "POST /compliance_exports/{request_id}":
+		return append(slices.Clone(params), "approve", true)
 	case "PUT /bots/{bot_id}/commands":
 		return append(slices.Clone(params), "commands", []any{})
 	case "PATCH /default_stream_groups/{group_id}/streams":

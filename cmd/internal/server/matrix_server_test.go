@@ -129,6 +129,7 @@ func newMatrixServer(t *testing.T, l *coverage) *matrixServer {
 		Emails:             mail.Composer{},
 		LinkToken:          c.orgs.LinkToken,
 		StartExport:        func(realm.ID, realm.Export) {},
+		StartOwnExport:     func(realm.ID, realm.UserID, realm.OwnExport) {},
 		SubdomainTaken:     func(string) bool { return false },
 	}
 	thumbnailWorker := thumbnails.Start(c.orgs, tools.Files, quiet)

@@ -104,6 +104,7 @@ func newRequestTester(t testing.TB) *requestTester {
 		Emails:             mail.Composer{},
 		LinkToken:          orgs.LinkToken,
 		StartExport:        func(realm.ID, realm.Export) {},
+		StartOwnExport:     func(realm.ID, realm.UserID, realm.OwnExport) {},
 		SubdomainTaken:     func(string) bool { return false },
 	}
 	var said bytes.Buffer

@@ -48,6 +48,7 @@ import (
 	"parley/wire/linkmarks"
 	"parley/wire/mail"
 	"parley/wire/markdown/preview"
+	"parley/wire/pictures"
 	"parley/wire/previews"
 	"parley/wire/push"
 	"parley/wire/signon"
@@ -134,6 +135,7 @@ type Server struct {
 	renderer    wire.Renderer // shared by realms and endpoints, so that each Markdown configuration is prepared once
 	files       *files.Store
 	served      *orgfiles.Served
+	pictures    *pictures.Proxy   // nil: clients load pictures of other sites there
 	fetcher     *orgfiles.Fetcher // of files on other cores; nil: all files are here, or in a bucket
 	bucket      *s3.Bucket        // where files are; nil: in the data directory
 	ownerKnown  chan struct{}     // closed when the owner of the files in the bucket is known; nil without a bucket
@@ -350,6 +352,13 @@ func (s *Server) open(preloaded *actors.Preloaded) (err error) {
 func (s *Server) openOrganizations(disk actors.Disk, o actors.Options) (err error) {
 	s.turnLatency = metrics.NewTurnLatency()
 	s.encodings = wire.NewEventEncodings()
+	var fetch pictures.Fetch
+	if s.ImageProxy && len(s.secret) > 0 { // edges have no secret, and render nothing
+		fetch = preview.New(s.previewNetworks...).FetchPicture
+		sign := datadir.NewSigner(s.secret)
+		s.renderer.ProxyPicture = func(address string) string { return pictures.Address(sign, address) }
+	}
+	s.pictures = pictures.New(fetch, func() bool { return s.orgs.HasSeveralRealms() })
 	o.Protocol, o.Renderer = wire.SessionProtocol{Encodings: s.encodings}, &s.renderer
 	o.Log, o.Fatal, o.Site, o.TurnLatency = s.log, s.fatal, s.sites.Site, s.turnLatency.Observer
 	o.ArchiveDays, o.Limits, o.DeliveryLag = &s.ArchiveDays, s.realmLimits(), s.DeliveryLag
@@ -433,7 +442,8 @@ func (s *Server) buildTools() error {
 	s.orgs.SetOutbox(s.dispatcher, true, account.URL != "")
 	s.orgs.AddOwnerTask(s.dispatcher)
 	newExport := func(name string) (exports.File, error) { return s.files.NewExport(name) }
-	s.exports = exports.Start(s.orgs, s.sites.ByID, newExport, s.log)
+	open := func(id realm.ID, kind, name string) (exports.Stored, error) { return s.served.Open(id, kind, name) }
+	s.exports = exports.Start(s.orgs, s.sites.ByID, newExport, open, s.log)
 	s.orgs.AddOwnerTask(s.exports)
 	var leftovers func() error
 	var checkOwner func() bool
@@ -444,7 +454,7 @@ func (s *Server) buildTools() error {
 	s.eraser = erase.Start(s.Data, snapshot.Disk{Store: s.store}, s.orgs, s.sweeper.SweepSoon, s.search,
 		s.log)
 	s.linkMarks = linkmarks.Start(s.orgs, snapshot.Disk{Store: s.store}, s.log, linkmarks.Delay)
-	s.tools.StartExport = s.exports.Add
+	s.tools.StartExport, s.tools.StartOwnExport = s.exports.Add, s.exports.AddOwn
 	s.tools.CheckSpace = s.space.CheckSpace
 	s.tools.SubdomainTaken = func(name string) bool {
 		_, _, taken := s.orgs.RealmByName(name)
@@ -650,7 +660,7 @@ func (s *Server) httpOptions() httpd.Options {
 	p.OnDrain, p.AnswersLatePolls, p.TLS, p.Unlimited = s.orgs.Drain, true, s.tlsConfig, s.limits.Unlimited
 	return httpd.Options{Server: s.orgs, Tools: s.tools, Realms: s.sites, Log: s.log, Park: p, Limits: s.limits,
 		Several: s.orgs.HasSeveralRealms, WebApp: s.webApp, DamagedTexts: s.orgs.DamagedTexts, Now: s.config.Now,
-		SignOn: s.signOn, OAuthRegistration: s.config.OAuthRegistration}
+		SignOn: s.signOn, OAuthRegistration: s.config.OAuthRegistration, Pictures: s.pictures}
 }
 
 // operator returns the commands of the operator that all nodes have.

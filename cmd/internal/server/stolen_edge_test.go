@@ -34,6 +34,7 @@ import (
 	"parley/cmd/internal/datadir"
 	"parley/wire"
 	"parley/wire/peer"
+	"parley/wire/pictures"
 )
 
 // clusterOfTwo is a core with a demo organization and an edge, both in this process.
@@ -212,6 +213,9 @@ func (f *forgery) tokens() []stolenToken {
 		}},
 		{"person whom a provider has identified", "sealCipher", "", f.identified},
 		{"reply to an email", "signature", "FindReply", f.replies},
+		{"picture of another site", "serveExternalPicture", "", func(key []byte, at string) bool {
+			return f.get(at, pictures.Address(datadir.NewSigner(key), at+"/api/v1/server_settings"))
+		}},
 	}
 }
 

@@ -31,8 +31,10 @@ const (
 	longValue = 50
 )
 
-// canvas is a file of a conversation that has no messages.
-const canvas = "canvas_in_the_conversation.json"
+// leftOut are the files, in the folder of a conversation or of the whole export, whose objects have no counterpart,
+// with their names in the report.
+var leftOut = map[string]string{"canvas_in_the_conversation.json": "canvases", "canvases.json": "canvases",
+	"lists.json": "lists", "bookmarks.json": "bookmarks"}
 
 // Open returns the organization of an export.
 func Open(archive fs.FS, o imports.Options) ([]imports.Source, error) {
@@ -78,6 +80,7 @@ type source struct {
 	size    int64
 	days    map[string][]string // files by directory
 	files   localFiles
+	dropped []string // files of leftOut; at most maxOthers
 	others  []string // files that are no part of an export; at most maxOthers
 	unnamed int      // others beyond maxOthers
 }
@@ -107,7 +110,11 @@ func (s *source) visit(name string, e fs.DirEntry, err error) error {
 			s.others = append(s.others, name)
 		}
 		return nil
-	case dir != "" && file != canvas:
+	case leftOut[file] != "":
+		if len(s.dropped) < maxOthers {
+			s.dropped = append(s.dropped, name)
+		}
+	case dir != "":
 		dir = strings.TrimSuffix(dir, "/")
 		s.days[dir] = append(s.days[dir], name)
 	}
@@ -149,9 +156,24 @@ func (s *source) Read(sink imports.Sink) (err error) {
 	r.in = imports.Reading{Seen: r.count, Bad: sink.DropAt}
 	defer func() { err = errors.Join(err, r.threads.Close()) }()
 	for _, step := range []func() error{r.readUsers, r.readConversations, r.findStrangers, r.putOrganization,
-		r.putUsers,
+		r.putUsers, r.reportLeftOut,
 		r.putChannels, r.putMessages, r.putThreads} {
 		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reportLeftOut counts the canvases, lists and bookmarks, which are not imported.
+func (r *reader) reportLeftOut() error {
+	for _, name := range r.dropped {
+		kind := leftOut[path.Base(name)]
+		err := imports.EachRow(r.archive, name, r.in, func(_ *struct{}, row imports.Row) error {
+			r.sink.DropAt(kind, "they have no counterpart", row.Place())
+			return nil
+		})
+		if err != nil {
 			return err
 		}
 	}

@@ -51,6 +51,7 @@ const FORMS = {
   'change-password': { open: section('settings/account'), to: 'PATCH settings',
     texts: { ...text('old', 'purple otter 84 lamp'), ...text('new', 'purple otter 84 lamp') } },
   'show-key': { open: section('settings/account'), to: 'POST fetch_api_key', texts: text('password', 'purple otter 84 lamp') },
+  'own-data': { open: section('settings/account'), to: 'POST users/me/data_exports', texts: text('password', 'purple otter 84 lamp') },
   'add-key': { ...again(row('settings/account', 'Add a key for a program')), to: 'POST users/me/api_keys', texts: { ...text('label', 'textN'), ...text('password', 'purple otter 84 lamp') },
     got: { expires_in: '0' } },
   'add-alert-word': { ...again(row('settings/alert-words', 'Add an alert word')), to: 'POST users/me/alert_words', texts: text('word', 'textN') },
@@ -89,6 +90,7 @@ const FORMS = {
   'change-profile-field': { ...again(row('organization/profile-field-settings', 'Edit: Floor')), to: 'PATCH realm/profile_fields/',
     texts: text('hint', 'textN'), keep: true },
   'change-user': { open: row('organization/users', 'Edit: Bo Park'), keep: true, to: 'PATCH users/', texts: text('name', 'Bo textN') },
+  'ask-compliance': { ...again(row('organization/compliance', 'Ask for a compliance export')), to: 'POST compliance_exports', texts: text('search', 'textN') },
   'start-export': { open: section('organization/data-exports-admin'), to: 'POST export/realm', got: { export_type: 'public' } },
   'confirm-password': { ...again(async (p) => {
     await p.page.route('**/json/export/realm', (r) => r.request().method() !== 'POST' ? r.continue() : r.fulfill({ status: 403,
@@ -247,6 +249,8 @@ async function prepared(s) {
   await olive('POST', 'realm/profile_fields', { name: 'Town', field_type: '3', field_data: JSON.stringify(data) });
   await olive('POST', 'realm/profile_fields', { name: 'Since', field_type: '4' });
   const { custom_fields: fields } = await olive('GET', 'realm/profile_fields');
+  await olive('PATCH', `users/${await userID(parley, ANN)}`, { role: '100' }); // two owners must agree
+  await olive('PATCH', 'compliance_exports', { two_owners: 'true' });
   FORMS['own-profile'].texts = text(String(fields.find((f) => f.name === 'Floor').id), 'textN');
   const { group_id: id } = await olive('POST', 'user_groups/create', { name: 'cooks', description: '',
     members: JSON.stringify([await userID(parley, OLIVE)]) });
@@ -262,12 +266,12 @@ async function prepared(s) {
 // ALL are the scenes, with their forms in the order in which they are sent: the password ends other sessions, and the
 // address of the user is theirs until they follow a link.
 const ALL = {
-  'of the user': ['own-name', 'own-picture', 'own-profile', 'add-key', 'show-key', 'add-alert-word', 'mute-user',
-    'add-bot', 'change-bot', 'integration', 'change-address', 'change-password'],
+  'of the user': ['own-name', 'own-picture', 'own-profile', 'add-key', 'show-key', 'own-data', 'add-alert-word',
+    'mute-user', 'add-bot', 'change-bot', 'integration', 'change-address', 'change-password'],
   'of the organization': ['organization-profile', 'icon', 'light-logo', 'dark-logo', 'jitsi', 'code-language', 'welcome-message',
     'add-domain', 'invite-by-email', 'invite-by-link', 'change-folder', 'add-folder', 'change-user'],
   'of the lists of the organization': ['add-emoji', 'change-linkifier', 'add-linkifier', 'add-playground', 'add-profile-field',
-    'change-profile-field', 'start-export', 'confirm-password'],
+    'change-profile-field', 'start-export', 'confirm-password', 'ask-compliance'],
   'of channels, groups and messages': ['change-channel', 'add-subscriber', 'create-channel', 'create-group', 'change-group',
     'add-group-member', 'add-subgroup', 'snippet', 'send-later', 'status', 'remind-me', 'move-messages', 'add-to-widget'],
 };

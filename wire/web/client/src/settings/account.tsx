@@ -11,6 +11,7 @@ import { read } from "../store/store.ts";
 import { Avatar } from "../ui/avatar.tsx";
 import { Confirm, openDialog } from "../ui/dialogs.tsx";
 import { ApiKeys, hasPasswords } from "./api_keys.tsx";
+import { OwnData } from "./own_data.tsx";
 import { UserChoice } from "../forms/fields.tsx";
 import { AddForm, Allowed, RowTable, SettingsForm } from "../forms/forms.tsx";
 import { isInput, profileInputs, profileValues } from "./profile_inputs.ts";
@@ -136,6 +137,7 @@ export function Account() {
         <a href="/accounts/passkeys/">{t("Passkeys")}</a>
       </p>
       <ApiKeys />
+      <OwnData />
       <h4>{t("Leave the organization")}</h4>
       <button type="button" class="button danger" onClick={askDeactivate}>
         {t("Deactivate account")}

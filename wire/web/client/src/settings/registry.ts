@@ -213,6 +213,13 @@ export const sections: Section[] = [
     icon: "eye",
     load: () => import("./audit_log.tsx").then((m) => m.AuditLog),
   },
+  {
+    area: "organization",
+    name: "compliance",
+    title: () => t("Compliance exports"),
+    icon: "check",
+    load: () => import("./compliance.tsx").then((m) => m.Compliance),
+  },
 ];
 
 export function installSettings(): void {
