@@ -11,16 +11,13 @@ var complianceEndpoints = []Endpoint{
 			return newComplianceRequest(q, v.Now)
 		})}, err
 	}).extension(complianceReason),
-	CommandFromForm("PATCH", "/compliance_exports", func(f complianceDemandForm) realm.DemandTwoOwners {
-		return realm.DemandTwoOwners{On: f.TwoOwners}
-	}, newComplianceID).extension(complianceReason),
-	CommandFromForm("POST", "/compliance_exports", func(f complianceForm) realm.AskComplianceExport {
+	CommandFromCall("PATCH", "/compliance_exports", demandTwoOwners, newComplianceID).extension(complianceReason),
+	CommandFromCall("POST", "/compliance_exports", func(c *Call, f complianceForm) (realm.AskComplianceExport, error) {
 		return realm.AskComplianceExport{Criteria: realm.ComplianceCriteria{Persons: f.Users, Channels: f.Channels,
-			From: f.Start, To: f.End, Search: f.Search, Format: f.Format}}
+			From: f.Start, To: f.End, Search: f.Search, Format: f.Format}}, c.confirmAct(realm.Owner)
 	}, newComplianceID).extension(complianceReason),
-	CommandFromForm("POST", "/compliance_exports/{request_id}", func(f complianceReply) realm.AnswerComplianceRequest {
-		return realm.AnswerComplianceRequest{ID: f.ID, Approve: f.Approve}
-	}, emptyAnswer).extension(complianceReason),
+	CommandFromCall("POST", "/compliance_exports/{request_id}", answerComplianceRequest, emptyAnswer).
+		extension(complianceReason),
 }
 
 // complianceReason is why these endpoints exist.
@@ -28,6 +25,10 @@ const complianceReason = "requests for compliance exports, which Zulip's API doe
 
 type complianceDemandForm struct {
 	TwoOwners bool `form:"two_owners,required"`
+}
+
+func demandTwoOwners(c *Call, f complianceDemandForm) (realm.DemandTwoOwners, error) {
+	return realm.DemandTwoOwners{On: f.TwoOwners}, c.confirmAct(realm.Owner)
 }
 
 // complianceForm has the criteria of an export. Empty ones choose all messages. start and end are Unix seconds.
@@ -43,6 +44,12 @@ type complianceForm struct {
 type complianceReply struct {
 	ID      int64 `path:"request_id"`
 	Approve bool  `form:"approve,required"`
+}
+
+// answerComplianceRequest approves or refuses a request. Two owners must agree, so a login of the operator as one of
+// them must not be enough.
+func answerComplianceRequest(c *Call, f complianceReply) (realm.AnswerComplianceRequest, error) {
+	return realm.AnswerComplianceRequest{ID: f.ID, Approve: f.Approve}, c.confirmAct(realm.Owner)
 }
 
 // complianceIDAnswer has the number of the new request, null if the change was made at once.

@@ -78,7 +78,8 @@ var asksPassword = []string{"POST /users/me/api_keys", "POST /users/me/api_key/r
 
 // asksAgain are the endpoints that ask users for their password where the session is old, as those of the matrix are;
 // TestDangerousActsAskAgain tests them without it.
-var asksAgain = []string{"POST /export/realm"}
+var asksAgain = []string{"POST /export/realm", "PATCH /compliance_exports", "POST /compliance_exports",
+	"POST /compliance_exports/{request_id}"}
 
 var matrixPasswordHash = sync.OnceValue(func() string {
 	hash, err := httpd.NewPasswords(nil).Hash(1, matrixPassword)
