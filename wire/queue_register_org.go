@@ -55,14 +55,22 @@ type externalAccount struct {
 // registeredSettings is the settings of an organization, as realm_<name>.
 type registeredSettings struct{ s *initialState }
 
-// JSONFields returns a field for each setting.
+// JSONFields returns a field for each setting. The one that the protocol does not have is optional.
 func (registeredSettings) JSONFields() []shape.TableField {
-	return settingFields("realm_", realm.OrgSettings, false)
+	return each(realm.OrgSettings, func(s realm.Setting) shape.TableField {
+		return shape.TableField{Name: "realm_" + s.Name, Shape: settingShape(s),
+			Optional: s.Name == realm.AssistantSetting}
+	})
 }
 
 // JSONField returns the value of a setting.
 func (r registeredSettings) JSONField(i int) any {
 	name := realm.OrgSettings[i].Name
+	if name == realm.AssistantSetting {
+		if summaries, translations := r.s.call.offers(); !summaries && !translations {
+			return shape.Absent{}
+		}
+	}
 	if r.s.Me() == nil {
 		switch name {
 		case "allow_message_editing":
@@ -98,11 +106,14 @@ type orgCacheKey struct {
 	push       bool
 	previews   bool
 	visitor    bool
+	offers     assistantOffers
 }
 
 func (s *initialState) orgCacheKey(part string) orgCacheKey {
 	t := s.call.Tools
-	return orgCacheKey{part, s.call.Site, t.Generation, t.Push != nil, t.FetchPreview != nil, s.Me() == nil}
+	summaries, translations := s.call.offers() // of an edge, they are those of the core that it follows
+	return orgCacheKey{part, s.call.Site, t.Generation, t.Push != nil, t.FetchPreview != nil, s.Me() == nil,
+		assistantOffers{summaries, translations}}
 }
 
 // orgSection adds the organization and server fields. They are the same for all users of a kind, so the encoded bytes
@@ -231,7 +242,7 @@ type serverFields struct {
 	MinPassword           int                      `json:"password_min_length"`
 	AvatarsFixed          bool                     `json:"server_avatar_changes_disabled"`
 	Summarizes            bool                     `json:"server_can_summarize_topics"`
-	Offered               assistantOffers          `json:"server_assistant"`
+	Offered               assistantOffers          `json:"server_assistant,omitzero"`
 	EmojiTable            string                   `json:"server_emoji_data_url"`
 	Generation            int64                    `json:"server_generation"`
 	ImagePreviews         bool                     `json:"server_inline_image_preview"`
@@ -256,7 +267,7 @@ type serverFields struct {
 }
 
 // assistantOffers says whether the server makes summaries and translations for users of organizations whose
-// owners agree.
+// owners agree. It is left out where there are neither.
 type assistantOffers struct {
 	Summaries    bool `json:"summaries"`
 	Translations bool `json:"translations"`

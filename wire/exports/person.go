@@ -556,7 +556,7 @@ func (e *person) writeFiles() error {
 			return err
 		}
 		if !has {
-			e.addMissing("avatar.png")
+			e.addMissing("pictures/" + avatar + ".png") // as a backup names it
 		}
 	}
 	return e.writeLines("files.json", func(line func(any) error) error { return line(list) })

@@ -93,6 +93,7 @@ const FORMS = {
   'ask-compliance': { ...again(row('organization/compliance', 'Ask for a compliance export')), to: 'POST compliance_exports', texts: text('search', 'textN') },
   'start-export': { open: section('organization/data-exports-admin'), to: 'POST export/realm', got: { export_type: 'public' } },
   'confirm-password': { ...again(async (p) => {
+    p.expect(/Failed to load resource: .* status of 403 /);
     await p.page.route('**/json/export/realm', (r) => r.request().method() !== 'POST' ? r.continue() : r.fulfill({ status: 403,
       json: { result: 'error', code: 'CONFIRMATION_REQUIRED', msg: 'Log in again.', by_password: true } }));
     await section('organization/data-exports-admin')(p);
