@@ -282,7 +282,7 @@ func (f FileRoute) describe() obj {
 			"schema": obj{"type": "string"}})
 	}
 	refs := obj{}
-	for _, status := range []int{401, 403, 404, 503} {
+	for _, status := range []int{400, 401, 403, 404, 503} {
 		refs[strconv.Itoa(status)] = obj{"$ref": "#/components/responses/" + responseName(status)}
 	}
 	if f.Redirects {

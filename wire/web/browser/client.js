@@ -9,12 +9,12 @@ export const OLIVE = 'olive@example.org'; // the owner
 const passwords = new WeakMap(); // servers with the users that have one: a new password ends the sessions
 
 // opened logs a user in and opens an address of the client.
-export async function opened(s, parley, email, address = '#inbox', options = {}) {
+export async function opened(s, parley, email, address = '#inbox', { typed = false, ...options } = {}) {
   const known = passwords.get(parley) ?? passwords.set(parley, new Set()).get(parley);
   if (!known.has(email)) await parley.setPassword(email);
   known.add(email);
   const p = await s.profile(parley, options);
-  await p.logIn(email, PASSWORD);
+  await p.logIn(email, PASSWORD, typed);
   await p.page.goto(`/${address}`);
   await p.page.locator(/^#(settings|organization)\//.test(address) ? '.settings-title' : '.view-header').first().waitFor();
   return p;

@@ -284,7 +284,7 @@ test('every form of the table is sent', () => {
 for (const [title, names] of Object.entries(ALL)) {
   scene(`the forms ${title} send their defaults again after other choices`, async (s) => {
     const parley = await prepared(s);
-    const p = await opened(s, parley, OLIVE);
+    const p = await opened(s, parley, OLIVE, '#inbox', { typed: true });
     const faults = []; // one form each: the others are sent all the same
     let changed = 0;
     for (const name of names) {

@@ -74,7 +74,7 @@ scene('an administrator uploads icon, logo and an emoji, and others see them at 
 
 scene('an export is made, downloaded and deleted', async (s) => {
   const parley = await s.serve();
-  const ada = await opened(s, parley, ADA, '#organization/data-exports-admin');
+  const ada = await opened(s, parley, ADA, '#organization/data-exports-admin', { typed: true });
   await parley.call(ANN, 'PATCH', 'settings', { allow_private_data_export: 'true' });
   await ada.page.reload();
   await ada.page.getByText('1 user allows the export of private data.').waitFor();
