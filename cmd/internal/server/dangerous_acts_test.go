@@ -5,6 +5,8 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -56,6 +58,35 @@ func usualActs(bo string) []dangerousAct {
 		{"DELETE", "users/" + bo, nil, false},
 		{"POST", "users/" + bo + "/reactivate", nil, false},
 		{"GET", "export/realm", nil, false},
+	}
+}
+
+// undoneActs are calls that only owners can make and that other owners see and undo, so no session is asked.
+var undoneActs = []string{"PATCH /audit_log", "POST /realm/domains", "PATCH /realm/domains/{domain}",
+	"DELETE /realm/domains/{domain}"}
+
+var pathParameter = regexp.MustCompile(`\{[^}]*\}`)
+
+// TestOwnersActsAreDangerous demands that each call that changes something, and that only owners can make, is one of
+// dangerousActs, or has a reason not to be.
+func TestOwnersActsAreDangerous(t *testing.T) {
+	acts := dangerousActs("9", "8")
+	for call, cells := range readRoleTable(t).cells {
+		method, route, _ := strings.Cut(call, " ")
+		if cells[1] != "owners" || method == "GET" || strings.Contains(route, " ") { // a note: some values of the call
+			continue
+		}
+		route = pathParameter.ReplaceAllString(route, "*")
+		isAct := slices.ContainsFunc(acts, func(x dangerousAct) bool {
+			matches, _ := path.Match(route, "/"+x.path)
+			return x.method == method && matches
+		})
+		switch isUndone := slices.Contains(undoneActs, call); {
+		case !isAct && !isUndone:
+			t.Errorf("%s: only owners can make it: add it to dangerousActs, or to undoneActs", call)
+		case isAct && isUndone:
+			t.Errorf("%s is in both lists", call)
+		}
 	}
 }
 
