@@ -5,7 +5,7 @@ import { scene } from './scene.js';
 scene('one owner asks for a compliance export, another owner approves it', async (s) => {
   const parley = await s.serve();
   await parley.call(OLIVE, 'PATCH', `users/${await userID(parley, ANN)}`, { role: '100' });
-  const olive = await opened(s, parley, OLIVE, '#organization/compliance');
+  const olive = await opened(s, parley, OLIVE, '#organization/compliance', { typed: true });
   const { page } = olive;
   await page.getByRole('button', { name: 'Demand two owners' }).click();
   await page.getByRole('button', { name: 'Ask for a compliance export' }).click();
@@ -17,7 +17,7 @@ scene('one owner asks for a compliance export, another owner approves it', async
   await table(olive).getByText('Waits for an owner').waitFor();
   await table(olive).getByRole('button', { name: /^Refuse/ }).waitFor();
   if (await table(olive).getByRole('button', { name: /^Approve/ }).count()) throw new Error('an owner can approve their own request');
-  const ann = await opened(s, parley, ANN, '#organization/compliance');
+  const ann = await opened(s, parley, ANN, '#organization/compliance', { typed: true });
   await table(ann).getByText('“invoice”, jsonl').waitFor();
   await table(ann).getByRole('button', { name: /^Approve/ }).click();
   await ann.page.getByRole('dialog').getByRole('button', { name: 'Approve', exact: true }).click();
