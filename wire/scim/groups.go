@@ -134,22 +134,11 @@ func (g groups) Patch(_ *http.Request, id string, operations []scim.PatchOperati
 	if err != nil {
 		return scim.Resource{}, g.refused(err, id)
 	}
-	after := scim.ResourceAttributes{}
-	for name, value := range before.Attributes {
-		after[name] = value
-	}
-	if before.ExternalID.Present() {
-		after["externalId"] = before.ExternalID.Value()
-	}
-	touched, err := applyPatch(after, operations, groupSchema)
+	after, touched, err := patched(before, operations, groupSchema)
 	if err != nil {
 		return scim.Resource{}, err
 	}
-	changed := scim.ResourceAttributes{}
-	for name := range touched {
-		changed[name] = after[name]
-	}
-	cmd, err := g.command(changed)
+	cmd, err := g.command(chosen(after, touched))
 	if err != nil {
 		return scim.Resource{}, err
 	}

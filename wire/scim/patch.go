@@ -12,6 +12,28 @@ import (
 	parser "github.com/scim2/filter-parser/v2"
 )
 
+// patched returns the attributes of a resource after operations, and the names of those that they are about.
+func patched(before scim.Resource, operations []scim.PatchOperation, s schema.Schema) (
+	after scim.ResourceAttributes, touched map[string]bool, err error,
+) {
+	after = scim.ResourceAttributes{}
+	maps.Copy(after, before.Attributes)
+	if before.ExternalID.Present() {
+		after["externalId"] = before.ExternalID.Value()
+	}
+	touched, err = applyPatch(after, operations, s)
+	return after, touched, err
+}
+
+// chosen returns the attributes with some names; those that are missing are nil.
+func chosen(a scim.ResourceAttributes, names map[string]bool) scim.ResourceAttributes {
+	out := scim.ResourceAttributes{}
+	for name := range names {
+		out[name] = a[name]
+	}
+	return out
+}
+
 // applyPatch applies operations, which the library has checked, to the attributes of a resource (RFC 7644, section
 // 3.5.2). It returns the names of the attributes that they are about. Values inside of a are not modified.
 func applyPatch(a scim.ResourceAttributes, operations []scim.PatchOperation, s schema.Schema) (map[string]bool, error) {

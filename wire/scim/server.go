@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -203,10 +204,8 @@ type request struct {
 
 // mayChange refuses tokens without a right.
 func (q *request) mayChange(right string) error {
-	for _, r := range q.token.Rights {
-		if r == right {
-			return nil
-		}
+	if slices.Contains(q.token.Rights, right) {
+		return nil
 	}
 	return scimerrors.ScimError{Status: http.StatusForbidden, Detail: "This token has not the right " + right + "."}
 }

@@ -222,14 +222,7 @@ func (u users) Patch(_ *http.Request, id string, operations []scim.PatchOperatio
 	if err != nil {
 		return scim.Resource{}, u.refused(err, id)
 	}
-	after := scim.ResourceAttributes{}
-	for name, value := range before.Attributes {
-		after[name] = value
-	}
-	if before.ExternalID.Present() {
-		after["externalId"] = before.ExternalID.Value()
-	}
-	touched, err := applyPatch(after, operations, userSchema)
+	after, touched, err := patched(before, operations, userSchema)
 	if err != nil {
 		return scim.Resource{}, err
 	}
@@ -241,11 +234,7 @@ func (u users) Patch(_ *http.Request, id string, operations []scim.PatchOperatio
 	if touched["roles"] && after["roles"] == nil {
 		after["roles"] = []any{map[string]any{"value": "member"}}
 	}
-	changed := scim.ResourceAttributes{}
-	for name := range touched {
-		changed[name] = after[name]
-	}
-	cmd, err := u.command(changed)
+	cmd, err := u.command(chosen(after, touched))
 	if err != nil {
 		return scim.Resource{}, err
 	}
