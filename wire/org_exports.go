@@ -79,7 +79,7 @@ func newExports(list []realm.Export, s Site) []exportJSON {
 		case e.Failed != 0:
 			out.Failed = e.Failed
 		case e.Ended != 0:
-			out.URL = s.URL + "/user_avatars/exports/" + e.Name + ".jsonl.gz"
+			out.URL = s.URL + "/user_avatars/exports/" + realm.ExportFile(e.Name)
 		}
 		return out
 	})
@@ -114,7 +114,7 @@ func deleteExport(c *Call, f exportForm) (a noFields, _ error) {
 	if err != nil {
 		return a, err
 	}
-	return a, c.Tools.Files.RemoveExport(e.Name + ".jsonl.gz")
+	return a, c.Tools.Files.RemoveExport(realm.ExportFile(e.Name))
 }
 
 // The amount of data that an export reads per view. The realm is blocked for about a millisecond.

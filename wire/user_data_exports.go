@@ -69,7 +69,7 @@ func deleteOwnExport(c *Call, f exportForm) (a noFields, _ error) {
 	if err != nil {
 		return a, err
 	}
-	return a, c.Tools.Files.RemoveExport(e.Name + ".zip")
+	return a, c.Tools.Files.RemoveExport(realm.ExportFile(e.Name))
 }
 
 // OwnExportPath begins the paths of files with the data of one user; the id of the export follows.
@@ -88,5 +88,5 @@ func FetchOwnExport(c *Call, id string) (file string, err error) {
 		return "", realm.ErrKeyScope("A limited API key cannot read the data of its user.")
 	}
 	e, err := Execute(c, realm.FetchOwnExport{ID: n})
-	return e.Name + ".zip", err
+	return realm.ExportFile(e.Name), err
 }

@@ -119,15 +119,24 @@ func (v View) ComplianceRequests() (out []ComplianceRequest, err error) {
 	return out, nil
 }
 
+// FindPerson returns the user that the operator has named by an address or a number. System bots are not found.
+func (r *Realm) FindPerson(person string) (*User, error) {
+	u := r.FindByEmail(person)
+	if id, err := strconv.ParseInt(person, 10, 64); u == nil && err == nil {
+		u = r.Find(UserID(id))
+	}
+	if u == nil || u.System {
+		return nil, fmt.Errorf("no user %q; parley user list shows them", person)
+	}
+	return u, nil
+}
+
 // ComplianceIDs returns the numbers of users and channels that an operator has named, by address, name or number.
 func (v View) ComplianceIDs(persons, channels []string) (users []UserID, places []ChannelID, err error) {
 	for _, name := range persons {
-		u := v.FindByEmail(name)
-		if id, err := strconv.ParseInt(name, 10, 64); u == nil && err == nil {
-			u = v.Find(UserID(id))
-		}
-		if u == nil || u.System {
-			return nil, nil, fmt.Errorf("no user %q; parley user list shows them", name)
+		u, err := v.FindPerson(name)
+		if err != nil {
+			return nil, nil, err
 		}
 		users = append(users, u.ID)
 	}

@@ -2,6 +2,7 @@ package realm
 
 import (
 	"slices"
+	"strings"
 )
 
 // Each user can get a file with their own data. It is written outside the realm, by the owner of the organization, one
@@ -18,6 +19,14 @@ const (
 	// OwnExportSeconds is for how long a file can be downloaded: a weekend and a day.
 	OwnExportSeconds = 3 * secondsPerDay
 )
+
+// ExportFile returns the file of a data export that has a name in its row.
+func ExportFile(name string) string {
+	if strings.HasPrefix(name, OwnExportPrefix) {
+		return name + ".zip"
+	}
+	return name + ".jsonl.gz"
+}
 
 // OwnExport is one file with the data of a user.
 type OwnExport struct {

@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"parley/actors/realm"
 )
@@ -67,17 +66,9 @@ func FilesOf(kind, name string) []string {
 	case realm.PictureFile:
 		return []string{name + ".png", name + "-medium.png"}
 	case realm.ArchiveFile:
-		return []string{ExportFile(name)}
+		return []string{realm.ExportFile(name)}
 	}
 	return []string{name}
-}
-
-// ExportFile returns the file of a data export that has a name in its row.
-func ExportFile(name string) string {
-	if strings.HasPrefix(name, realm.OwnExportPrefix) {
-		return name + ".zip"
-	}
-	return name + ".jsonl.gz"
 }
 
 // RowNameOf returns the name in a row that refers to a file; "": no row can name it.

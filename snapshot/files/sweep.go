@@ -86,7 +86,7 @@ func rowName(kind, file string) string {
 		return ""
 	case realm.ArchiveFile:
 		name := strings.TrimSuffix(strings.TrimSuffix(file, ".jsonl.gz"), ".zip")
-		if ExportFile(name) != file {
+		if realm.ExportFile(name) != file {
 			return ""
 		}
 		return name

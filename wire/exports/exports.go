@@ -1,6 +1,7 @@
 package exports
 
 import (
+	"cmp"
 	"compress/gzip"
 	"errors"
 	"fmt"
@@ -67,12 +68,7 @@ type job struct {
 	own    realm.OwnExport
 }
 
-func (j *job) id() int64 {
-	if j.user != 0 {
-		return j.own.ID
-	}
-	return j.export.ID
-}
+func (j *job) id() int64 { return cmp.Or(j.own.ID, j.export.ID) }
 
 func (j *job) key() key { return key{j.realm, j.id()} }
 
@@ -202,11 +198,7 @@ func (e *Exporter) finish(j job, size int64, failed bool) {
 
 // write writes the file of an export and returns its size in bytes. The file gets its name only when it is complete.
 func (e *Exporter) write(j job) (size int64, err error) {
-	name := j.export.Name + ".jsonl.gz"
-	if j.user != 0 {
-		name = j.own.Name + ".zip"
-	}
-	f, err := e.file(name)
+	f, err := e.file(realm.ExportFile(cmp.Or(j.own.Name, j.export.Name)))
 	if err != nil {
 		return 0, err
 	}

@@ -1,9 +1,7 @@
 package migration
 
 import (
-	"fmt"
 	"io"
-	"strconv"
 
 	"parley/actors/realm"
 	"parley/snapshot"
@@ -20,7 +18,7 @@ func ExportPerson(d snapshot.Disk, store *files.Store, id realm.ID, person strin
 	if err != nil {
 		return counts, err
 	}
-	u, err := FindPerson(x.Realm, person)
+	u, err := x.Realm.FindPerson(person)
 	if err != nil {
 		return counts, err
 	}
@@ -29,16 +27,4 @@ func ExportPerson(d snapshot.Disk, store *files.Store, id realm.ID, person strin
 		Text: func(ref realm.BodyRef) (realm.Body, bool, error) { return d.Text(id, ref) },
 		Open: func(kind, name string) (exports.Stored, error) { return store.Open(kind, name) },
 	}, u.ID, to)
-}
-
-// FindPerson returns the user with an email address or an id. System bots are not found.
-func FindPerson(r *realm.Realm, person string) (*realm.User, error) {
-	u := r.FindByEmail(person)
-	if id, err := strconv.ParseInt(person, 10, 64); u == nil && err == nil {
-		u = r.Find(realm.UserID(id))
-	}
-	if u == nil || u.System {
-		return nil, fmt.Errorf("no user %q; parley user list shows them", person)
-	}
-	return u, nil
 }
