@@ -4,8 +4,8 @@ import "parley/actors/realm"
 
 // Dangerous acts need more than a browser session, which a user may have left open: a recent login, or the password
 // once more. The acts are API keys and the rights of apps, second factors, passkeys and identities, changes of owners,
-// exports and their approval, and the end of the organization. The rule is the same for all sessions. Requests with an API key are not
-// asked, and logins of the operator to help a user cannot do these acts.
+// exports and their approval, and the end of the organization. The rule is the same for all sessions. Requests with an
+// API key are not asked, and logins of the operator to help a user cannot do these acts.
 
 // FreshSeconds is how long after a login or after the password a session may do dangerous acts: the time to read some
 // dialogs. The official web app asks for the password once and then sends several requests.

@@ -55,8 +55,8 @@ type summaryAnswer struct {
 	Summary string `json:"summary"` // HTML
 }
 
-// offers reports whether the server makes summaries and translations for users of
-// the caller's organization, if its owners agree.
+// offers reports whether the server makes summaries and translations for users of the caller's organization, if its
+// owners agree.
 func (c *Call) offers() (summaries, translations bool) {
 	if c.Tools.Assistant == nil {
 		return false, false

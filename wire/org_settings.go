@@ -76,7 +76,7 @@ var dictSettings = changedDictSettings{}.JSONFields()
 
 // JSONFields returns a field for each setting of update_dict.
 func (changedDictSettings) JSONFields() []shape.TableField {
-	return slices.Concat(settingFields("", organizationSettings(true), true),
+	return slices.Concat(settingFields(organizationSettings(true), true),
 		ruleTableFields(realm.OrgGroupSettings, true))
 }
 
@@ -91,10 +91,10 @@ func organizationSettings(dict bool) []realm.Setting {
 	})
 }
 
-// settingFields returns the fields of a table of settings, with a prefix before each name.
-func settingFields(prefix string, table []realm.Setting, optional bool) []shape.TableField {
+// settingFields returns the fields of a table of settings.
+func settingFields(table []realm.Setting, optional bool) []shape.TableField {
 	return each(table, func(s realm.Setting) shape.TableField {
-		return shape.TableField{Name: prefix + s.Name, Shape: settingShape(s), Optional: optional}
+		return shape.TableField{Name: s.Name, Shape: settingShape(s), Optional: optional}
 	})
 }
 

@@ -435,7 +435,7 @@ type preferenceValues struct{ *realm.User }
 
 // JSONFields returns a field for each setting.
 func (preferenceValues) JSONFields() []shape.TableField {
-	return settingFields("", realm.UserSettings, false)
+	return settingFields(realm.UserSettings, false)
 }
 
 // JSONField returns the value of a setting.

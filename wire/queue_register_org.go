@@ -57,9 +57,10 @@ type registeredSettings struct{ s *initialState }
 
 // JSONFields returns a field for each setting. The one that the protocol does not have is optional.
 func (registeredSettings) JSONFields() []shape.TableField {
-	return each(realm.OrgSettings, func(s realm.Setting) shape.TableField {
-		return shape.TableField{Name: "realm_" + s.Name, Shape: settingShape(s),
-			Optional: s.Name == realm.AssistantSetting}
+	return each(settingFields(realm.OrgSettings, false), func(f shape.TableField) shape.TableField {
+		f.Optional = f.Name == realm.AssistantSetting
+		f.Name = "realm_" + f.Name
+		return f
 	})
 }
 
@@ -266,8 +267,8 @@ type serverFields struct {
 	Unlimited             bool                     `json:"zulip_plan_is_not_limited"`
 }
 
-// assistantOffers says whether the server makes summaries and translations for users of organizations whose
-// owners agree. It is left out where there are neither.
+// assistantOffers says whether the server makes summaries and translations for users of organizations whose owners
+// agree. It is left out where there are neither.
 type assistantOffers struct {
 	Summaries    bool `json:"summaries"`
 	Translations bool `json:"translations"`

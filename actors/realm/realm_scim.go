@@ -54,7 +54,7 @@ func (v View) ScimTokens() (out []NumberedScimToken) {
 	if !v.System {
 		return nil
 	}
-	for _, id := range slices.Sorted(slices.Values(v.small.scimTokens.keys())) {
+	for _, id := range v.small.scimTokens.keys() {
 		out = append(out, NumberedScimToken{id, *v.small.scimTokens.must(id)})
 	}
 	return out

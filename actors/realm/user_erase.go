@@ -249,9 +249,7 @@ func (r *Realm) erasePersonalRows(u UserID) {
 	}
 	n.mutedUsers.remove(u)
 	r.eraseIdentities(u)
-	if n.scimUsers.find(u) != nil {
-		n.scimUsers.remove(u)
-	}
+	n.scimUsers.remove(u)
 	r.removeFactors(u)
 	n.navigationViews.remove(u)
 	n.deliveredScheduled.remove(u)

@@ -88,8 +88,8 @@ func (t *tokens) settle(by wire.Asker, reserved, cost int64) {
 }
 
 func (s *spent) add(u realm.UserID, n int64) {
-	s.all += n
-	s.users[u] = max(s.users[u]+n, 0) // a call can begin before midnight and end after it
+	s.all = max(s.all+n, 0) // a call can begin before midnight and end after it
+	s.users[u] = max(s.users[u]+n, 0)
 }
 
 // read returns the numbers of this moment.
