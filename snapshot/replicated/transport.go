@@ -176,17 +176,54 @@ func (t *retryingTransport) AppendEntriesPipeline(
 	if err != nil {
 		return nil, err
 	}
-	return &throttledPipeline{AppendPipeline: p, failed: t.failed}, nil
+	out := &throttledPipeline{AppendPipeline: p, failed: t.failed, answers: make(chan raft.AppendFuture),
+		closed: make(chan struct{})}
+	go out.passAnswers()
+	return out, nil
 }
 
 // throttledPipeline drops requests without new entries and without a new commit index, so that the short commitTimeout
 // causes no traffic while nothing changes. Raft does not wait for the answer to each request of a pipeline. After a
-// failure of the node it sends no requests: they could contain a damaged entry. Only one goroutine uses it.
+// failure of the node it sends no requests: they could contain a damaged entry. Only one goroutine sends.
 type throttledPipeline struct {
 	raft.AppendPipeline
 	failed func() error
 	commit uint64    // of the last request
 	sent   time.Time // when that was
+
+	answers chan raft.AppendFuture
+	closed  chan struct{}
+}
+
+// passAnswers passes answers on to Raft. Raft stops to read them after a refusal, but can still be sending a request,
+// which waits in its own pipeline until the answers before it are read: without this goroutine, Raft would wait for
+// itself. Few answers wait here, because Raft closes the pipeline once that request is sent.
+func (p *throttledPipeline) passAnswers() {
+	var waiting []raft.AppendFuture
+	for {
+		var to chan raft.AppendFuture
+		var next raft.AppendFuture
+		if len(waiting) > 0 {
+			to, next = p.answers, waiting[0]
+		}
+		select {
+		case f := <-p.AppendPipeline.Consumer():
+			waiting = append(waiting, f)
+		case to <- next:
+			waiting = waiting[1:]
+		case <-p.closed:
+			return
+		}
+	}
+}
+
+// Consumer returns the answers.
+func (p *throttledPipeline) Consumer() <-chan raft.AppendFuture { return p.answers }
+
+// Close closes the pipeline. Raft calls it once.
+func (p *throttledPipeline) Close() error {
+	close(p.closed)
+	return p.AppendPipeline.Close()
 }
 
 func (p *throttledPipeline) AppendEntries(

@@ -101,6 +101,59 @@ func TestSparingPipeline(t *testing.T) {
 	expect(4, "nothing new for some time")
 }
 
+// Raft stops to read answers after a refusal, while it still sends. A request does not wait for that reader: otherwise
+// the other node would get no entries any more, and this node could not close.
+func TestPipelineDoesNotWaitForReader(t *testing.T) {
+	network := newNetwork()
+	open := func() (*retryingTransport, raft.ServerAddress) {
+		links := network.listen(t, "127.0.0.1:0")
+		transport := raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{Stream: streamLayer{links},
+			MaxPool: 1, Timeout: testTimeout, Logger: newLogger(slog.New(slog.DiscardHandler))})
+		t.Cleanup(func() { transport.Close() })
+		return &retryingTransport{NetworkTransport: transport, failed: func() error { return nil }},
+			raft.ServerAddress(links.own)
+	}
+	sender, _ := open()
+	receiver, address := open()
+	go func() {
+		for r := range receiver.NetworkTransport.Consumer() {
+			r.Respond(&raft.AppendEntriesResponse{Term: 7}, nil) // a refusal
+		}
+	}()
+	p, err := sender.AppendEntriesPipeline("b", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const requests = 20
+	sent := make(chan error, 1)
+	go func() {
+		for i := range uint64(requests) {
+			args := &raft.AppendEntriesRequest{Term: 7, PrevLogEntry: 5 + i, Entries: []*raft.Log{{Index: 6 + i}}}
+			if _, err := p.AppendEntries(args, &raft.AppendEntriesResponse{}); err != nil {
+				sent <- err
+				return
+			}
+		}
+		sent <- nil
+	}()
+	select {
+	case err := <-sent:
+		if err != nil {
+			t.Fatal(err)
+		}
+	case <-time.After(testTimeout):
+		t.Fatal("a request waits for the reader of earlier answers")
+	}
+	for i := range uint64(requests) {
+		if f := <-p.Consumer(); f.Request().PrevLogEntry != 5+i {
+			t.Fatalf("answer %d is for entry %d", i, f.Request().PrevLogEntry)
+		}
+	}
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // countingPipeline counts requests.
 type countingPipeline struct {
 	raft.AppendPipeline
