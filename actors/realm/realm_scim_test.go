@@ -10,8 +10,6 @@ import (
 	. "parley/actors/realm/realmtest"
 )
 
-func ptrTo[T any](x T) *T { return &x }
-
 // scimPerson returns the command that makes an account with a user name.
 func scimPerson(name string) realm.SaveScimUser {
 	return realm.SaveScimUser{UserName: &name, Name: ptr("New " + name), Email: ptr(name + "@example.org")}

@@ -130,10 +130,12 @@ func TestBadServices(t *testing.T) {
 		}
 	}
 	for name, h := range map[string]http.HandlerFunc{
-		"401":           say(401, `{"error":"secret"}`),
-		"429":           say(429, `{"error":"secret"}`),
-		"500":           say(500, "secret"),
-		"a redirect":    func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", 302) },
+		"401": say(401, `{"error":"secret"}`),
+		"429": say(429, `{"error":"secret"}`),
+		"500": say(500, "secret"),
+		"a redirect": func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "/elsewhere", http.StatusFound)
+		},
 		"HTML":          say(200, "<html>secret</html>"),
 		"nothing":       say(200, ""),
 		"another shape": say(200, `{"choices":"secret"}`),

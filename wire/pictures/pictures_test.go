@@ -42,8 +42,9 @@ func TestPicturesAreFetchedOnce(t *testing.T) {
 			t.Errorf("%d fetches, %v", fetches, err)
 		}
 		time.Sleep(cacheTime + time.Second)
-		if get() == nil || get() == nil || fetches != 2 {
-			t.Errorf("a failure: %d fetches", fetches)
+		first, second := get(), get()
+		if first == nil || second == nil || fetches != 2 {
+			t.Errorf("a failure: %d fetches, %v, %v", fetches, first, second)
 		}
 		time.Sleep(failureTime + time.Second)
 		if err := get(); err != nil || fetches != 3 {
