@@ -69,6 +69,14 @@ func (srv *Server) OpenReplica(id realm.ID, o ReplicaOptions) error {
 
 // loadReplica loads the rows of a realm.
 func (srv *Server) loadReplica(id realm.ID, from ReplicaSource) (*realm.Realm, *presence.Table, error) {
+	r, table, err := srv.loadReplicaOnce(id, from)
+	if errors.Is(err, realm.ErrBehind) { // its first snapshot was written after its rows had been read
+		return srv.loadReplicaOnce(id, from)
+	}
+	return r, table, err
+}
+
+func (srv *Server) loadReplicaOnce(id realm.ID, from ReplicaSource) (*realm.Realm, *presence.Table, error) {
 	r, table := realm.New(id), presence.New()
 	r.SetClock(srv.now().Unix())
 	at, err := from.LoadReplica(id, r, table)

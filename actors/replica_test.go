@@ -364,6 +364,49 @@ func TestReplicaThatIsBehindLoadsAgain(t *testing.T) {
 	}
 }
 
+// savingSource is a source whose first snapshot is written after its rows have been read, and whose journal does not
+// keep the facts of these rows.
+type savingSource struct {
+	snapshot.Disk
+	save func() error
+}
+
+func (s *savingSource) LoadReplica(id realm.ID, r *realm.Realm, t *presence.Table) (realm.Seq, error) {
+	at, err := s.Disk.LoadReplica(id, r, t)
+	if save := s.save; save != nil && err == nil {
+		s.save = nil
+		err = save()
+	}
+	return at, err
+}
+
+func (s *savingSource) Follow(
+	id realm.ID, after realm.Seq, fn func(realm.Batch) error, done func(error),
+) (stop func()) {
+	if after == 0 {
+		done(fmt.Errorf("test: %w", realm.ErrBehind))
+		return func() {}
+	}
+	return s.Disk.Follow(id, after, fn, done)
+}
+
+// A replica opens although the owner writes the first snapshot of the organization at the same moment.
+func TestReplicaOpensDuringFirstSnapshot(t *testing.T) {
+	d := openStore(t, vfs.NewMem())
+	core := openServer(t, d)
+	ann := createOrganization(t, core, "ann")[0]
+	link := openEdge(t, core, &savingSource{d, func() error { return core.Save(t.Context()) }}, "e0")
+	q, _ := registerAt(t, core, link, ann, "e0-1")
+	mustCall(t, core, ann, "POST /messages", params{"type": "direct", "to": []realm.UserID{ann}, "content": "hello"})
+	waitFor(t, core, link.edge)
+	expectTexts(t, link.edge, ann, string(q.ID), "hello")
+	closeServer(t, link.edge)
+	closeServer(t, core)
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // WaitFor and an expected request end with their context.
 func TestReplicaWaitsEnd(t *testing.T) {
 	d := openStore(t, vfs.NewMem())
