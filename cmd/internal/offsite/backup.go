@@ -130,7 +130,7 @@ func (o Options) make(ctx context.Context, status *Status) (r Result, err error)
 	if err != nil {
 		return r, err
 	}
-	list := &List{Format: listFormat, Source: source, Begun: time.Now().UTC().Truncate(time.Second), Program: o.Program}
+	list := &List{Format: listFormat, Source: source, Begun: time.Now().UTC(), Program: o.Program}
 	held, err := backup.Hold(o.Data, backup.Options{Incomplete: o.Incomplete, Every: o.Every})
 	if err != nil {
 		return r, err

@@ -2,7 +2,6 @@ package offsite
 
 import (
 	"bytes"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -160,9 +159,7 @@ func (s *openSection) Close() error { return errors.Join(s.ReadCloser.Close(), s
 
 // write sends a list and reads it again.
 func (f *Folder) write(l *List) (Backup, error) {
-	var random [4]byte
-	rand.Read(random[:])
-	b := Backup{l.Begun.UTC().Format(listTime) + "-" + hex.EncodeToString(random[:]), l.Begun}
+	b := newBackup(l.Begun)
 	text, err := l.encode()
 	if err != nil {
 		return b, err

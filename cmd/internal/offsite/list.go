@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"regexp"
 	"time"
 )
@@ -68,7 +69,15 @@ func decodeList(text []byte) (*List, error) {
 // Backup is the name of a backup in the bucket.
 type Backup struct {
 	Name  string
-	Begun time.Time
+	Begun time.Time // the second
+}
+
+// newBackup returns a new name. Names of the same second are in order of their time: the first three digits of the
+// suffix are the milliseconds, the others are random.
+func newBackup(begun time.Time) Backup {
+	begun = begun.UTC()
+	name := fmt.Sprintf("%s-%03x%05x", begun.Format(listTime), begun.Nanosecond()/1e6, rand.N(1<<20))
+	return Backup{name, begun.Truncate(time.Second)}
 }
 
 var listName = regexp.MustCompile(`^` + listPrefix + `(\d{8}T\d{6}Z)-[0-9a-f]{8}$`)

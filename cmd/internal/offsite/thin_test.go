@@ -29,7 +29,7 @@ func testFolder(t *testing.T) (*Folder, string) {
 // putBackup sends a backup of some contents.
 func (f *Folder) putBackup(t *testing.T, begun time.Time, contents ...string) Backup {
 	t.Helper()
-	l := &List{Format: listFormat, Begun: begun.UTC().Truncate(time.Second)}
+	l := &List{Format: listFormat, Begun: begun.UTC()}
 	for _, text := range contents {
 		sum := sha256.Sum256([]byte(text))
 		hash := hex.EncodeToString(sum[:])
@@ -109,5 +109,28 @@ func TestUnusedObjectsAreRemoved(t *testing.T) {
 	var status Status
 	if _, err := thin(&status); err != nil || have() != "shared, of the damaged list, new" || status.Collected == 0 {
 		t.Errorf("the objects are %s, %v", have(), err)
+	}
+}
+
+// Backups that are begun in one second are listed in the order in which they were begun, so that a restore takes the
+// newest.
+func TestBackupsOfOneSecond(t *testing.T) {
+	f, _ := testFolder(t)
+	second := time.Date(2026, 3, 15, 12, 30, 7, 0, time.UTC)
+	var want []string
+	for ms := range 40 {
+		want = append(want, f.putBackup(t, second.Add(time.Duration(25*ms)*time.Millisecond), "x").Name)
+	}
+	all, err := f.Backups()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, b := range all {
+		if b.Name != want[i] || !b.Begun.Equal(second) {
+			t.Errorf("backup %d is %s of %s, not %s", i, b.Name, b.Begun, want[i])
+		}
+	}
+	if len(all) != len(want) {
+		t.Errorf("%d backups are listed", len(all))
 	}
 }
