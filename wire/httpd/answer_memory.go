@@ -25,9 +25,11 @@ const largeAnswerBytes = 64 << 10
 // then some clients have received their answers.
 const answerRetrySeconds = 2.0
 
+const answerMemoryCode = "ANSWER_MEMORY_FULL"
+
 // errAnswersFull refuses a large answer because all answers together, or those of the caller, take too much memory.
 func errAnswersFull() error {
-	return realm.Refuse(realm.Busy, "ANSWER_MEMORY_FULL",
+	return realm.Refuse(realm.Busy, answerMemoryCode,
 		"Too many large answers are being sent; try again later.").With("retry-after", answerRetrySeconds)
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"net"
 	"strings"
 	"sync"
@@ -286,10 +287,9 @@ func (s *Server) mustWaitForOwner() bool {
 	return s.options.Cluster != nil && (!s.options.Cluster.IsReady() || s.pause.isOn())
 }
 
-// runsHere reports whether an endpoint can be run on a node that does not own the organization: polls, reports of
-// presence, which are sent to the owner in batches, and registrations, of which only the opening of the queue is
-// forwarded. Edges run reads, too. Cores forward them, so that a read at any core has everything that was acknowledged
-// before it.
+// runsHere reports whether an endpoint can be run at once on a node that does not own the organization: polls, reports
+// of presence, which are sent to the owner in batches, and registrations, of which only the opening of the queue is
+// forwarded. Edges run reads, too; for cores see readsHere.
 func (s *Server) runsHere(c *wire.Call, e *wire.Endpoint) bool {
 	if e.AtOwner {
 		return false
@@ -300,6 +300,35 @@ func (s *Server) runsHere(c *wire.Call, e *wire.Endpoint) bool {
 		return (poll || report) && c.Account != nil && s.options.Cluster.HostsQueues(c.Realm)
 	}
 	return read || report
+}
+
+// readsHere reports whether a core that does not own the organization runs a read. It has waited for the facts that the
+// owner had after the request had arrived, so that a read at any core has everything that was acknowledged before it.
+// If these facts do not arrive the request is forwarded. Polls must have an account to be run here.
+func (s *Server) readsHere(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.Endpoint) bool {
+	return s.options.ForwardAll && e.Method == "GET" && e.Path != eventsPath && !e.AtOwner && forwardedOf(ctx) == nil &&
+		s.options.Cluster.HostsQueues(c.Realm) && s.catchUp(c.Realm, math.MaxUint64) == nil
+}
+
+// mayReadAtOwner reports whether a core has refused a read that the owner may answer: this core has just lost its
+// link, or has no search index. If this core has no memory for the answer, the owner shall not need it either.
+func (s *Server) mayReadAtOwner(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.Endpoint, err error) bool {
+	var r *realm.Refusal
+	return s.options.ForwardAll && e.Method == "GET" && e.Path != eventsPath && errors.As(err, &r) &&
+		r.Kind == realm.Busy && r.Code != answerMemoryCode && forwardedOf(ctx) == nil && s.hasOtherOwner(c)
+}
+
+// callAgain returns the call of a read with the newest facts: they may have changed what the caller may do. It returns
+// nil if it has refused the request.
+func (s *Server) callAgain(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.Endpoint, r *route) *wire.Call {
+	c = s.call(ctx, c.Params)
+	if !e.Open {
+		if err := s.authenticate(ctx, c, e, r); err != nil {
+			s.writeUnauthenticated(ctx, e, err)
+			return nil
+		}
+	}
+	return c
 }
 
 const registerPath = "/register"
@@ -517,7 +546,7 @@ func (s *Server) answerOwnershipError(ctx *fasthttp.RequestCtx, c *wire.Call, e 
 		s.writeJSON(ctx, refused.status, refused.body)
 	case errors.As(err, &repeated):
 		s.answerRepeated(ctx, c, e, repeated.Seq, nil)
-	case errors.Is(err, realm.ErrNotOwner) && s.hasOtherOwner(c):
+	case errors.Is(err, realm.ErrNotOwner) && s.hasOtherOwner(c), s.mayReadAtOwner(ctx, c, e, err):
 		s.forward(ctx, c, e)
 	default:
 		return false

@@ -61,8 +61,8 @@ type Options struct {
 	Cluster Cluster
 	// Sleeping loads organizations that are not in memory before their requests are handled; nil: all are in memory.
 	Sleeping Sleeping
-	// ForwardAll is set on cores: one that does not own an organization forwards all requests for it, except those for
-	// event queues while Cluster.HostsQueues returns true.
+	// ForwardAll is set on cores: one that does not own an organization forwards all changes to it. While
+	// Cluster.HostsQueues returns true it answers polls, and reads that have waited for the facts of the owner.
 	ForwardAll bool
 	// Extra adds routes outside the protocol: files, metrics, pages.
 	Extra func(r *router.Router)

@@ -56,8 +56,13 @@ func (s *Server) serveRoute(ctx *fasthttp.RequestCtx, r *route) {
 	}
 	if s.hasOtherOwner(c) {
 		if !s.runsHere(c, e) {
-			s.forward(ctx, c, e)
-			return
+			if !s.readsHere(ctx, c, e) {
+				s.forward(ctx, c, e)
+				return
+			}
+			if c = s.callAgain(ctx, c, e, r); c == nil {
+				return
+			}
 		}
 		c.OpenQueue = s.openQueue(ctx, c)
 	}

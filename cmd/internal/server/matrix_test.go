@@ -33,16 +33,12 @@ func TestPermissionMatrixThroughEdge(t *testing.T) {
 	}
 }
 
-// TestPermissionMatrixThroughCore asks the same of a core that does not lead but keeps the event queues. It forwards
-// everything else, so only the tables with events are asked, or all with TABLES=all.
+// TestPermissionMatrixThroughCore asks the same of a core that does not lead but keeps the event queues and answers
+// reads.
 func TestPermissionMatrixThroughCore(t *testing.T) {
 	l := newCoverage(byKey)
 	l.throughCore = true
-	if os.Getenv("TABLES") == "all" {
-		permissionMatrix(t, l)
-		return
-	}
-	permissionMatrix(t, l, "Events", "ChannelEvents", "Changes")
+	permissionMatrix(t, l)
 }
 
 // permissionMatrix runs some tables, or all, with callers that log in in one way.
