@@ -148,6 +148,7 @@ type Node struct {
 	uncompared    atomic.Int64  // checkpoints without a comparison
 	rounds        verifyRounds
 	confirmations *confirmations
+	commits       commits // see throttledPipeline
 
 	leaderCommit atomic.Uint64 // see recordLeaderCommit
 	fsmApplied   atomic.Uint64 // last entry that the state machine has got and applied

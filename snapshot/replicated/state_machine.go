@@ -29,6 +29,7 @@ func (m *stateMachine) Apply(l *raft.Log) any { return m.ApplyBatch([]*raft.Log{
 
 // ApplyBatch applies entries and returns a []snapshot.LogResult for each, or the error that stopped the node.
 func (m *stateMachine) ApplyBatch(logs []*raft.Log) []any {
+	m.n.commits.add(logs[len(logs)-1])
 	results, err := m.apply(logs)
 	if err != nil {
 		err = m.n.storeFailed(err)

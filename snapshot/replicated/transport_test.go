@@ -101,6 +101,45 @@ func TestSparingPipeline(t *testing.T) {
 	expect(4, "nothing new for some time")
 }
 
+// A pipeline tells the other node at once which entry is committed: not one that it has not sent, and not one of another
+// term, which may be another entry there.
+func TestPipelineSendsCommits(t *testing.T) {
+	sent := &countingPipeline{}
+	p := &throttledPipeline{AppendPipeline: sent, failed: func() error { return nil }}
+	expect := func(index, term, want uint64) {
+		t.Helper()
+		before := sent.count
+		p.sendCommit(index, term)
+		switch {
+		case want == 0 && sent.count != before:
+			t.Errorf("entry %d of term %d: %+v was sent", index, term, sent.last)
+		case want != 0 && (sent.count != before+1 || sent.last.LeaderCommitIndex != want || sent.last.Term != term ||
+			sent.last.PrevLogEntry != 12 || sent.last.PrevLogTerm != 3 || len(sent.last.Entries) > 0):
+			t.Errorf("entry %d of term %d: %d requests, the last %+v", index, term, sent.count-before, sent.last)
+		}
+	}
+	expect(5, 3, 0) // nothing was sent yet
+	args := &raft.AppendEntriesRequest{Term: 3, PrevLogEntry: 10, PrevLogTerm: 2, LeaderCommitIndex: 9,
+		Entries: []*raft.Log{{Index: 11, Term: 3}, {Index: 12, Term: 3}}}
+	if _, err := p.AppendEntries(args, nil); err != nil {
+		t.Fatal(err)
+	}
+	expect(9, 3, 0)
+	expect(12, 4, 0)
+	expect(11, 3, 11)
+	expect(11, 3, 0)
+	expect(15, 3, 12)
+	if _, err := p.AppendEntries(&raft.AppendEntriesRequest{Term: 3, PrevLogEntry: 12, LeaderCommitIndex: 12}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if sent.count != 3 {
+		t.Errorf("the commit index was sent again: %d requests", sent.count)
+	}
+	p.failed = func() error { return errors.New("failed") }
+	p.last.PrevLogEntry = 13
+	expect(13, 3, 0)
+}
+
 // Raft stops to read answers after a refusal, while it still sends. A request does not wait for that reader: otherwise
 // the other node would get no entries any more, and this node could not close.
 func TestPipelineDoesNotWaitForReader(t *testing.T) {
@@ -110,7 +149,7 @@ func TestPipelineDoesNotWaitForReader(t *testing.T) {
 		transport := raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{Stream: streamLayer{links},
 			MaxPool: 1, Timeout: testTimeout, Logger: newLogger(slog.New(slog.DiscardHandler))})
 		t.Cleanup(func() { transport.Close() })
-		return &retryingTransport{NetworkTransport: transport, failed: func() error { return nil }},
+		return &retryingTransport{NetworkTransport: transport, failed: func() error { return nil }, commits: &commits{}},
 			raft.ServerAddress(links.own)
 	}
 	sender, _ := open()
@@ -158,12 +197,13 @@ func TestPipelineDoesNotWaitForReader(t *testing.T) {
 type countingPipeline struct {
 	raft.AppendPipeline
 	count int
+	last  raft.AppendEntriesRequest
 }
 
 func (p *countingPipeline) AppendEntries(
-	*raft.AppendEntriesRequest, *raft.AppendEntriesResponse,
+	args *raft.AppendEntriesRequest, _ *raft.AppendEntriesResponse,
 ) (raft.AppendFuture, error) {
-	p.count++
+	p.count, p.last = p.count+1, *args
 	return nil, nil
 }
 
