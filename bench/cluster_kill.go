@@ -16,6 +16,7 @@ const (
 	clusterKillGap     = 3 * time.Second // without service after the kill of a core
 	clusterOneVoter    = 0.8             // sends a second with the log of one core, against a single server
 	clusterThreeCores  = 3.3             // CPU a send of three cores in total, against a single server
+	clusterForwarded   = 1.6             // leader's CPU a send at another core, against one at the leader
 	clusterCoreCount   = 3
 	clusterVoteTimeout = 60 * time.Second // until a new core has a vote
 	clusterReplaceP99  = 2.0              // p99 of sends while a core is replaced, against before
@@ -41,6 +42,7 @@ type clusterKillResult struct {
 	Single      *sendCost      `json:"single_server,omitempty"`
 	OneVoter    *sendCost      `json:"one_core,omitempty"`
 	Three       *sendCost      `json:"three_cores,omitempty"`
+	Forwarded   *sendCost      `json:"three_cores_forwarded,omitempty"` // sends at another core than the leader
 	SteadySends float64        `json:"steady_sends_per_s,omitempty"`
 	Elections   int            `json:"elections_without_a_kill"`
 	Kills       []clusterKill  `json:"kills"`
@@ -62,8 +64,9 @@ type clusterKill struct {
 
 // sendCost is what sends cost at full load.
 type sendCost struct {
-	Rate float64 `json:"sends_per_s"`
-	CPU  float64 `json:"cpu_us_a_send"`
+	Rate   float64 `json:"sends_per_s"`
+	CPU    float64 `json:"cpu_us_a_send"`
+	Leader float64 `json:"leader_cpu_us_a_send"`
 }
 
 // clusterKillRun is one run of `parley bench cluster-kill`.
@@ -125,7 +128,7 @@ func (c *clusterKillRun) measure() (err error) {
 	c.nodes, c.up = []*server{first}, []bool{true}
 	c.load = newClusterLoad(&c.clusterProcesses)
 	if c.options.ratios {
-		if c.result.OneVoter, err = c.costOfSends("one core"); err != nil {
+		if c.result.OneVoter, err = c.costOfSends("one core", c.leads); err != nil {
 			return err
 		}
 	}
@@ -136,7 +139,12 @@ func (c *clusterKillRun) measure() (err error) {
 		return err
 	}
 	if c.options.ratios {
-		if c.result.Three, err = c.costOfSends("three cores"); err != nil {
+		if c.result.Three, err = c.costOfSends("three cores", c.leads); err != nil {
+			return err
+		}
+		c.result.Forwarded, err = c.costOfSends("three cores, sends at another one than the leader",
+			func(s *server) bool { return !c.leads(s) })
+		if err != nil {
 			return err
 		}
 	}
@@ -178,7 +186,7 @@ func (c *clusterKillRun) measureSingleSends() error {
 		return err
 	}
 	c.load = newClusterLoad(&c.clusterProcesses)
-	c.result.Single, err = c.costOfSends("single server")
+	c.result.Single, err = c.costOfSends("single server", c.leads)
 	return err
 }
 
@@ -242,11 +250,12 @@ func (c *clusterKillRun) waitFor(what string, holds func() bool) error {
 	return fmt.Errorf("not within %v: %s", clusterVoteTimeout, what)
 }
 
-// sendToLeader keeps clusterSenders sends in progress, at the leader or the only server, until stop is called.
-func (c *clusterKillRun) sendToLeader() (stop func(), err error) {
+// sendTo keeps clusterSenders sends in progress at the first node that is chosen, or at the only server, until stop is
+// called.
+func (c *clusterKillRun) sendTo(choose func(*server) bool) (stop func(), err error) {
 	at := 0
 	err = c.serve(func() error {
-		at = max(0, slices.IndexFunc(c.nodes, c.leads))
+		at = max(0, slices.IndexFunc(c.nodes, choose))
 		return nil
 	})
 	return c.load.sendAtFullLoad(c.load.senders[at]), err
@@ -255,32 +264,45 @@ func (c *clusterKillRun) sendToLeader() (stop func(), err error) {
 // leads reports whether a core is the leader.
 func (c *clusterKillRun) leads(s *server) bool { return c.count(s, "parley_cluster_leader") > 0 }
 
-// costOfSends measures sends at full load, without pollers.
-func (c *clusterKillRun) costOfSends(name string) (*sendCost, error) {
-	cpu := func() (sum time.Duration) {
-		for _, s := range c.nodes {
+// costOfSends measures sends at full load to a chosen node, without pollers.
+func (c *clusterKillRun) costOfSends(name string, choose func(*server) bool) (*sendCost, error) {
+	leader := 0
+	if err := c.serve(func() error {
+		leader = max(0, slices.IndexFunc(c.nodes, c.leads))
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	cpu := func() (sum, ofLeader time.Duration) {
+		for i, s := range c.nodes {
 			x, _ := process{s.pid}.cpu()
-			sum += x
+			if sum += x; i == leader {
+				ofLeader = x
+			}
 		}
-		return sum
+		return sum, ofLeader
 	}
 	l, loop := c.load, c.run.loop
-	stop, err := c.sendToLeader()
+	stop, err := c.sendTo(choose)
 	if err != nil {
 		return nil, err
 	}
 	if err := loop.RunFor(time.Second, nil); err != nil { // caches
 		return nil, err
 	}
-	sent, before, began := l.sent, cpu(), loop.Now()
+	sent, began := l.sent, loop.Now()
+	all, ofLeader := cpu()
 	err = loop.RunFor(clusterRateSeconds*time.Second, nil)
-	n, used, took := float64(l.sent-sent), cpu()-before, loop.Now()-began
+	n, took := max(1, float64(l.sent-sent)), loop.Now()-began
+	allAfter, ofLeaderAfter := cpu()
 	stop()
 	if err := errors.Join(err, l.awaitSends()); err != nil {
 		return nil, err
 	}
-	x := &sendCost{Rate: n / took.Seconds(), CPU: float64(used.Microseconds()) / max(n, 1)}
-	fmt.Fprintf(c.out, "  %s: %.0f sends/s, %.0f us of CPU a send\n", name, x.Rate, x.CPU)
+	perSend := func(d time.Duration) float64 { return float64(d.Microseconds()) / n }
+	x := &sendCost{Rate: n / took.Seconds(), CPU: perSend(allAfter - all), Leader: perSend(ofLeaderAfter - ofLeader)}
+	fmt.Fprintf(c.out, "  %s: %.0f sends/s, %.0f us of CPU a send, %.0f us of them at the leader\n", name, x.Rate, x.CPU,
+		x.Leader)
 	return x, nil
 }
 
@@ -300,7 +322,7 @@ func (c *clusterKillRun) steadyLoad() error {
 	l, before := c.load, c.term()
 	sent, began := l.sent, c.run.loop.Now()
 	l.gap, l.sentAt = 0, began
-	stop, err := c.sendToLeader()
+	stop, err := c.sendTo(c.leads)
 	if err != nil {
 		return err
 	}
@@ -404,6 +426,10 @@ func (c *clusterKillRun) verdict() int {
 			"ratio %.2f\n", oneVoter, three)
 		miss(oneVoter < clusterOneVoter, "sends of one core: ratio %.2f", oneVoter)
 		miss(three > clusterThreeCores, "CPU a send of three cores: ratio %.2f", three)
+		forwarded := r.Forwarded.Leader / r.Three.Leader
+		fmt.Fprintf(c.out, "  a send at another core than the leader: leader's CPU, ratio %.2f to one at the leader; "+
+			"CPU of all, ratio %.2f to a single server\n", forwarded, r.Forwarded.CPU/r.Single.CPU)
+		miss(forwarded > clusterForwarded, "leader's CPU a forwarded send: ratio %.2f", forwarded)
 	}
 	for _, x := range r.Replaced {
 		miss(x.CatchUp > clusterVoteTimeout.Seconds(), "a new core had a vote after %.1f s", x.CatchUp)

@@ -27,7 +27,8 @@ type clusterProcesses struct {
 	nodes  []*server // that the clients use: the edges, or all cores
 	up     []bool    // nodes that can be polled
 	load   *clusterLoad
-	random *rand.Rand // moments of kills
+	random *rand.Rand    // moments of kills
+	limit  time.Duration // of the starts of nodes; see server.startLimit
 
 	messages  int      // that every client has got
 	registers int      // by clients that had lost their queue
@@ -106,7 +107,7 @@ func (c *clusterProcesses) node(name string, extra ...string) (*server, error) {
 		return nil, err
 	}
 	addr := fmt.Sprintf("127.0.0.1:%d", port)
-	s := &server{exe: c.exe, metrics: fmt.Sprintf("http://127.0.0.1:%d/metrics", debug)}
+	s := &server{exe: c.exe, startLimit: c.limit, metrics: fmt.Sprintf("http://127.0.0.1:%d/metrics", debug)}
 	s.args = append([]string{"serve", "--data", filepath.Join(c.dir, name), "--listen", addr,
 		"--debug-listen", fmt.Sprintf("127.0.0.1:%d", debug)}, extra...)
 	if err := s.resolve("http://"+addr, nil); err != nil {

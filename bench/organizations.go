@@ -67,6 +67,8 @@ func organizationsMain(args []string, stdout, stderr io.Writer) int {
 	flags.IntVar(&r.count, "realms", 10_000, "organizations")
 	flags.IntVar(&r.active, "active", 200, "organizations with requests before each kill")
 	flags.IntVar(&r.kills, "kills", 5, "how often the server is killed")
+	cores := flags.Int("cores", 1, "1: a single server, 3: three cores whose leader is killed and moved")
+	moves := flags.Int("moves", 10, "with three cores: how often the leadership is moved")
 	flags.StringVar(&r.data, "data", "", "data directory of an earlier run; default: a new one")
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return 0
@@ -77,7 +79,15 @@ func organizationsMain(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "organizations needs --self")
 		return 2
 	}
-	if err := r.run(); err != nil {
+	if *cores != 1 && *cores != 3 {
+		fmt.Fprintln(stderr, "organizations: --cores is 1 or 3")
+		return 2
+	}
+	measure := r.measureOne
+	if *cores == 3 {
+		measure = (&coresRun{organizationsRun: r, names: []string{"a", "b", "c"}, moves: *moves}).measure
+	}
+	if err := r.run(measure); err != nil {
 		fmt.Fprintln(stderr, err)
 		return 2
 	}
@@ -88,7 +98,7 @@ func organizationsMain(args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-func (r *organizationsRun) run() (err error) {
+func (r *organizationsRun) run(measure func() error) (err error) {
 	if r.exe, err = os.Executable(); err != nil {
 		return err
 	}
@@ -100,6 +110,11 @@ func (r *organizationsRun) run() (err error) {
 		defer os.RemoveAll(dir)
 		r.data = filepath.Join(dir, "data")
 	}
+	return measure()
+}
+
+// measureOne measures a single server.
+func (r *organizationsRun) measureOne() error {
 	port, err := freePort()
 	if err != nil {
 		return err
@@ -217,8 +232,11 @@ func (r *organizationsRun) waitUntilAsleep() error {
 }
 
 // rss returns the memory of the server in MB.
-func (r *organizationsRun) rss() int64 {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", r.cmd.Process.Pid))
+func (r *organizationsRun) rss() int64 { return rssOf(r.cmd.Process.Pid) }
+
+// rssOf returns the memory of a process in MB.
+func rssOf(pid int) int64 {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0
 	}
@@ -303,17 +321,27 @@ func (r *organizationsRun) check() error {
 
 // first measures the first requests to organizations that are asleep.
 func (r *organizationsRun) first() error {
+	return r.firstBy(func(i int) error {
+		_, err := r.send(i, "POST", "/api/v1/dev_fetch_api_key", "", firstUser)
+		return err
+	})
+}
+
+// firstBy measures a request to each of many organizations that are asleep.
+func (r *organizationsRun) firstBy(request func(i int) error) error {
 	step := max(1, (r.count-r.active)/firstRequestSamples)
 	for i := r.active; i < r.count; i += step {
 		began := time.Now()
-		_, err := r.send(i, "POST", "/api/v1/dev_fetch_api_key", "", firstUser)
-		if err != nil {
+		if err := request(i); err != nil {
 			return err
 		}
 		r.firstAnswers = append(r.firstAnswers, time.Since(began))
 	}
-	slices.Sort(r.firstAnswers)
 	n := len(r.firstAnswers)
+	if n == 0 {
+		return nil
+	}
+	slices.Sort(r.firstAnswers)
 	fmt.Fprintf(r.out, "%-46s %8.1f ms\n", "first request to a sleeping one, median",
 		1000*r.firstAnswers[n/2].Seconds())
 	r.print("first request to a sleeping one, p99", r.firstAnswers[n*99/100], firstRequestP99)

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -34,6 +35,7 @@ type server struct {
 	dir          string // temporary data directory, removed at the end
 	log          *os.File
 	startTook    time.Duration // time from its start to its first answer
+	startLimit   time.Duration // of startTook; 0: startTimeout
 	exited       chan error
 }
 
@@ -107,6 +109,9 @@ func copyFile(from, to string) error {
 	return errors.Join(err, w.Close())
 }
 
+// startTimeout is how long a server may take until its first answer.
+const startTimeout = time.Minute
+
 func (s *server) start() error {
 	s.cmd = exec.Command(s.exe, s.args...)
 	s.cmd.Stdout, s.cmd.Stderr = s.log, s.log
@@ -121,7 +126,8 @@ func (s *server) start() error {
 	s.exited = died
 	cmd := s.cmd
 	go func() { died <- cmd.Wait() }()
-	for time.Since(begin) < 60*time.Second {
+	limit := cmp.Or(s.startLimit, startTimeout)
+	for time.Since(begin) < limit {
 		if s.fetchSettings() == nil {
 			s.startTook = time.Since(begin)
 			return nil
@@ -133,7 +139,7 @@ func (s *server) start() error {
 		case <-time.After(2 * time.Millisecond):
 		}
 	}
-	return fmt.Errorf("the server did not answer within 60 s: %s", s.logTail())
+	return fmt.Errorf("the server did not answer within %v: %s", limit, s.logTail())
 }
 
 // kill ends the process without warning, like a crash.
