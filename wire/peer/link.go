@@ -101,6 +101,7 @@ type Link struct {
 	ctx      context.Context
 	cancel   context.CancelCauseFunc
 	outgoing outgoing
+	shared   sharedCalls
 	heard    atomic.Int64
 	answer   []byte
 	stream   grpc.ClientStream
@@ -139,6 +140,7 @@ func (id *Identity) connect(ctx, opening context.Context, address string) (*Link
 	l := &Link{raw: &countingConn{Conn: raw}, node: node}
 	l.ctx, l.cancel = context.WithCancelCause(ctx)
 	l.outgoing.init()
+	l.shared.link = l
 	var used atomic.Bool
 	l.conn, err = grpc.NewClient("passthrough:///core", grpc.WithTransportCredentials(handshakeDone{}),
 		grpc.WithDisableServiceConfig(), grpc.WithDisableRetry(),

@@ -91,11 +91,15 @@ func (c *testCluster) serve(h *testHandler, further ...string) (address string, 
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	s := NewServer(h)
+	c.run(NewServer(h), l)
+	return l.Addr().String(), l
+}
+
+// run runs a server until the end of the test.
+func (c *testCluster) run(s *Server, l *Listener) {
 	done := make(chan struct{})
 	go func() { s.Serve(l.Protocol(LinkProtocol)); close(done) }()
 	c.t.Cleanup(func() { l.Close(); s.Close(); <-done })
-	return l.Addr().String(), l
 }
 
 // wait returns the next value of a channel.

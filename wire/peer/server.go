@@ -109,19 +109,29 @@ var started = time.Now()
 
 // NewServer returns a server that serves nothing until Serve.
 func NewServer(h Handler) *Server {
-	s := &Server{handler: h, peers: map[string]*Peer{}}
-	s.grpc = grpc.NewServer(
+	s := newServer(h)
+	s.register(sessionMethod, callMethod, sharedMethod)
+	return s
+}
+
+// newServer returns a server without methods.
+func newServer(h Handler) *Server {
+	return &Server{handler: h, peers: map[string]*Peer{}, grpc: grpc.NewServer(
 		grpc.Creds(handshakeDone{}), grpc.ForceServerCodecV2(frameCodec{}), grpc.MaxRecvMsgSize(MaxFrame),
 		grpc.MaxConcurrentStreams(MaxCalls), grpc.ConnectionTimeout(HandshakeTimeout),
-	)
-	s.grpc.RegisterService(&grpc.ServiceDesc{
-		ServiceName: serviceName, HandlerType: (*any)(nil),
-		Streams: []grpc.StreamDesc{
-			{StreamName: sessionMethod, ClientStreams: true, ServerStreams: true, Handler: s.serveSession},
-			{StreamName: callMethod, ClientStreams: true, ServerStreams: true, Handler: s.serveCall},
-		},
-	}, nil)
-	return s
+	)}
+}
+
+// register adds the methods of a release.
+func (s *Server) register(methods ...string) {
+	serve := map[string]grpc.StreamHandler{sessionMethod: s.serveSession, callMethod: s.serveCall,
+		sharedMethod: s.serveShared}
+	service := &grpc.ServiceDesc{ServiceName: serviceName, HandlerType: (*any)(nil)}
+	for _, m := range methods {
+		service.Streams = append(service.Streams,
+			grpc.StreamDesc{StreamName: m, ClientStreams: true, ServerStreams: true, Handler: serve[m]})
+	}
+	s.grpc.RegisterService(service, nil)
 }
 
 const (

@@ -60,6 +60,14 @@ func Bounds(core *Leader, link *Follower, maxReplicas int, replicaBytes int64) [
 			Whole:    registry.OfCluster,
 		},
 		{
+			Name:     "shared_calls",
+			Of:       "short calls of one node that share a stream and are not answered",
+			Overflow: "others have their own streams; beyond that the leader receives no more",
+			Reason:   "each takes about 30 kB for its stack and buffers",
+			Limit:    registry.Constant(peer.MaxSharedCalls),
+			Whole:    registry.OfCluster,
+		},
+		{
 			Name: "peer_handshakes",
 			Of: fmt.Sprintf("connections to peer-listen without a certificate yet; %d places of them are for "+
 				"addresses "+

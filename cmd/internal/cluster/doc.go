@@ -37,6 +37,8 @@
 //
 //	from the leader: presence, ephemeral, ask-digest, adopted, drop, evict, seqs, members
 //
+// Forwarded changes and questions for the newest fact (seq) share one stream of a link; other calls have their own.
+//
 // A command is an operator command. Package server has a table of them, with the nodes that may send each: almost all
 // need a core with a vote, and an edge may ask for the status only.
 //

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -51,7 +52,11 @@ func (e *Follower) forwardOnce(
 		e.Counters.NotSent.Add(1)
 		return a, nil, fmt.Errorf("%w: %w", httpd.ErrNotForwarded, err)
 	}
-	answer, err := link.CallOnce(ctx, encode(callForward, (*forwardCall)(&r)))
+	call := link.CallShared
+	if bytes.HasPrefix(r.HTTP, []byte("GET ")) { // its answer may be long
+		call = link.CallOnce
+	}
+	answer, err := call(ctx, encode(callForward, (*forwardCall)(&r)))
 	var notSent *peer.NotSent
 	var answered *peer.CallError
 	switch {

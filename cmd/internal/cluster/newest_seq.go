@@ -93,7 +93,7 @@ func (s *questions[K, A]) run(key K, rounds *questionRounds[A], ask func() (A, e
 
 // askSeq asks the owner for its newest fact of an organization.
 func askSeq(ctx context.Context, link *peer.Link, id realm.ID) (seq realm.Seq, err error) {
-	answer, err := link.CallOnce(ctx, encode(callSeq, id))
+	answer, err := link.CallShared(ctx, encode(callSeq, id))
 	if err == nil {
 		err = decode(answer, &seq)
 	}

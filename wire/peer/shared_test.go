@@ -1,0 +1,183 @@
+package peer
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"google.golang.org/grpc"
+)
+
+// openTestLink opens a link of an edge.
+func (c *testCluster) openTestLink(address string) *Link {
+	c.t.Helper()
+	l, err := c.identity("b", Edge).Open(c.t.Context(), address, []byte("here is b"))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	go l.Run(func([]byte) {})
+	c.t.Cleanup(func() { l.Close(nil) })
+	return l
+}
+
+type testCodedError struct{}
+
+func (testCodedError) Error() string    { return "no" }
+func (testCodedError) LinkCode() uint32 { return 77 }
+
+// Calls that share a stream get their own answers and errors, long ones too, and do not wait for each other.
+func TestSharedCalls(t *testing.T) {
+	c, h := newTestCluster(t), newTestHandler()
+	address, _ := c.serve(h)
+	l := c.openTestLink(address)
+	wait(t, h.connected)
+	held, release := make(chan struct{}, 1), make(chan struct{})
+	h.call = func(_ context.Context, request []byte, reply func([]byte) error) error {
+		switch string(request) {
+		case "fail":
+			return testCodedError{}
+		case "hold":
+			held <- struct{}{}
+			<-release
+		case "long":
+			return reply(bytes.Repeat([]byte("x"), 3*MaxFrame))
+		}
+		return reply(request)
+	}
+	var all sync.WaitGroup
+	all.Go(func() {
+		if a, err := l.CallShared(t.Context(), []byte("hold")); string(a) != "hold" || err != nil {
+			t.Errorf("a call that was held: %q %v", a, err)
+		}
+	})
+	wait(t, held)
+	var others sync.WaitGroup
+	for i := range 500 {
+		others.Go(func() {
+			request := bytes.Repeat([]byte(fmt.Sprint(i, " ")), 1+i*20)
+			if a, err := l.CallShared(t.Context(), request); err != nil || !bytes.Equal(a, request) {
+				t.Errorf("call %d: %d bytes, %v", i, len(a), err)
+			}
+		})
+	}
+	others.Wait()
+	var coded *CallError
+	if _, err := l.CallShared(t.Context(), []byte("fail")); !errors.As(err, &coded) || coded.Code != 77 ||
+		coded.Message != "no" {
+		t.Errorf("a call that failed: %v", err)
+	}
+	if a, err := l.CallShared(t.Context(), []byte("long")); len(a) != 3*MaxFrame || err != nil {
+		t.Errorf("a long answer: %d bytes, %v", len(a), err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := l.CallShared(ended, []byte("hold")); !errors.Is(err, context.Canceled) {
+		t.Errorf("a call whose caller has gone: %v", err)
+	}
+	close(release)
+	all.Wait()
+}
+
+// When a link breaks, a call that was sent may have been carried out; a later one has not been.
+func TestSharedCallsOfBrokenLink(t *testing.T) {
+	c, h := newTestCluster(t), newTestHandler()
+	address, _ := c.serve(h)
+	l := c.openTestLink(address)
+	p := wait(t, h.connected)
+	held, release := make(chan struct{}, 1), make(chan struct{})
+	defer close(release)
+	h.call = func(context.Context, []byte, func([]byte) error) error {
+		held <- struct{}{}
+		<-release
+		return nil
+	}
+	failed := make(chan error, 1)
+	go func() {
+		_, err := l.CallShared(t.Context(), []byte("hold"))
+		failed <- err
+	}()
+	wait(t, held)
+	p.Cut(errors.New("test"))
+	var notSent *NotSent
+	if err := wait(t, failed); err == nil || errors.As(err, &notSent) {
+		t.Errorf("a call that was sent: %v", err)
+	}
+	if _, err := l.CallShared(t.Context(), []byte("later")); !errors.As(err, &notSent) {
+		t.Errorf("a call after the end: %v", err)
+	}
+}
+
+// Calls to a node of an older release have their own streams.
+func TestSharedCallsOfOlderRelease(t *testing.T) {
+	c, h := newTestCluster(t), newTestHandler()
+	listener, err := Listen("127.0.0.1:0", c.identity("a", Core), LinkProtocol)
+	if err != nil {
+		t.Fatal(err)
+	}
+	older := newServer(h)
+	older.register(sessionMethod, callMethod)
+	c.run(older, listener)
+	l := c.openTestLink(listener.Addr().String())
+	wait(t, h.connected)
+	for i := range 3 {
+		if a, err := l.CallShared(t.Context(), []byte("hello")); string(a) != "hello" || err != nil {
+			t.Errorf("call %d: %q %v", i, a, err)
+		}
+	}
+}
+
+// A node that sends something else than calls is cut off, and calls beyond MaxSharedCalls wait for the others.
+func TestSharedCallsAreChecked(t *testing.T) {
+	for name, m := range map[string][]byte{
+		"no number": bytes.Repeat([]byte{0xff}, 11),
+		"too short": {1, 200, 'x'},
+		"no length": {1},
+	} {
+		c, h := newTestCluster(t), newTestHandler()
+		address, _ := c.serve(h)
+		l := c.openTestLink(address)
+		wait(t, h.connected)
+		if err := l.sendShared(m); err != nil {
+			t.Fatal(err)
+		}
+		if err := wait(t, h.ended); !errors.Is(err, errSharedCall) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// BenchmarkCalls compares calls that have a stream each with those that share one, 64 at the same time.
+func BenchmarkCalls(b *testing.B) {
+	c, h := newTestCluster(b), newTestHandler()
+	address, _ := c.serve(h)
+	l := c.openTestLink(address)
+	wait(b, h.connected)
+	request := bytes.Repeat([]byte("x"), 400)
+	for name, call := range map[string]func(context.Context, []byte) ([]byte, error){
+		"Own": l.CallOnce, "Shared": l.CallShared,
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.SetParallelism(32)
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					if _, err := call(b.Context(), request); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		})
+	}
+}
+
+// sendShared sends a message on a new stream for calls.
+func (l *Link) sendShared(m []byte) error {
+	stream, err := l.conn.NewStream(l.ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true},
+		"/"+serviceName+"/"+sharedMethod)
+	if err != nil {
+		return err
+	}
+	return send(stream, m)
+}
