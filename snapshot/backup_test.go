@@ -388,3 +388,56 @@ func TestRestoreToTime(t *testing.T) {
 		t.Errorf("a restore to a time before the rows: %v", err)
 	}
 }
+
+// A backup says when the last fact of an organization was recorded that has all its facts in the rows, as those have
+// that are asleep.
+func TestRestoreToTimeOfRows(t *testing.T) {
+	s, err := Open("data", smallOptions(vfs.NewMem()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []RealmID{1, 2} {
+		epoch := mustClaim(t, s, id).Epoch
+		for i, now := range []int64{100, 200, 300} {
+			mustAppend(t, s, Entry{Realm: id, Epoch: epoch, After: Seq(i), Now: now, Facts: facts(fmt.Sprint(now))})
+		}
+		for _, upto := range []Seq{2, 3} {
+			if err := s.Snapshot(id, epoch, upto, yieldRows()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	restoreTo := func(at int64) (*Store, error) {
+		var file bytes.Buffer
+		if err := s.Backup(&file); err != nil {
+			t.Fatal(err)
+		}
+		o := smallOptions(vfs.NewMem())
+		if err := restoreAs(&file, "data", nil, toTime(at, nil), o); err != nil {
+			return nil, err
+		}
+		return Open("data", o)
+	}
+	r, err := restoreTo(300)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []RealmID{1, 2} {
+		if _, last, err := r.Bounds(id); err != nil || last != 3 {
+			t.Errorf("organization %d ends at %d: %v", id, last, err)
+		}
+	}
+	mustClose(t, r)
+	if _, err := restoreTo(299); err == nil || !strings.Contains(err.Error(), "from 1970-01-01T00:05:00Z on") {
+		t.Errorf("a restore to a time before the rows: %v", err)
+	}
+	var unknown *TimeUnknownError
+	older := s.db.NewBatch()
+	if err := errors.Join(setValue(older, headKey(2, headTime), encodeTime(2, 200)), s.commit(older)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := restoreTo(400); !errors.As(err, &unknown) || !slices.Equal(unknown.Realms, []RealmID{2}) {
+		t.Errorf("rows that an older release has written: %v", err)
+	}
+	mustClose(t, s)
+}

@@ -21,6 +21,7 @@ const (
 	headEpoch    = 'e'
 	headSnapshot = 's'
 	headKept     = 'k' // which facts are kept behind the rows
+	headTime     = 't' // when the last fact in the rows was recorded
 	headAsleep   = 'w' // record of an organization that is not in memory
 	headCommits  = 'c' // only realm 0
 	headApplied  = 'a' // only realm 0: index of the last entry of a replicated log
@@ -123,6 +124,8 @@ func describeKey(key []byte) (realm RealmID, n Seq, description string) {
 		return realm, 0, "epoch of the leadership"
 	case key[4] == spaceHead && len(rest) == 1 && rest[0] == headKept:
 		return realm, 0, "list of kept facts"
+	case key[4] == spaceHead && len(rest) == 1 && rest[0] == headTime:
+		return realm, 0, "time of the rows"
 	case key[4] == spaceHead && len(rest) == 1 && rest[0] == headAsleep:
 		return realm, 0, "state of a sleeping organization"
 	}

@@ -282,6 +282,7 @@ func (s *Store) commitSnapshot(st *realmState, next snapshotState, behind keptFa
 	setValue(b, headKey(st.id, headSnapshot), next.encode())
 	kept, firstKept := st.kept, st.firstKept
 	if next.seq > st.snapshot.seq {
+		setValue(b, headKey(st.id, headTime), encodeTime(next.seq, behind.now))
 		kept, firstKept = s.keptFacts().facts(st, behind)
 		b.DeleteRange(journalKey(st.id, 0), journalKey(st.id, firstKept), nil)
 		if len(kept)+len(st.kept) > 0 {
