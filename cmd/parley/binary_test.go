@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"crypto/tls"
 	"encoding/json"
 	"fmt"
@@ -236,7 +237,17 @@ func demoAccount(t *testing.T, at, email string) *account {
 // call sends a request. An answer that is not a success is also returned as an error with the protocol's code.
 func (p *account) call(method, path string, form url.Values) (map[string]any, error) {
 	return p.callWith(&http.Client{Timeout: binaryTimeout,
-		Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: insecureTLS}}, method, path, form)
+		Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: insecureTLS,
+			DialContext: dialOrganization}}, method, path, form)
+}
+
+// dialOrganization connects to the address of an organization, such as acme.127.0.0.1:9991, whose name no resolver knows.
+func dialOrganization(ctx context.Context, network, address string) (net.Conn, error) {
+	if _, port, is := strings.Cut(address, ".127.0.0.1:"); is {
+		address = "127.0.0.1:" + port
+	}
+	var d net.Dialer
+	return d.DialContext(ctx, network, address)
 }
 
 // insecureTLS is the TLS configuration of the tests' clients; it accepts every certificate.
