@@ -119,11 +119,9 @@ func (r *coresRun) startCores() error {
 	}
 	began := time.Now()
 	made := filepath.Join(c.dir, r.names[0])
-	if _, err := os.Stat(made); err != nil {
-		if _, err := c.command("cluster", "init", "--data", made, "--node", r.names[0], "--peer-listen",
-			fmt.Sprintf("127.0.0.1:%d", peer)); err != nil {
-			return err
-		}
+	if _, err := c.command("cluster", "init", "--data", made, "--node", r.names[0], "--peer-listen",
+		fmt.Sprintf("127.0.0.1:%d", peer)); err != nil {
+		return err
 	}
 	first, err := c.node(r.names[0], append(slices.Clone(coresLimits), "--demo-crowd",
 		fmt.Sprintf("users=%d,channels=%d,realms=%d,messages=%d", organizationUsers*r.count, r.count, r.count,
@@ -153,22 +151,20 @@ func (r *coresRun) startCores() error {
 	})
 }
 
-// joinCore starts a core that joins the first one, or has done so in an earlier run, and waits until it has a vote.
+// joinCore starts a core that joins the first one, and waits until it has a vote.
 func (r *coresRun) joinCore(name string) error {
 	c, began := &r.processes, time.Now()
 	first := c.nodes[0]
-	args := slices.Clone(coresLimits)
-	if _, err := os.Stat(filepath.Join(c.dir, name)); err != nil {
-		token, err := c.command("cluster", "token", "--data", dataOf(first), "--role", "core")
-		if err != nil {
-			return err
-		}
-		peer, err := freePort()
-		if err != nil {
-			return err
-		}
-		args = append(args, "--node", name, "--join", token, "--peer-listen", fmt.Sprintf("127.0.0.1:%d", peer))
+	token, err := c.command("cluster", "token", "--data", dataOf(first), "--role", "core")
+	if err != nil {
+		return err
 	}
+	peer, err := freePort()
+	if err != nil {
+		return err
+	}
+	args := append(slices.Clone(coresLimits), "--node", name, "--join", token, "--peer-listen",
+		fmt.Sprintf("127.0.0.1:%d", peer))
 	s, err := c.node(name, args...)
 	if err != nil {
 		return err
