@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// The mcp scenario. Each half opens mcpClients clients, sends mcpRounds messages that all of them see, and lets each read
-// a page mcpReads times. Its four halves run polls, agents, agents, polls, each on a server that has just started.
+// The mcp scenario. Each half opens mcpClients clients, sends mcpRounds messages that all of them see, and lets each
+// read a page mcpReads times. Its four halves run polls, agents, agents, polls, each on a server that has just started.
 const (
 	mcpClients = 200
 	mcpRounds  = 150
@@ -24,7 +24,8 @@ const (
 	// mcpPause lies between two rounds: an agent opens its stream again after 100 ms.
 	mcpPause = 150 * time.Millisecond
 	// mcpWait is how long a message may take to all clients.
-	mcpWait = 30 * time.Second
+	mcpWait  = 30 * time.Second
+	formType = "application/x-www-form-urlencoded"
 	// mcpBody bounds an answer in bytes.
 	mcpBody = 4 << 20
 )
@@ -122,7 +123,8 @@ func (r *mcpRun) compare() {
 			high[i] = max(high[i], v)
 		}
 		for i, kind := range []string{"poll", "agent"} {
-			r.result.add(Figure{Name: "mcp." + kind + "_" + x.name, Unit: x.unit, Value: sum[i] / 2, Low: low[i], High: high[i]})
+			r.result.add(Figure{Name: "mcp." + kind + "_" + x.name, Unit: x.unit, Value: sum[i] / 2, Low: low[i],
+				High: high[i]})
 		}
 		if sum[0] > 0 {
 			r.result.add(Figure{Name: "mcp." + x.name + "_to_poll", Unit: "x", Value: sum[1] / sum[0],
@@ -180,7 +182,8 @@ func (r *mcpRun) half(agents bool) (h mcpHalf, err error) {
 		return h, err
 	}
 	h.memory = float64(after-before) / mcpClients / 1024
-	if h.update, err = r.cost(mcpRounds*mcpClients, func() error { return r.rounds(clients[0], &seen, failures) }); err != nil {
+	h.update, err = r.cost(mcpRounds*mcpClients, func() error { return r.rounds(clients[0], &seen, failures) })
+	if err != nil {
 		return h, err
 	}
 	h.read, err = r.cost(mcpReads*mcpClients, func() error { return readAll(clients) })
@@ -206,7 +209,7 @@ func (r *mcpRun) rounds(sender *mcpClient, seen *atomic.Int64, failures chan err
 	for i := range mcpRounds {
 		want := seen.Load() + mcpClients
 		v := params{"type": "channel", "to": r.channel, "topic": "round", "content": fmt.Sprint("message ", i)}
-		if _, err := sender.call("POST", "/api/v1/messages", "application/x-www-form-urlencoded", v.Encode(), nil); err != nil {
+		if _, err := sender.call("POST", "/api/v1/messages", formType, v.Encode(), nil); err != nil {
 			return err
 		}
 		for until := time.Now().Add(mcpWait); seen.Load() < want; time.Sleep(time.Millisecond) {
@@ -325,7 +328,7 @@ func (c *mcpClient) open() error {
 	if !c.agents {
 		v := params{"event_types": []string{"message"}, "fetch_event_types": []string{}, "apply_markdown": true,
 			"client_gravatar": true, "client_capabilities": capabilities}
-		b, err := c.call("POST", "/api/v1/register", "application/x-www-form-urlencoded", v.Encode(), nil)
+		b, err := c.call("POST", "/api/v1/register", formType, v.Encode(), nil)
 		if err != nil {
 			return err
 		}
@@ -351,7 +354,8 @@ func (c *mcpClient) wait() error {
 			b, err = c.call("GET", "/mcp", "", "", nil)
 			n = int64(bytes.Count(b, []byte("notifications/resources/updated")))
 		} else {
-			b, err = c.call("GET", fmt.Sprint("/api/v1/events?queue_id=", c.queue, "&last_event_id=", c.last), "", "", nil)
+			path := fmt.Sprint("/api/v1/events?queue_id=", c.queue, "&last_event_id=", c.last)
+			b, err = c.call("GET", path, "", "", nil)
 			n = c.take(b)
 		}
 		if c.ended.Load() {

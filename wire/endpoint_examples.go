@@ -9,8 +9,8 @@ import (
 // that of POST /register, remains readable.
 const exampleDepth = 5
 
-// addExamples adds an example to each answer of an OpenAPI document that is JSON. It is made from the schema: a value of
-// a field is the example of descriptions.txt if it fits, or that of exampleOfName, or the first value of its type.
+// addExamples adds an example to each answer of an OpenAPI document that is JSON. It is made from the schema: a value
+// of a field is the example of descriptions.txt if it fits, or that of exampleOfName, or the first value of its type.
 func addExamples(doc obj) {
 	x := examples{schemas: doc["components"].(obj)["schemas"].(obj), names: parsedDescriptions().names}
 	for _, item := range doc["paths"].(obj) {
@@ -117,7 +117,8 @@ var timeNames = []string{"timestamp", "_at", "date", "last_used", "create_time",
 var exampleOfName = []struct{ end, value string }{
 	{"msg", ""}, {"email", "ann@example.com"}, {"full_name", "Ann Example"}, {"topic", "greetings"},
 	{"subject", "greetings"}, {"content", "<p>Good morning</p>"}, {"avatar_url", "/user_avatars/2/4f.png"},
-	{"uri", "/user_uploads/2/ab/report.txt"}, {"url", "https://chat.example.com/"}, {"link", "https://chat.example.com/"},
+	{"uri", "/user_uploads/2/ab/report.txt"}, {"url", "https://chat.example.com/"},
+	{"link", "https://chat.example.com/"},
 	{"filename", "report.txt"}, {"path_id", "2/ab/report.txt"}, {"date_joined", "2026-01-31T09:00:00+00:00"},
 	{"color", "#c2c2c2"}, {"api_key", "gjA04ZYcqXKalvYMA8OeXSfzUOLrtbZv"}, {"client", "website"}, {"flags", "read"},
 	{"language", "en"}, {"queue_id", "fb67bf8a-c031-47cc-84cf-ed80accacda8"}, {"version", "12.0"},
