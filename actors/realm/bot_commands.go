@@ -9,9 +9,9 @@ import (
 // A bot with a service can have commands. A message in a channel that begins with one of them, such as "/deploy web",
 // triggers the bot like a mention. This is an extension of the protocol.
 //
-// A command gives a bot no message that it is not allowed to read. The sender names a command, and does not say which bot
-// gets the text; a mention names the bot. So a command triggers its bot only where the bot is allowed to read.
-// The service is called only if that is still so: the bot can have lost its subscription, and the message can have been
+// A command gives a bot no message that it is not allowed to read. The sender names a command, and does not say which
+// bot gets the text; a mention names the bot. So a command triggers its bot only where the bot is allowed to read. The
+// service is called only if that is still so: the bot can have lost its subscription, and the message can have been
 // moved.
 
 // Limits of the commands of a bot.
@@ -115,8 +115,8 @@ type ListedCommand struct {
 	BotCommand
 }
 
-// ListBotCommands returns the commands of the active bots, by name: everyone can see all bots. With a channel, which the
-// caller must be allowed to read, it returns only those that trigger their bot there.
+// ListBotCommands returns the commands of the active bots, by name: everyone can see all bots. With a channel, which
+// the caller must be allowed to read, it returns only those that trigger their bot there.
 func (v View) ListBotCommands(channel ChannelID) (out []ListedCommand, err error) {
 	var c *Channel
 	if channel != 0 {

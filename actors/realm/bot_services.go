@@ -35,8 +35,8 @@ func (t *Turn) serviceJobs(f *MessageSent) (out []OutboxJob) {
 	return out
 }
 
-// ServiceCall returns the content of the call for an outbox job, or false if the bot or the message no longer exists, or
-// if a command triggered the bot and the bot is no longer allowed to read the message.
+// ServiceCall returns the content of the call for an outbox job, or false if the bot or the message no longer exists,
+// or if a command triggered the bot and the bot is no longer allowed to read the message.
 func (v View) ServiceCall(e *OutboxJob) (*ServiceTriggered, bool) {
 	u, d := v.Find(e.User), v.BotOf(e.User)
 	if !v.System || u == nil || !u.Active || len(d.Services) == 0 {
