@@ -113,7 +113,7 @@ conform: build ## run acceptance checks, contract crawler and real clients again
 	wire/contract/clients/run
 	$(GO) test -count=1 -timeout 120s -run 'Sample|OutAndIn|Hostile' ./cmd/internal/migration
 
-clients: build ## generate clients in Python and TypeScript from the API description, and let them talk (needs Node)
+clients: build ## generate clients in Python, TypeScript and Go from the API description, and let them talk (needs Node)
 	python3 wire/contract/clients/generated.py
 
 conform-s3: build ## run the checks of conform with files in a bucket; kill -9 KILLS times (20), S3 down OUTAGE s (60)

@@ -90,6 +90,8 @@ func runCommand(cmd string, rest []string, stdout, stderr io.Writer) int {
 		return overloadMain(rest, stdout, stderr)
 	case "hostile":
 		return hostileMain(rest, stdout, stderr)
+	case "mcp":
+		return mcpMain(rest, stdout, stderr)
 	case "cluster":
 		return clusterMain(rest, stdout, stderr)
 	case "cluster-kill":
@@ -266,7 +268,7 @@ func newRunFlags(name string, stdout, stderr io.Writer) *runFlags {
 }
 
 // ownLoads are the scenarios that generate their own load, over plain HTTP.
-var ownLoads = []string{"overload", "hostile", "cluster", "cluster-kill"}
+var ownLoads = []string{"overload", "hostile", "mcp", "cluster", "cluster-kill"}
 
 func (s *Scenario) ownLoad() bool { return slices.Contains(ownLoads, s.Name) }
 

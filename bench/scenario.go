@@ -153,6 +153,11 @@ func Scenarios() map[string]Scenario {
 				"--rate-limit", "200", "--anonymous-rate-limit", "0", "--login-limit", "0"}
 			s.Phases = []Phase{{Name: "hostile", Seconds: 1}}
 		})
+	add("mcp", "200 agents of the Model Context Protocol, and 200 clients of the events API: memory, updates and reads",
+		func(s *Scenario) {
+			s.Users, s.Pollers, s.Channels, s.Zipf, s.Sample = mcpClients, 0, 1, 0, 0
+			s.Phases = []Phase{{Name: "mcp", Seconds: 1}}
+		})
 	add("cluster", "a core and edges as processes: kills of edges and of the core, and the cost of a send at each node",
 		func(s *Scenario) {
 			s.Users, s.Pollers, s.Channels, s.Zipf, s.Sample, s.Events, s.Sources = 9500, 9500, 1, 0, 0, msg, 8

@@ -67,6 +67,12 @@ var Targets = []Target{
 	{What: "upgrade under 5,000 pollers: requests that failed", Run: "upgrade", Figure: "upgrade.failed", Limit: 0},
 	{What: "presence of 10,000 users each minute, reports only: CPU", Run: "presence", Figure: "minute.server_cores",
 		Limit: 0.05, Unit: "cores"},
+	{What: "200 agents that wait for a resource, to 200 polls: memory", Run: "mcp", Figure: "mcp.memory_to_poll",
+		Limit: 2, Stretch: 1.5, Unit: "x"},
+	{What: "200 agents that wait for a resource, to 200 polls: CPU an update", Run: "mcp",
+		Figure: "mcp.update_to_poll", Limit: 2, Stretch: 1.5, Unit: "x"},
+	{What: "200 agents that read a resource, to 200 reads of messages: CPU", Run: "mcp", Figure: "mcp.read_to_poll",
+		Limit: 2, Stretch: 1.5, Unit: "x"},
 	{What: "crowd doing everything: guarantees violated", Run: "crowd", Figure: "broken", Limit: 0},
 	{What: "crowd, kill -9 five times: guarantees violated", Run: "crowd-crash", Figure: "broken", Limit: 0},
 	{What: "chat mix, 2,000 users: guarantees violated", Run: "chat", Figure: "broken", Limit: 0},
@@ -115,6 +121,7 @@ func targetRuns(short bool) []targetRun {
 				s.Phases[1].Seconds = 15
 			}
 		})},
+		{name: "mcp", scenario: with("mcp", nil)},
 		{name: "idle", scenario: with("idle", nil)},
 	}
 }
@@ -189,6 +196,10 @@ func targetsMain(args []string, stdout, stderr io.Writer) int {
 
 func (tr targetRun) run(exe string, stdout io.Writer) (*Result, error) {
 	opt := options{self: true, executable: exe, out: stdout, quiet: true, repeat: 1}
+	if tr.name == "mcp" {
+		fmt.Fprintf(stdout, "\n=== %s: %s\n", tr.name, tr.scenario.About)
+		return measureMCP(tr.scenario, opt)
+	}
 	if tr.floor {
 		opt.floor, opt.repeat = true, 3
 	}

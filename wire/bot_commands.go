@@ -5,10 +5,11 @@ import "parley/actors/realm"
 // Commands of bots are an extension of the protocol: a message in a channel that begins with one triggers its bot like
 // a mention, and clients complete them.
 var botCommandEndpoints = []Endpoint{
-	Get("/bot_commands", func(_ *Call, v realm.View, _ noParameters) (*botCommandsAnswer, error) {
-		return &botCommandsAnswer{each(v.ListBotCommands(), func(x realm.ListedCommand) listedCommandJSON {
+	Get("/bot_commands", func(_ *Call, v realm.View, f botCommandListForm) (*botCommandsAnswer, error) {
+		list, err := v.ListBotCommands(f.Channel)
+		return &botCommandsAnswer{each(list, func(x realm.ListedCommand) listedCommandJSON {
 			return listedCommandJSON{x.Bot, x.Name, x.Usage, x.Description}
-		})}, nil
+		})}, err
 	}).extension(commandsOfBots),
 	CommandFromForm("PUT", "/bots/{bot_id}/commands", func(f botCommandsForm) realm.SetBotCommands {
 		return realm.SetBotCommands{Bot: f.Bot, List: each(f.Commands, func(x botCommandForm) realm.BotCommand {
@@ -19,6 +20,10 @@ var botCommandEndpoints = []Endpoint{
 
 // commandsOfBots is why these endpoints exist.
 const commandsOfBots = "commands of bots, which clients complete after a slash"
+
+type botCommandListForm struct {
+	Channel realm.ChannelID `form:"channel_id"` // 0: in every channel
+}
 
 type botCommandsAnswer struct {
 	Commands []listedCommandJSON `json:"commands"`

@@ -16,11 +16,12 @@ type obj = map[string]any
 
 // OpenAPI returns an OpenAPI 3.1 document of every endpoint this server implements. Requests are described from the
 // forms that decode them, answers from their structs, which tests check against every real answer. The texts are those
-// of descriptions.txt.
+// of descriptions.txt, and examples of answers are made from the schemas.
 func OpenAPI() []byte {
 	doc, errors := describe(endpoints)
 	maps.Copy(doc["components"].(obj)["schemas"].(obj), errors)
 	addDescriptions(doc)
+	addExamples(doc)
 	return encodeDocument(doc)
 }
 

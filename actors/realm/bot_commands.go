@@ -8,6 +8,11 @@ import (
 
 // A bot with a service can have commands. A message in a channel that begins with one of them, such as "/deploy web",
 // triggers the bot like a mention. This is an extension of the protocol.
+//
+// A command gives a bot no message that it is not allowed to read. The sender names a command, and does not say which
+// bot gets the text; a mention names the bot. So a command triggers its bot only where the bot is allowed to read. The
+// service is called only if that is still so: the bot can have lost its subscription, and the message can have been
+// moved.
 
 // Limits of the commands of a bot.
 const (
@@ -110,10 +115,17 @@ type ListedCommand struct {
 	BotCommand
 }
 
-// ListBotCommands returns the commands of the active bots that the caller can see, by name.
-func (v View) ListBotCommands() (out []ListedCommand) {
+// ListBotCommands returns the commands of the active bots, by name: everyone can see all bots. With a channel, which
+// the caller must be allowed to read, it returns only those that trigger their bot there.
+func (v View) ListBotCommands(channel ChannelID) (out []ListedCommand, err error) {
+	var c *Channel
+	if channel != 0 {
+		if c, err = v.ReadableChannel(channel); err != nil {
+			return nil, err
+		}
+	}
 	for id, b := range v.small.botCommands.all() {
-		if u := v.Find(id); u == nil || !u.Active {
+		if u := v.Find(id); u == nil || !u.Active || c != nil && !v.botReads(id, c) {
 			continue
 		}
 		for _, x := range b.List {
@@ -121,7 +133,25 @@ func (v View) ListBotCommands() (out []ListedCommand) {
 		}
 	}
 	slices.SortFunc(out, func(a, b ListedCommand) int { return cmp.Compare(a.Name, b.Name) })
-	return out
+	return out, nil
+}
+
+// botReads reports whether a bot is allowed to read the messages of a channel.
+func (r *Realm) botReads(bot UserID, c *Channel) bool {
+	return r.ViewAs(Caller{User: bot}, 0).MayReadChannel(c)
+}
+
+// triggeredByCommand returns the bot whose command a message in a channel begins with, or 0 if there is none that the
+// command triggers there.
+func (r *Realm) triggeredByCommand(f *MessageSent) UserID {
+	bot := r.commandBot(f.Body.Text)
+	if bot == 0 {
+		return 0
+	}
+	if c := r.channels.find(f.Channel); c == nil || !r.botReads(bot, c) {
+		return 0
+	}
+	return bot
 }
 
 // commandBot returns the active bot whose command a text begins with; 0: none.

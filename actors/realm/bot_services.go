@@ -23,7 +23,7 @@ func (t *Turn) serviceJobs(f *MessageSent) (out []OutboxJob) {
 	concerned := f.People
 	if f.Channel != 0 {
 		concerned = f.Content.Users
-		if bot := t.commandBot(f.Body.Text); bot != 0 && !slices.Contains(concerned, bot) {
+		if bot := t.triggeredByCommand(f); bot != 0 && !slices.Contains(concerned, bot) {
 			concerned = append(slices.Clone(concerned), bot)
 		}
 	}
@@ -35,7 +35,8 @@ func (t *Turn) serviceJobs(f *MessageSent) (out []OutboxJob) {
 	return out
 }
 
-// ServiceCall returns the content of the call for an outbox job, or false if the bot or the message no longer exists.
+// ServiceCall returns the content of the call for an outbox job, or false if the bot or the message no longer exists,
+// or if a command triggered the bot and the bot is no longer allowed to read the message.
 func (v View) ServiceCall(e *OutboxJob) (*ServiceTriggered, bool) {
 	u, d := v.Find(e.User), v.BotOf(e.User)
 	if !v.System || u == nil || !u.Active || len(d.Services) == 0 {
@@ -45,10 +46,22 @@ func (v View) ServiceCall(e *OutboxJob) (*ServiceTriggered, bool) {
 		return v.testCall(e, u), true
 	}
 	m, err := v.ReadableMessage(e.Message)
-	if err != nil {
+	if err != nil || m.Channel != 0 && !v.mentions(e.Message, u.ID) && !v.userMayRead(u.ID, e.Message) {
 		return nil, false
 	}
 	return &ServiceTriggered{Bot: v.UserInfo(u.ID), Mention: m.Channel != 0, Service: d.Services[0], Message: m}, true
+}
+
+// mentions reports whether a message mentions a user by name.
+func (r *Realm) mentions(id MessageID, u UserID) bool {
+	e := r.extra(id, r.message(id))
+	return e != nil && containsSorted(e.Mentioned, u)
+}
+
+// userMayRead reports whether a user, who can be a bot, is allowed to read a message.
+func (r *Realm) userMayRead(u UserID, id MessageID) bool {
+	_, err := r.ViewAs(Caller{User: u}, 0).ReadableMessage(id)
+	return err == nil
 }
 
 // ReportServiceFailure asks to record that the call of a bot's service failed, and to notify the bot's owner.
@@ -65,8 +78,12 @@ func (c ReportServiceFailure) Decide(t *Turn) (Done, error) {
 	owner := t.Find(bot.BotOwner)
 	i, err := t.ViewAs(Caller{System: true}, t.Now).ReadableMessage(c.Delivery.Message)
 	if owner != nil && owner.Active && err == nil {
-		t.NotifyUsers("[A message]("+t.messageFragment(owner, i)+") to your bot "+t.SilentMention(bot.ID)+
-			" could not be passed on to its service:\n\n"+QuoteBlock(c.Delivery.Why), owner.ID)
+		what := "A message"
+		if t.userMayRead(owner.ID, i.ID) { // else the address would tell of a private channel
+			what = "[A message](" + t.messageFragment(owner, i) + ")"
+		}
+		t.NotifyUsers(what+" to your bot "+t.SilentMention(bot.ID)+" could not be passed on to its service:\n\n"+
+			QuoteBlock(c.Delivery.Why), owner.ID)
 	}
 	t.RecordServiceCall(c.Bot, c.Delivery)
 	return Done{}, nil

@@ -86,6 +86,7 @@ var allowedImports = map[string][]string{
 // libraryHomes lists the packages that may import a library. Tests may import any library.
 var libraryHomes = map[string][]string{
 	"github.com/asynkron/protoactor-go":   {"actors/mailbox"},
+	"github.com/valyala/fastjson":         {"wire/mcp"},
 	"github.com/valyala/fasthttp":         {"wire/httpd", "wire/httpd/park", "wire/httpd/park/pollbench"},
 	"github.com/fasthttp/router":          {"wire/httpd"},
 	"github.com/cockroachdb/pebble":       {"snapshot", "snapshot/replicated"}, // the latter: only its file system

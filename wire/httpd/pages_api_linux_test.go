@@ -11,7 +11,7 @@ import (
 )
 
 // TestAPIPages follows each link of the pages about the API. Each operation, parameter and object of the description
-// must be shown.
+// must be shown, and an example of each answer.
 func TestAPIPages(t *testing.T) {
 	s := New(Options{Server: failingServer{}, Realms: oneRealm{}, Limits: Limits{Visitor: 1 << 20},
 		Tools: &wire.Tools{Sign: sign, Token: func(n int) string { return strings.Repeat("t", n) }}})
@@ -19,6 +19,9 @@ func TestAPIPages(t *testing.T) {
 		Paths map[string]map[string]struct {
 			OperationID, Description string
 			Parameters               []struct{ Name, Description string }
+			Responses                map[string]struct {
+				Content map[string]struct{ Example any }
+			}
 		}
 		Components struct{ Schemas map[string]any }
 	}
@@ -49,6 +52,12 @@ func TestAPIPages(t *testing.T) {
 			for _, text := range []string{path, op.Description} {
 				if !strings.Contains(page, text) {
 					t.Errorf("the page of %s %s lacks %q", method, path, text)
+				}
+			}
+			if example := op.Responses["200"].Content["application/json"].Example; example != nil {
+				text, err := json.MarshalIndent(example, "", "  ")
+				if err != nil || !strings.Contains(page, "<code>"+string(text)+"</code>") {
+					t.Errorf("the page of %s %s lacks the example of its answer (%v)", method, path, err)
 				}
 			}
 			for _, p := range op.Parameters {

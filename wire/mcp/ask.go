@@ -19,6 +19,15 @@ func (s *Server) ask(c *wire.Call, name string, answer any, p params) error {
 
 // askWithFiles is ask for an endpoint that takes files.
 func (s *Server) askWithFiles(c *wire.Call, name string, answer any, p params, files []wire.File) error {
+	a, err := s.run(c, name, p, files)
+	if err != nil || answer == nil {
+		return err
+	}
+	return json.Unmarshal(wire.Success(a, nil), answer)
+}
+
+// run runs an endpoint of the API as the caller and returns its answer.
+func (s *Server) run(c *wire.Call, name string, p params, files []wire.File) (any, error) {
 	e := s.endpoints[name]
 	if e == nil {
 		panic("BUG: no endpoint " + name)
@@ -46,9 +55,5 @@ func (s *Server) askWithFiles(c *wire.Call, name string, answer any, p params, f
 		}
 		call.Params.Add(source, key, text)
 	}
-	a, err := s.options.Run(&call, e)
-	if err != nil || answer == nil {
-		return err
-	}
-	return json.Unmarshal(wire.Success(a, nil), answer)
+	return s.options.Run(&call, e)
 }

@@ -2,8 +2,12 @@ package mcp
 
 import (
 	"encoding/json"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
+
+	"github.com/valyala/fastjson"
 
 	"parley/actors/realm"
 	"parley/wire"
@@ -28,28 +32,20 @@ type user struct {
 	Name string `json:"full_name"`
 }
 
-// apiMessage is a message in answers of the API.
-type apiMessage struct {
-	ID        int64           `json:"id"`
-	Time      int64           `json:"timestamp"`
-	Sender    string          `json:"sender_full_name"`
-	SenderID  int64           `json:"sender_id"`
-	ChannelID int64           `json:"stream_id"`
-	Recipient json.RawMessage `json:"display_recipient"` // the name of the channel, or the users
-	Topic     string          `json:"subject"`
-	Content   string          `json:"content"`
-}
-
-func newMessage(m *apiMessage, whole bool) message {
-	out := message{ID: m.ID, Time: time.Unix(m.Time, 0).UTC().Format(time.RFC3339), Sender: m.Sender,
-		SenderID: m.SenderID, ChannelID: m.ChannelID, Topic: m.Topic, Content: m.Content}
-	if m.ChannelID != 0 {
-		json.Unmarshal(m.Recipient, &out.Channel)
+// newMessage returns a message of an answer of the API.
+func newMessage(v *fastjson.Value, whole bool) message {
+	out := message{ID: v.GetInt64("id"), Time: time.Unix(v.GetInt64("timestamp"), 0).UTC().Format(time.RFC3339),
+		Sender: textOf(v, "sender_full_name"), SenderID: v.GetInt64("sender_id"), ChannelID: v.GetInt64("stream_id"),
+		Topic: textOf(v, "subject"), Content: textOf(v, "content")}
+	if out.ChannelID != 0 {
+		out.Channel = textOf(v, "display_recipient")
 	} else {
-		json.Unmarshal(m.Recipient, &out.With)
+		for _, u := range v.GetArray("display_recipient") {
+			out.With = append(out.With, user{u.GetInt64("id"), textOf(u, "full_name")})
+		}
 	}
 	if !whole {
-		out.Content, out.Cut = cut(m.Content)
+		out.Content, out.Cut = cut(out.Content)
 	}
 	return out
 }
@@ -85,23 +81,37 @@ func (s *Server) messages(c *wire.Call, narrow []term, before int64, limit int) 
 	if before > 0 {
 		p["anchor"], p["include_anchor"] = before, false
 	}
-	var a struct {
-		Messages []apiMessage `json:"messages"`
-		Oldest   bool         `json:"found_oldest"`
-	}
-	if err := s.ask(c, "GET /messages", &a, p); err != nil {
+	out, size, oldest := []json.RawMessage{}, 0, false
+	err := s.askMessages(c, "GET /messages", p, func(a *fastjson.Value) {
+		oldest = a.GetBool("found_oldest")
+		list := a.GetArray("messages")
+		for i := len(list) - 1; i >= 0; i-- { // the newest messages have priority
+			m := encode(newMessage(list[i], false))
+			if size += len(m); size > MaxResultBytes-200 {
+				oldest = false
+				break
+			}
+			out = append(out, m)
+		}
+	})
+	if err != nil {
 		return nil, err
 	}
-	out, size := []message{}, 0
-	for i := len(a.Messages) - 1; i >= 0; i-- { // the newest messages have priority
-		m := newMessage(&a.Messages[i], false)
-		if size += len(encode(m)); size > MaxResultBytes-200 {
-			a.Oldest = false
-			break
+	slices.Reverse(out)
+	return page(out, !oldest), nil
+}
+
+// page returns a result with messages that are encoded already.
+func page(messages []json.RawMessage, older bool) encoded {
+	b := []byte(`{"has_older_messages":`)
+	b = append(strconv.AppendBool(b, older), `,"messages":[`...)
+	for i, m := range messages {
+		if i > 0 {
+			b = append(b, ',')
 		}
-		out = append([]message{m}, out...)
+		b = append(b, m...)
 	}
-	return map[string]any{"messages": out, "has_older_messages": !a.Oldest}, nil
+	return append(b, "]}"...)
 }
 
 type readArgs struct {
@@ -125,15 +135,13 @@ type messageArgs struct {
 }
 
 func readMessage(s *Server, c *wire.Call, args messageArgs) (any, error) {
-	var a struct {
-		Message apiMessage `json:"message"`
-	}
-	err := s.ask(c, "GET /messages/{message_id}", &a, params{"message_id": args.Message, "apply_markdown": false,
-		"allow_empty_topic_name": true})
+	var m message
+	err := s.askMessages(c, "GET /messages/{message_id}", params{"message_id": args.Message, "apply_markdown": false,
+		"allow_empty_topic_name": true}, func(a *fastjson.Value) { m = newMessage(a.Get("message"), true) })
 	if err != nil {
 		return nil, err
 	}
-	return newMessage(&a.Message, true), nil
+	return m, nil
 }
 
 type searchArgs struct {

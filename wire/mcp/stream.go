@@ -2,10 +2,11 @@ package mcp
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"slices"
 	"strconv"
+
+	"github.com/valyala/fastjson"
 
 	"parley/actors/realm"
 	"parley/wire"
@@ -88,103 +89,108 @@ type streamReply struct {
 	id       string
 }
 
-// Answer sends the answer from another goroutine, because the session actor must not decode it. So the session actor
-// does not see whether the client has left: an update can be lost then, and the client reads its resources again.
+// maxInline is the size of an answer in bytes that the session actor itself turns into a stream: ten messages, which
+// take some microseconds.
+const maxInline = 16 << 10
+
+// Answer turns an answer to a poll into a stream. Large ones are turned by another goroutine, because the session actor
+// must not wait for it. The session actor then does not see whether the client has left: an update can be lost, and the
+// client reads its resources again.
 func (w *streamReply) Answer(status int, parts ...[]byte) bool {
 	body := bytes.Join(parts, nil)
-	go func() {
-		if status != 200 {
-			w.sessions.mu.Lock()
-			if w.sessions.list[w.id] == w.session { // the queue has ended, and the session with it
-				w.sessions.remove(w.id, w.session)
-			}
-			w.sessions.mu.Unlock()
-			w.Reply.Answer(404, body)
-			return
-		}
-		w.Reply.Answer(200, w.stream(body))
-	}()
+	if len(body) <= maxInline {
+		return w.answer(status, body)
+	}
+	go w.answer(status, body)
 	return true
+}
+
+func (w *streamReply) answer(status int, body []byte) bool {
+	if status != 200 {
+		w.sessions.mu.Lock()
+		if w.sessions.list[w.id] == w.session { // the queue has ended, and the session with it
+			w.sessions.remove(w.id, w.session)
+		}
+		w.sessions.mu.Unlock()
+		return w.Reply.Answer(404, body)
+	}
+	return w.Reply.Answer(200, w.stream(body))
 }
 
 // streamedEvent is an event of the queue, as far as it names the change.
 type streamedEvent struct {
-	Type    string `json:"type"`
-	ID      int64  `json:"id"`
-	Message struct {
-		Channel   int64           `json:"stream_id"`
-		Topic     string          `json:"subject"`
-		Recipient json.RawMessage `json:"display_recipient"`
-	} `json:"message"`
-	Channel    int64   `json:"stream_id"`
-	NewChannel int64   `json:"new_stream_id"`
-	Topic      *string `json:"topic"`
-	OldTopic   *string `json:"orig_subject"`
-	NewTopic   *string `json:"subject"`
+	message              bool
+	channel, newChannel  int64
+	topic, old, newTopic *string
+	users                []int64 // of a direct message, sorted
+}
+
+// newStreamedEvent returns an event of a queue.
+func newStreamedEvent(v *fastjson.Value) (e streamedEvent) {
+	if string(v.GetStringBytes("type")) != "message" {
+		return streamedEvent{channel: v.GetInt64("stream_id"), newChannel: v.GetInt64("new_stream_id"),
+			topic: textPointer(v, "topic"), old: textPointer(v, "orig_subject"), newTopic: textPointer(v, "subject")}
+	}
+	m := v.Get("message")
+	e.message, e.channel, e.topic = true, m.GetInt64("stream_id"), textPointer(m, "subject")
+	if e.channel == 0 {
+		for _, u := range m.GetArray("display_recipient") {
+			e.users = append(e.users, u.GetInt64("id"))
+		}
+		slices.Sort(e.users)
+	}
+	return e
 }
 
 // changes reports whether an event changes a resource.
 func (e *streamedEvent) changes(p place) bool {
-	if e.Type == "message" {
-		if e.Message.Channel != 0 {
-			return p.has(e.Message.Channel, &e.Message.Topic)
-		}
-		var users []user
-		json.Unmarshal(e.Message.Recipient, &users)
-		var ids []int64
-		for _, u := range users {
-			ids = append(ids, u.ID)
-		}
-		slices.Sort(ids)
-		return p.Channel == 0 && slices.Equal(ids, p.Users)
+	switch {
+	case e.message && e.channel != 0:
+		return p.has(e.channel, e.topic)
+	case e.message:
+		return p.Channel == 0 && slices.Equal(e.users, p.Users)
 	}
-	before := e.Topic
-	if e.OldTopic != nil {
-		before = e.OldTopic
+	before := e.topic
+	if e.old != nil {
+		before = e.old
 	}
-	if p.has(e.Channel, before) {
+	if p.has(e.channel, before) {
 		return true
 	}
-	after := e.Channel
-	if e.NewChannel != 0 {
-		after = e.NewChannel
+	after, topic := e.channel, e.newTopic
+	if e.newChannel != 0 {
+		after = e.newChannel
 	}
-	if e.NewTopic == nil {
-		e.NewTopic = before
+	if topic == nil {
+		topic = before
 	}
-	return p.has(after, e.NewTopic)
+	return p.has(after, topic)
 }
 
 // stream returns the event stream for an answer of the queue, and records the newest event of it.
 func (w *streamReply) stream(body []byte) []byte {
-	var a struct {
-		Events []streamedEvent `json:"events"`
-	}
 	out := []byte(streamRetry)
-	if json.Unmarshal(body, &a) != nil {
+	var events []streamedEvent
+	last := int64(-1)
+	if parse(body, func(a *fastjson.Value) {
+		for _, v := range a.GetArray("events") {
+			last = v.GetInt64("id")
+			if string(v.GetStringBytes("type")) != "heartbeat" {
+				events = append(events, newStreamedEvent(v))
+			}
+		}
+	}) != nil {
 		return append(out, '\n')
 	}
 	w.sessions.mu.Lock()
 	defer w.sessions.mu.Unlock()
-	changed := map[string]bool{}
-	for i := range a.Events {
-		e := &a.Events[i]
-		if e.Type == "heartbeat" {
-			continue
-		}
-		for uri, p := range w.session.subs {
-			if !changed[uri] && e.changes(p) {
-				changed[uri] = true
-			}
+	var uris []string
+	for uri, p := range w.session.subs {
+		if slices.ContainsFunc(events, func(e streamedEvent) bool { return e.changes(p) }) {
+			uris = append(uris, uri)
 		}
 	}
-	if n := len(a.Events); n > 0 {
-		w.session.last = max(w.session.last, a.Events[n-1].ID)
-	}
-	uris := make([]string, 0, len(changed))
-	for uri := range changed {
-		uris = append(uris, uri)
-	}
+	w.session.last = max(w.session.last, last)
 	slices.Sort(uris)
 	if len(uris) == 0 {
 		return append(out, ": nothing has changed\n\n"...)
@@ -192,10 +198,9 @@ func (w *streamReply) stream(body []byte) []byte {
 	for _, uri := range uris {
 		out = append(out, "event: message\nid: "...)
 		out = strconv.AppendInt(out, w.session.last, 10)
-		out = append(out, "\ndata: "...)
-		out = append(out, encode(map[string]any{"jsonrpc": "2.0", "method": "notifications/resources/updated",
-			"params": uriParams{uri}})...)
-		out = append(out, "\n\n"...)
+		out = append(out, "\ndata: "+`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":`...)
+		out = append(out, encode(uriParams{uri})...)
+		out = append(out, "}\n\n"...)
 	}
 	return out
 }

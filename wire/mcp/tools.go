@@ -169,9 +169,15 @@ func (s *Server) callTool(c *wire.Call, raw json.RawMessage) (any, error) {
 
 func text(s string) []textContent { return []textContent{{"text", s}} }
 
+// encoded is a result that is JSON already.
+type encoded []byte
+
 // bounded returns a result as JSON of at most MaxResultBytes bytes.
 func bounded(v any) string {
-	b := encode(v)
+	b, ready := v.(encoded)
+	if !ready {
+		b = encode(v)
+	}
 	if len(b) <= MaxResultBytes {
 		return string(b)
 	}

@@ -39,6 +39,7 @@ type APIAnswer struct {
 	Status, Text string
 	Fields       []APIField
 	Object       string // the object with the fields, "" if it is only in this answer
+	Example      string // JSON in several lines, "" if there is none
 }
 
 // APIObject is an object that several answers or events contain.
@@ -182,7 +183,7 @@ func newAPIOperation(doc *apiDocument, method, path string, op *apiOperation) *A
 			if list := s.objects(); len(list) == 1 && s.Ref != "" {
 				x.Object, s = list[0], doc.Components.Schemas[list[0]]
 			}
-			x.Fields = apiFields("", s)
+			x.Fields, x.Example = apiFields("", s), exampleLines(r.Content["application/json"].Example)
 		}
 		o.Answers = append(o.Answers, x)
 	}
@@ -198,6 +199,18 @@ func exampleText(v any) string {
 		return v
 	}
 	b, err := json.Marshal(v)
+	if err != nil {
+		panic("BUG: encode an example: " + err.Error())
+	}
+	return string(b)
+}
+
+// exampleLines returns an example as JSON in several lines.
+func exampleLines(v any) string {
+	if v == nil {
+		return ""
+	}
+	b, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
 		panic("BUG: encode an example: " + err.Error())
 	}

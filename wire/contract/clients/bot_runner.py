@@ -4,7 +4,9 @@ import subprocess
 import sys
 import time
 
-from harness import Checks, Server, eventually, ok
+from harness import Checks, Server, eventually, ok, refused
+
+STORAGE_LIMIT = 10_000_000  # characters of the keys and values of a bot
 
 checks = Checks()
 server = Server()
@@ -41,6 +43,50 @@ with checks.that("an owner creates a bot and subscribes it"):
     bot["email"] = ok(server.call("GET", f"users/{bot['user_id']}", owner))["user"]["email"]
     ok(server.call("POST", "users/me/subscriptions", owner, subscriptions=[{"name": "bots at work"}],
                    principals=[owner["me"]["user_id"], bot["user_id"]]))
+
+with checks.that("the storage of a bot: its own, bounded, and the same after kill -9"):
+    got = ok(server.call("POST", "bots", owner, full_name="Keeper", short_name="keeper", bot_type=1))
+    keeper = {"key": got["api_key"], "email": ok(server.call("GET", f"users/{got['user_id']}", owner))["user"]["email"]}
+    ok(server.call("PUT", "bot_storage", keeper, storage={"state": "ä" * 10, "gone": "x"}))
+    ok(server.call("DELETE", "bot_storage", keeper, keys=["gone"]))
+    for method, parameters in (("GET", {}), ("PUT", {"storage": {"state": "stolen"}}), ("DELETE", {})):
+        refused(server.call(method, "bot_storage", owner, **parameters), "PERMISSION_DENIED", text="Must be a bot user")
+    assert ok(server.call("GET", "bot_storage", bot))["storage"] == {}, "another bot sees the storage"
+    refused(server.call("GET", "bot_storage", keeper, keys=["gone"]), "BAD_REQUEST", text="Key does not exist.")
+    refused(server.call("DELETE", "bot_storage", keeper, keys=["state", "gone"]), "BAD_REQUEST", text="Key does not exist.")
+    # 15 characters are stored. The new entry alone fits, and both together do not.
+    much = server.call("PUT", "bot_storage", keeper, storage={"more": "x" * (STORAGE_LIMIT - 15)})
+    refused(much, "BAD_REQUEST", text=f"Request exceeds storage limit by 4 characters. The limit is {STORAGE_LIMIT} characters.")
+    ok(server.call("PUT", "bot_storage", keeper, storage={"more": "x" * (STORAGE_LIMIT - 19)}))
+    server.kill()
+    server.start()
+    kept = ok(server.call("GET", "bot_storage", keeper))["storage"]
+    assert kept["state"] == "ä" * 10 and set(kept) == {"state", "more"} and len(kept["more"]) == STORAGE_LIMIT - 19, set(kept)
+    ok(server.call("DELETE", "bot_storage", keeper))
+    assert ok(server.call("GET", "bot_storage", keeper))["storage"] == {}
+
+with checks.that("a command tells a bot nothing of a private channel, and is offered only where it works"):
+    service = ok(server.call("POST", "bots", owner, full_name="Deployer", short_name="deployer", bot_type=3,
+                             payload_url='"http://127.0.0.1:9/"', interface_type=1))["user_id"]
+    ok(server.call("PUT", f"bots/{service}/commands", owner, ours=True, commands=[{"name": "deploy"}]))
+    ok(server.call("POST", "users/me/subscriptions", owner, subscriptions=[{"name": "secret plans"}], invite_only=True))
+    secret = server.channel(owner, "secret plans")
+    public = server.channel(owner, "bots at work")
+
+    def offered(channel):
+        listed = ok(server.call("GET", "bot_commands", owner, ours=True, channel_id=channel))["commands"]
+        return [c["name"] for c in listed]
+
+    def deliveries():
+        return ok(server.call("GET", f"bots/{service}/deliveries", owner, ours=True))["deliveries"]
+    assert offered(public) == ["deploy"] and offered(secret) == [], (offered(public), offered(secret))
+    refused(server.call("GET", "bot_commands", people[-1], ours=True, channel_id=secret), "BAD_REQUEST")
+    hidden = send(type="channel", to=secret, topic="t", content="/deploy secret")
+    seen = send(type="channel", to=public, topic="t", content="/deploy public")
+    eventually("a call of the service", lambda: [d for d in deliveries() if d["message_id"] == seen])
+    assert not [d for d in deliveries() if d["message_id"] == hidden], deliveries()
+    ok(server.call("POST", "users/me/subscriptions", owner, subscriptions=[{"name": "secret plans"}], principals=[service]))
+    assert offered(secret) == ["deploy"], offered(secret)
 
 if bot:
     config = os.path.join(server.dir, "zuliprc")

@@ -1,8 +1,9 @@
-"""Generates clients from the server's description, and lets them register, send a message, get its event and read it.
+"""Generates clients from the server's description. Each registers, sends a message, gets its event, reads, edits and
+reacts to it, uploads a file, and is refused.
 
-Python by openapi-python-client, TypeScript by openapi-typescript with openapi-fetch. Their packages are installed in
-.conform at the top of the repository; a client whose packages cannot be installed is skipped, with the reason. The
-script's own imports are those of the standard library."""
+Python by openapi-python-client, TypeScript by openapi-typescript with openapi-fetch, Go by oapi-codegen. Their packages
+are installed in .conform at the top of the repository; a client whose packages cannot be installed is skipped, with the
+reason. The script's own imports are those of the standard library."""
 import json
 import os
 import shutil
@@ -15,15 +16,23 @@ from harness import ROOT, Checks, Server
 HOME = os.path.join(ROOT, ".conform", "generated")
 PYTHON = ["openapi-python-client==0.29.1", "httpx"]
 NODE = ["openapi-typescript@7.13.0", "openapi-fetch@0.17.0", "typescript@5.9.3"]
+GO = "github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen@v2.8.2"
+GO_RUNTIME = "github.com/oapi-codegen/runtime@v1.9.0"
 INSTALL_SECONDS, RUN_SECONDS = 400, 600
 
 PYTHON_SPINE = """
 import sys
 from parley_client import AuthenticatedClient
 from parley_client.api.events import get_events, post_register
-from parley_client.api.messages import get_messages, post_messages
-from parley_client.models import PostMessagesBody, PostMessagesBodyType, PostRegisterBody
+from parley_client.api.files import post_user_uploads
+from parley_client.api.messages import (get_messages, patch_messages_message_id, post_messages,
+                                        post_messages_message_id_reactions)
+from parley_client.models import (ErrorBadEventQueueId, PatchMessagesMessageIdBody, PostMessagesBody,
+                                  PostMessagesBodyType, PostMessagesMessageIdReactionsBody, PostRegisterBody,
+                                  PostUserUploadsBody)
+from parley_client.types import File
 import base64
+import io
 site, email, key = sys.argv[1:]
 token = base64.b64encode(f"{email}:{key}".encode()).decode()
 client = AuthenticatedClient(base_url=site, token=token, prefix="Basic", timeout=60)
@@ -38,6 +47,16 @@ while seen is None:
             seen = event.message.content
 read = get_messages.sync(client=client, anchor=sent.id, num_before=0, num_after=0).messages
 assert [m.id for m in read] == [sent.id] and read[0].content == seen == "<p>by <em>Python</em></p>", (seen, read)
+patch_messages_message_id.sync(client=client, message_id=sent.id, body=PatchMessagesMessageIdBody(content="edited"))
+reaction = PostMessagesMessageIdReactionsBody(emoji_name="tada")
+post_messages_message_id_reactions.sync(client=client, message_id=sent.id, body=reaction)
+read = get_messages.sync(client=client, anchor=sent.id, num_before=0, num_after=0).messages[0]
+assert read.content == "<p>edited</p>" and [r.emoji_name for r in read.reactions] == ["tada"], read
+file = File(payload=io.BytesIO(b"bytes"), file_name="python.txt", mime_type="text/plain")
+uploaded = post_user_uploads.sync(client=client, body=PostUserUploadsBody(file=file))
+assert uploaded.filename == "python.txt", uploaded
+refused = get_events.sync(client=client, queue_id="none", last_event_id=-1)
+assert isinstance(refused, ErrorBadEventQueueId) and refused.queue_id == "none", refused
 print("ok")
 """
 
@@ -70,22 +89,145 @@ const read = (await client.GET("/api/v1/messages", {
 if (read.length !== 1 || read[0]!.content !== seen || seen !== "<p>by <em>TypeScript</em></p>") {
   throw new Error(seen + " " + JSON.stringify(read));
 }
+const path = { message_id: sent.id };
+await client.PATCH("/api/v1/messages/{message_id}", { params: { path }, body: { content: "edited" } });
+await client.POST("/api/v1/messages/{message_id}/reactions", { params: { path }, body: { emoji_name: "tada" } });
+const now = (await client.GET("/api/v1/messages/{message_id}", { params: { path } })).data!.message;
+if (now.content !== "<p>edited</p>" || now.reactions[0]?.emoji_name !== "tada") throw new Error(JSON.stringify(now));
+const form = new FormData();
+form.append("file", new Blob(["bytes"], { type: "text/plain" }), "typescript.txt");
+const uploaded = (await client.POST("/api/v1/user_uploads", {
+  body: { file: "" },
+  bodySerializer: () => form,
+  headers: { "content-type": null },
+})).data!;
+if (uploaded.filename !== "typescript.txt") throw new Error(JSON.stringify(uploaded));
+const refused = await client.GET("/api/v1/events", { params: { query: { queue_id: "none", last_event_id: -1 } } });
+const reason = refused.error!;
+if (!("queue_id" in reason) || reason.code !== "BAD_EVENT_QUEUE_ID" || reason.queue_id !== "none") {
+  throw new Error(JSON.stringify(refused));
+}
 console.log("ok");
+"""
+
+GO_SPINE = """
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"mime/multipart"
+	"net/http"
+	"os"
+
+	"spine/parley"
+)
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// answer demands the answer of a request that succeeds.
+func answer[T any](v *T, status string, body []byte) *T {
+	if v == nil {
+		panic(status + ": " + string(body))
+	}
+	return v
+}
+
+func main() {
+	site, email, key := os.Args[1], os.Args[2], os.Args[3]
+	ctx, yes, zero, topic := context.Background(), true, 0, "generated"
+	login := func(_ context.Context, r *http.Request) error {
+		r.SetBasicAuth(email, key)
+		return nil
+	}
+	client := must(parley.NewClientWithResponses(site, parley.WithRequestEditorFn(login)))
+
+	registered := must(client.PostRegisterWithFormdataBodyWithResponse(ctx, parley.PostRegisterFormdataRequestBody{
+		ApplyMarkdown: &yes}))
+	queue := answer(registered.JSON200, registered.Status(), registered.Body)
+	channel := "general"
+	posted := must(client.PostMessagesWithFormdataBodyWithResponse(ctx, parley.PostMessagesFormdataRequestBody{
+		Type: parley.PostMessagesFormdataBodyTypeStream, To: &channel, Topic: &topic, Content: "by *Go*"}))
+	sent := answer(posted.JSON200, posted.Status(), posted.Body)
+
+	last, seen := queue.LastEventId, ""
+	for seen == "" {
+		got := must(client.GetEventsWithResponse(ctx, &parley.GetEventsParams{QueueId: queue.QueueId, LastEventId: &last}))
+		for _, event := range answer(got.JSON200, got.Status(), got.Body).Events {
+			arrived := must(event.AsEventMessage())
+			last = arrived.Id
+			if arrived.Type == parley.EventMessageTypeMessage && arrived.Message.Id == sent.Id {
+				seen = arrived.Message.Content
+			}
+		}
+	}
+	anchor := fmt.Sprint(sent.Id)
+	read := func() parley.FoundMessage {
+		got := must(client.GetMessagesWithResponse(ctx, &parley.GetMessagesParams{Anchor: &anchor, NumBefore: &zero,
+			NumAfter: &zero}))
+		messages := answer(got.JSON200, got.Status(), got.Body).Messages
+		if len(messages) != 1 || messages[0].Id != sent.Id {
+			panic(fmt.Sprint(messages))
+		}
+		return messages[0]
+	}
+	if m := read(); m.Content != seen || seen != "<p>by <em>Go</em></p>" {
+		panic(seen + " " + m.Content)
+	}
+
+	text := "edited"
+	edited := must(client.PatchMessagesMessageIdWithFormdataBodyWithResponse(ctx, sent.Id,
+		parley.PatchMessagesMessageIdFormdataRequestBody{Content: &text}))
+	answer(edited.JSON200, edited.Status(), edited.Body)
+	tada := "tada"
+	reacted := must(client.PostMessagesMessageIdReactionsWithFormdataBodyWithResponse(ctx, sent.Id,
+		parley.PostMessagesMessageIdReactionsFormdataRequestBody{EmojiName: tada}))
+	answer(reacted.JSON200, reacted.Status(), reacted.Body)
+	if m := read(); m.Content != "<p>edited</p>" || len(m.Reactions) != 1 || m.Reactions[0].EmojiName != tada {
+		panic(fmt.Sprint(m))
+	}
+
+	var body bytes.Buffer
+	form := multipart.NewWriter(&body)
+	must(must(form.CreateFormFile("file", "go.txt")).Write([]byte("bytes")))
+	if err := form.Close(); err != nil {
+		panic(err)
+	}
+	uploaded := must(client.PostUserUploadsWithBodyWithResponse(ctx, form.FormDataContentType(), &body))
+	if got := answer(uploaded.JSON200, uploaded.Status(), uploaded.Body); got.Filename != "go.txt" {
+		panic(fmt.Sprint(got))
+	}
+
+	none, before := "none", -1
+	refused := must(client.GetEventsWithResponse(ctx, &parley.GetEventsParams{QueueId: &none, LastEventId: &before}))
+	reason := must(answer(refused.JSON400, refused.Status(), refused.Body).AsErrorBadEventQueueId())
+	if reason.Code != parley.ErrorBadEventQueueIdCodeBADEVENTQUEUEID || reason.QueueId != none {
+		panic(string(refused.Body))
+	}
+	fmt.Println("ok")
+}
 """
 
 checks = Checks()
 
 
-def run(*command, cwd=None, seconds=RUN_SECONDS):
-    done = subprocess.run(command, cwd=cwd, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=seconds)
+def run(*command, cwd=None, seconds=RUN_SECONDS, env=None):
+    done = subprocess.run(command, cwd=cwd, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
+                          timeout=seconds, env=env)
     assert done.returncode == 0, f"{command[0]} ended with {done.returncode}: {(done.stdout + done.stderr)[-2000:]}"
     return done.stdout
 
 
-def install(name, *command):
+def install(name, *command, **options):
     """Reports whether the packages of a client could be installed."""
     try:
-        run(*command, seconds=INSTALL_SECONDS)
+        run(*command, seconds=INSTALL_SECONDS, **options)
         return True
     except (AssertionError, OSError, subprocess.TimeoutExpired) as error:
         print(f"skipped: the packages for {name} cannot be installed: {str(error)[-300:]}")
@@ -148,6 +290,52 @@ def typescript_client(description, *arguments):
         assert run("node", "spine.js", *arguments, cwd=out) == "ok\n"
 
 
+def alternatives_as_text(description):
+    """Writes the description with texts for the parameters that have alternatives, lists and objects, and returns its
+    path. The forms of oapi-codegen leave out alternatives, and send lists in brackets instead of JSON. In queries its
+    alternatives of values cannot be set. As a text, the caller writes the value as the description of the API says."""
+    with open(description) as f:
+        document = json.load(f)
+
+    def plain(schema):
+        whole = schema.get("oneOf") or schema.get("anyOf") or schema.get("type") in ("array", "object")
+        return {"type": "string", "description": schema.get("description", "")} if whole else schema
+
+    for item in document["paths"].values():
+        for operation in item.values():
+            for parameter in operation.get("parameters", []):
+                if parameter["in"] == "query" and "schema" in parameter:
+                    parameter["schema"] = plain(parameter["schema"])
+            forms = operation.get("requestBody", {}).get("content", {}).get("application/x-www-form-urlencoded", {})
+            properties = forms.get("schema", {}).get("properties", {})
+            for name in properties:
+                properties[name] = plain(properties[name])
+    path = os.path.join(HOME, "texts.json")
+    write(path, json.dumps(document))
+    return path
+
+
+def go_client(description, *arguments):
+    if not shutil.which("go"):
+        print("skipped: the packages for Go cannot be installed: there is no go")
+        return
+    out, tool = os.path.join(HOME, "go"), os.path.join(HOME, "bin", "oapi-codegen")
+    environment = {**os.environ, "GOFLAGS": "-mod=mod", "GOBIN": os.path.dirname(tool), "GOWORK": "off"}
+    shutil.rmtree(out, ignore_errors=True)
+    os.makedirs(os.path.join(out, "parley"))
+    write(os.path.join(out, "go.mod"), "module spine\n\ngo 1.24\n")
+    if not os.path.exists(tool) and not install("Go", "go", "install", GO, env=environment):
+        return
+    if not install("Go", "go", "get", GO_RUNTIME, cwd=out, env=environment):
+        return
+    with checks.that("a Go client is generated, compiles and works"):
+        run(tool, "-generate", "types,client", "-package", "parley", "-o", os.path.join(out, "parley", "client.go"),
+            alternatives_as_text(description))
+        write(os.path.join(out, "spine.go"), GO_SPINE.lstrip())
+        run("go", "build", "-o", "spine", ".", cwd=out, env=environment)
+        assert run(os.path.join(out, "spine"), *arguments, cwd=out) == "ok\n"
+
+
 def main():
     os.makedirs(HOME, exist_ok=True)
     server = Server("--rate-limit", "0")
@@ -156,6 +344,7 @@ def main():
     write(description, server.raw("GET", "/api/openapi.json")[1].decode())
     python_client(description, server.site, who["email"], who["key"])
     typescript_client(description, server.site, who["email"], who["key"])
+    go_client(description, server.site, who["email"], who["key"])
 
 
 if __name__ == "__main__":

@@ -42,8 +42,8 @@ export function getDeliveries(bot: number): Promise<answers.GetBotsBotIdDeliveri
 
 export type BotCommand = answers.GetBotCommandsAnswer["commands"][number];
 
-export function getBotCommands(): Promise<answers.GetBotCommandsAnswer> {
-  return request("/bot_commands");
+export function getBotCommands(channel?: number): Promise<answers.GetBotCommandsAnswer> {
+  return request("/bot_commands", channel === undefined ? {} : { params: { channel_id: channel } });
 }
 
 export function setBotCommands(bot: number, commands: Omit<BotCommand, "bot_id">[]): Promise<unknown> {

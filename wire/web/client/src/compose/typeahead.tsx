@@ -208,11 +208,14 @@ const commands: Completer = {
     const found = /^\/([\w-]*)$/.exec(before);
     if (!found) return null;
     const own = commandTexts.map(([name, detail, insert]) => ({ name, detail: detail(), insert }));
-    const bots = botCommands().map((c) => ({ name: c.name, detail: [c.usage, c.description].filter(Boolean).join(" · "), insert: `/${c.name} ` }));
+    const { channel, direct } = compose.value;
+    const place = direct ? null : channel; // commands trigger bots in channels only
+    const bots = (place === null ? [] : botCommands(place)).map((c) => ({ name: c.name, detail: [c.usage, c.description].filter(Boolean).join(" · "), insert: `/${c.name} ` }));
     const offers = [...own, ...bots]
       .filter((x) => x.name.startsWith(found[1]!.toLowerCase()))
       .map((x): Completion => ({ label: "/" + x.name, detail: x.detail, insert: x.insert, Draw: () => <Named icon="code" name={"/" + x.name} /> }));
-    return { start: 0, offers: offers.slice(0, maxOffers), load: botCommandsAreOld() ? loadBotCommands : undefined };
+    const load = place !== null && botCommandsAreOld(place) ? () => loadBotCommands(place) : undefined;
+    return { start: 0, offers: offers.slice(0, maxOffers), load };
   },
 };
 

@@ -1,0 +1,1 @@
+import{md as r}from"./chunk-YYCZNCAK.js";r();
