@@ -44,6 +44,7 @@ var allowedImports = map[string][]string{
 	"wire/imports/slack":      {"wire/imports"},
 	"wire/imports/mattermost": {"wire/imports"},
 	"wire/imports/rocketchat": {"wire/imports"},
+	"wire/imports/teams":      {"wire/imports"},
 	"wire/httpd": {"wire", "wire/*", "actors/realm", "actors/realm/ids", "actors/presence",
 		"actors/admission"},
 	"wire/httpd/park":   {"wire/httpd/park/*", "actors/admission"},
