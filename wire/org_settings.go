@@ -13,6 +13,7 @@ import (
 var realmEndpoints = []Endpoint{
 	settingsTableEndpoint("PATCH", "/realm", realm.OrgSettings, map[string]string{
 		realm.AssistantSetting: "owners agree to summaries and translations by other services",
+		realm.CallsSetting:     "the permission to start calls on a LiveKit server",
 	}, changeOrganization),
 }
 
