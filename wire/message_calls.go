@@ -3,6 +3,7 @@ package wire
 import (
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"parley/actors/realm"
 	"parley/wire/form"
@@ -74,8 +75,11 @@ type startCallForm struct {
 	Type  string           `form:"type,required,enum=direct|channel"`
 	To    form.Recipients  `form:"to,required"`
 	Topic form.Opt[string] `form:"topic,strip"`
-	Label string           `form:"link_text,maxlen=60,default=Join video call."`
+	Label string           `form:"link_text,default=Join video call."`
 }
+
+// maxCallLabel limits the text of the link to a call, in code points.
+const maxCallLabel = 60
 
 type callStartedAnswer struct {
 	Key     string          `json:"call_key"`
@@ -91,6 +95,9 @@ func startCall(c *Call, f startCallForm) (*callStartedAnswer, error) {
 	}
 	if err := checkPermission(c, realm.View.MayStartCalls); err != nil {
 		return nil, err
+	}
+	if utf8.RuneCountInString(f.Label) > maxCallLabel {
+		return nil, realm.BadRequest("link_text is too long (limit: %d characters)", maxCallLabel)
 	}
 	key := c.Tools.Token(realm.CallKeyLength)
 	label := strings.NewReplacer("[", "(", "]", ")", "\n", " ", "\\", "").Replace(f.Label)

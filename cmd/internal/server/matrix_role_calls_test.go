@@ -229,6 +229,9 @@ var messageCalls = []roleCall{
 	{"POST /mark_all_as_read", nothing, nil},
 	{"POST /messages/flags/narrow", with("anchor", "newest", "num_before", 5, "num_after", 0, "narrow",
 		[]any{}, "op", "add", "flag", "read"), nil},
+	{"POST /calls/livekit", with("type", "direct", "to", []string{"keeper@a.example"}), nil},
+	{"GET /calls/livekit/{call_key}", nothing, newCall},
+	{"POST /calls/livekit/{call_key}/token", nothing, newCall},
 	{"GET /drafts", nothing, nil},
 	{"GET /saved_snippets", nothing, nil},
 	{"GET /scheduled_messages", nothing, nil},
@@ -272,6 +275,12 @@ var newPlayground = made("id", "POST", "/realm/playgrounds", "name", "p #", "hig
 	"url_template", "https://a.example/{code}")
 var newFolder = made("channel_folder_id", "POST", "/channel_folders/create", "name", "folder #")
 
+// newCall starts a call in a channel of all users, and returns its key.
+func newCall(s *matrixStage, n int) any {
+	home := fmt.Sprintf("call %d", n)
+	s.must(s.keeper, "POST", "/channels/create", "name", home, "subscribers", s.ids())
+	return s.must(s.keeper, "POST", "/calls/livekit", "type", "channel", "to", home, "topic", "x").body["call_key"]
+}
 func newChannel(s *matrixStage, n int) any {
 	return s.must(s.keeper, "POST", "/channels/create", "name", fmt.Sprintf("channel %d", n), "subscribers",
 		[]int64{}).int("id")

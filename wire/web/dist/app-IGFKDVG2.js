@@ -1,0 +1,1 @@
+import{pd as r}from"./chunk-DYHP2VQW.js";r();
