@@ -38,7 +38,6 @@ var pinnedOwnParameters = []string{
 	"POST /messages/flags/narrow anchor_date",
 	"POST /scheduled_messages repeat", "PATCH /scheduled_messages/{scheduled_message_id} repeat",
 	"PATCH /realm assistant_enabled",
-	"PATCH /realm can_start_calls_group",
 	"PATCH /realm/user_settings_defaults allow_private_data_export",
 	"PATCH /realm/user_settings_defaults default_language",
 	"PATCH /realm/user_settings_defaults enable_login_emails",

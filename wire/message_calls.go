@@ -134,7 +134,7 @@ type callParticipant struct {
 	Name string       `json:"full_name"`
 }
 
-// showCall returns who is in a call.
+// showCall returns the people in a call.
 func showCall(c *Call, f callForm) (*callAnswer, error) {
 	if _, err := c.calls(); err != nil {
 		return nil, err

@@ -7,7 +7,7 @@ import (
 
 // Calls are rooms of a LiveKit server, an extension of the protocol. A message in the conversation has the link to the
 // call: users can join while they may read and answer this message, and in a channel while they are subscribed. The
-// owner of the organization asks LiveKit who is in the room, and removes those that may not be there any more.
+// owner of the organization asks LiveKit for the people in the room, and removes users that lost the access.
 
 // callsLevel is the rule level from which on there are calls.
 const callsLevel uint16 = 5

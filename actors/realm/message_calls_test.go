@@ -22,7 +22,7 @@ func mayJoin(s *Scene, u realm.UserID, key string) bool {
 	return err == nil
 }
 
-// A call can be joined by those who see its conversation at that moment: in a channel the subscribers, in a direct
+// A call can be joined by the users that see its conversation at that moment: in a channel the subscribers, in a direct
 // conversation its people. A call has one message, and a second start in the conversation joins the first call.
 func TestCallsInChannels(t *testing.T) {
 	s := New(t)

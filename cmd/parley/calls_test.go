@@ -119,7 +119,8 @@ func TestCallsWithLiveKit(t *testing.T) {
 	olive.expectRefusal(t, "calls/livekit/"+fmt.Sprint(direct["call_key"]), nil, "The call has ended")
 	olive.must(t, "PATCH", "realm", url.Values{"can_start_calls_group": {`{"new":{"direct_members":[],` +
 		`"direct_subgroups":[]}}`}})
-	if _, err := ann.call("POST", "calls/livekit", url.Values{"type": {"direct"}, "to": {`["cy@example.org"]`}}); err == nil {
+	toCy := url.Values{"type": {"direct"}, "to": {`["cy@example.org"]`}}
+	if _, err := ann.call("POST", "calls/livekit", toCy); err == nil {
 		t.Error("a user without the permission starts a call")
 	}
 }

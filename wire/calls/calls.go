@@ -27,7 +27,7 @@ type Organizations interface {
 	Owns(realm.ID) bool
 }
 
-// Service gives out tokens, and looks who is in the rooms. It is an owner task.
+// Service gives out tokens, and looks at the people in the rooms. It is an owner task.
 type Service struct {
 	livekit
 	orgs  Organizations
@@ -187,7 +187,7 @@ func (x *Service) calls(id realm.ID) ([]realm.Call, error) {
 	return list.([]realm.Call), nil
 }
 
-// lookAt removes the people that may not be in a call any more, and records who is there. skip says that LiveKit is not
+// lookAt removes the people that may not be in a call any more, and records the others. skip says that LiveKit is not
 // asked.
 func (x *Service) lookAt(id realm.ID, call realm.Call, skip bool) error {
 	room := roomOf(id, call)

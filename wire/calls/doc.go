@@ -3,7 +3,7 @@
 //	browser ─▶ wire: start a call ──▶ a message with the link (one turn with the row of the call)
 //	browser ─▶ wire: a token ───────▶ Service.Join: make the room, sign the token
 //	browser ═══════ token ══════════▶ LiveKit
-//	Service, every two seconds ─────▶ LiveKit: who is in the room?
+//	Service, every two seconds ─────▶ LiveKit: the people in the room?
 //	                                  ├─▶ remove those that may not be there any more
 //	                                  └─▶ realm.SetCallPeople
 //

@@ -21,8 +21,8 @@ func (s *Settings) Table() []registry.Setting {
 	return []registry.Setting{
 		{
 			Name: "livekit-url", Group: registry.Access, Value: &s.LiveKitURL,
-			Meaning: "address of a LiveKit server for calls, such as wss://livekit.example.com; browsers and this server " +
-				"connect to it",
+			Meaning: "address of a LiveKit server for calls, such as wss://livekit.example.com; browsers and this " +
+				"server connect to it",
 		},
 		{
 			Name: "livekit-key-file", Group: registry.Access, Value: &s.LiveKitKeyFile,
@@ -56,8 +56,8 @@ func readKey(path string) (key, secret string, err error) {
 	key, secret, ok := strings.Cut(strings.TrimSpace(string(text)), ":")
 	key, secret = strings.TrimSpace(key), strings.TrimSpace(secret)
 	if !ok || key == "" || len(secret) < minSecret || strings.ContainsAny(secret, " \r\n") {
-		return "", "", fmt.Errorf("livekit-key-file: %s must contain one line KEY: SECRET, and the secret must have at "+
-			"least %d bytes", path, minSecret)
+		return "", "", fmt.Errorf("livekit-key-file: %s must contain one line KEY: SECRET, and the secret must have "+
+			"at least %d bytes", path, minSecret)
 	}
 	return key, secret, nil
 }

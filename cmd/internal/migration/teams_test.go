@@ -73,8 +73,9 @@ func teamsPerson(id, name string) obj {
 func teamsMessage(n int, sender, content string, more obj) obj {
 	at := time.Unix(1_600_000_000+int64(n)*60, 250_000_000).UTC()
 	m := obj{"Id": fmt.Sprint(at.UnixMilli()), "Body": obj{"ContentType": "html", "Content": content},
-		"CreatedDateTime": at.Format("2006-01-02T15:04:05.999-07:00"), "LastEditedDateTime": nil, "DeletedDateTime": nil,
-		"Subject": "", "ReplyToId": nil, "From": teamsPerson(sender, "Person "+sender), "Attachments": []obj{},
+		"CreatedDateTime": at.Format("2006-01-02T15:04:05.999-07:00"), "LastEditedDateTime": nil,
+		"DeletedDateTime": nil,
+		"Subject":         "", "ReplyToId": nil, "From": teamsPerson(sender, "Person "+sender), "Attachments": []obj{},
 		"Mentions": []obj{}, "Reactions": []obj{}, "MessageHistory": nil, "MessageType": "message",
 		"ChannelIdentity": nil, "ChatId": nil, "PolicyViolation": nil}
 	maps.Copy(m, more)
@@ -156,7 +157,8 @@ func teamsSample() teamsExport {
 			`"messagePreview":"who <rows>?","messageSender":{"user":{"id":"u4","displayName":"Bo"}}}`},
 			{"Id": "f", "ContentType": "reference", "ContentUrl": "https://example.sharepoint.com/plan 1.docx",
 				"Name": "plan 1.docx"}}})
-	say("t2", "c4", "u1", `<table><tbody><tr><td><p>a</p></td><td>b|c</td></tr><tr><td><b>d</b></td></tr></tbody></table>`+
+	say("t2", "c4", "u1", `<table><tbody><tr><td><p>a</p></td><td>b|c</td></tr>`+
+		`<tr><td><b>d</b></td></tr></tbody></table>`+
 		"<blockquote>\n<p>said</p>\n<p>twice</p></blockquote><h2>Head</h2><hr><p>end `tick`</p>", nil)
 	say("t1", "c3", "u1", "<p>for few eyes</p>", obj{"Subject": "hidden"})
 	say("t1", "c3", "u2", "<p>also</p>", nil)
@@ -191,7 +193,8 @@ func graph(t *testing.T, answers map[string]string) http.RoundTripper {
 		if r.URL.Query().Has("$skiptoken") {
 			name += " 2"
 		}
-		a := &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(answers[name]))}
+		a := &http.Response{StatusCode: 200, Header: http.Header{},
+			Body: io.NopCloser(strings.NewReader(answers[name]))}
 		if answers[name] == "" {
 			a.StatusCode = 403
 		}
@@ -202,7 +205,8 @@ func graph(t *testing.T, answers map[string]string) http.RoundTripper {
 // graphAnswers are the answers for the sample.
 func graphAnswers() map[string]string {
 	return map[string]string{
-		"/directoryRoles":            `{"value":[{"id":"r1","displayName":"Other"},{"id":"r2","displayName":"Global Administrator"}]}`,
+		"/directoryRoles": `{"value":[{"id":"r1","displayName":"Other"},` +
+			`{"id":"r2","displayName":"Global Administrator"}]}`,
 		"/directoryRoles/r2/members": `{"value":[{"id":"u1"}]}`,
 		"/users": `{"value":[{"id":"u3"}],` +
 			`"@odata.nextLink":"https://graph.microsoft.com/v1.0/users?$skiptoken=x"}`,
@@ -286,7 +290,8 @@ func TestTeams(t *testing.T) {
 		"@_**Bo|11**:\n\n> who <rows>?\n\nagreed\n\n[plan 1.docx](https://example.sharepoint.com/plan%201.docx)",
 		"| a | b¦c |\n| --- | --- |\n| **d** |  |\n\n> said\n> \n> twice\n\n## Head\n\n---\n\nend `tick`", "👻",
 	})
-	checkTeamsTopics(t, p, []string{"Crew>Design of everythin…: Cat!", "Crew>Design of everything that floats", "Crew>General",
+	checkTeamsTopics(t, p, []string{"Crew>Design of everythin…: Cat!", "Crew>Design of everything that floats",
+		"Crew>General",
 		"Crew>Who brings the long rope to the boat on Saturday morning,…", "Board>General"}, true)
 }
 
@@ -397,7 +402,8 @@ func TestTeamsHostile(t *testing.T) {
 	e.post("t1", "c9", teamsMessage(901, "u2", "<p>odd</p>", nil))
 	e.post("t1", "c1", teamsMessage(902, "u2", strings.Repeat("<div>", 5000)+"deep", nil))
 	e.post("t1", "c1", teamsMessage(903, "u2", strings.Repeat("<b><blockquote>", 200)+"nested", nil))
-	e.post("t1", "c1", teamsMessage(904, "u2", "<p>x</p>", obj{"ReplyToId": "1", "Subject": strings.Repeat("✔ s", 99)}))
+	e.post("t1", "c1", teamsMessage(904, "u2", "<p>x</p>", obj{"ReplyToId": "1",
+		"Subject": strings.Repeat("✔ s", 99)}))
 	forward := obj{"Id": "f", "ContentType": "forwardedMessageReference",
 		"Content": `{"originalMessageContent":"<p>again</p><attachment id=\"f\"></attachment>"}`}
 	e.post("t1", "c1", teamsMessage(905, "u2", `<attachment id="f"></attachment>`, obj{"Attachments": []obj{forward}}))

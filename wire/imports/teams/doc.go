@@ -9,8 +9,8 @@
 //	teams/TEAM/messages_TEAM.json         messages of all channels of a team, in any order
 //
 // A team becomes a channel, and a channel of the team becomes a topic in it. A post with a subject or with replies gets
-// a topic of its own if the operator wants it. Users, teams, channels, chats and the titles of posts with replies are in
-// memory; messages are not.
+// a topic of its own if the operator wants it. Users, teams, channels, chats and the titles of posts with replies are
+// in memory; messages are not.
 //
 // The export has no roles and no members of private channels. With a token, both are read from Microsoft Graph.
 package teams

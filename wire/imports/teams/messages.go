@@ -244,8 +244,8 @@ func (r *reader) topic(c *channel, m *messageRow) (topic, thread string) {
 		}
 		return title, hex.EncodeToString(key[:])
 	case m.isReply():
-		r.sink.Drop("threads", fmt.Sprintf("more than %d threads: the message is in the topic of its channel", maxPosts),
-			1)
+		why := fmt.Sprintf("more than %d threads: the message is in the topic of its channel", maxPosts)
+		r.sink.Drop("threads", why, 1)
 		return c.name, hex.EncodeToString(key[:])
 	case strings.TrimSpace(m.Subject) != "":
 		return topicOf(c, m), ""

@@ -227,7 +227,8 @@ func (s *source) readTeams() error {
 			s.faults.Add("teams", "a group of the organization without a team", teamsFile+", "+id)
 			continue
 		}
-		if err := s.addTeam(id, cmp.Or(rows[id], &teamRow{}), cmp.Or(settings[id], &settingsRow{}), has[id]); err != nil {
+		row, more := cmp.Or(rows[id], &teamRow{}), cmp.Or(settings[id], &settingsRow{})
+		if err := s.addTeam(id, row, more, has[id]); err != nil {
 			return err
 		}
 	}
@@ -379,7 +380,9 @@ func (r *reader) putChannels() error {
 			return err
 		}
 	}
-	own := slices.DeleteFunc(slices.Collect(maps.Values(r.channels)), func(c *channel) bool { return !c.own || c.why != "" })
+	own := slices.DeleteFunc(slices.Collect(maps.Values(r.channels)), func(c *channel) bool {
+		return !c.own || c.why != ""
+	})
 	slices.SortFunc(own, func(a, b *channel) int { return cmp.Compare(a.id, b.id) })
 	for _, c := range own {
 		if err := r.sink.Put(&imports.Channel{Key: c.id, Name: c.team.name + " - " + c.name, Created: c.created,

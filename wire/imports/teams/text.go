@@ -476,11 +476,11 @@ func firstWords(text string) string {
 	words := strings.Fields(firstText(text, titleBytes))
 	title := ""
 	for _, w := range words {
-		if longer := strings.TrimSpace(title + " " + w); title != "" && imports.FirstRunes(longer, maxTopic-1) != longer {
+		longer := strings.TrimSpace(title + " " + w)
+		if title != "" && imports.FirstRunes(longer, maxTopic-1) != longer {
 			return title + "…"
-		} else {
-			title = longer
 		}
+		title = longer
 	}
 	return title
 }

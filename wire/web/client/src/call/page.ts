@@ -2,7 +2,7 @@
 //
 // The texts of the page come from the server in the page. Pictures and sounds go through the LiveKit server; the token
 // for it is asked for when the user joins, because it expires.
-import { ConnectionState, DisconnectReason, Room, RoomEvent, Track } from "livekit-client";
+import { ConnectionState, DisconnectReason, LogLevel, Room, RoomEvent, setLogLevel, Track } from "livekit-client";
 import type { Participant, TrackPublication } from "livekit-client";
 import type { Success } from "../api/schema.ts";
 
@@ -63,6 +63,7 @@ async function showPresent(): Promise<void> {
   }
 }
 
+setLogLevel(LogLevel.error); // it warns of each connection that ends
 const room = new Room({ adaptiveStream: true, dynacast: true });
 
 // tile returns the tile of a person, and makes it if there is none.
