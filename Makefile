@@ -6,7 +6,7 @@ GO ?= go
 export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
 export CGO_ENABLED := 0
 
-.PHONY: alerts-check bench bench-peers bench-proxies browser browser-big browser-kills browser-screens browser-shots browser-views build check clients clocks-cluster cluster-import conform conform-s3 crash crash-cluster cut-links damage-cluster docs freeze-cluster full-cluster help hooks kill kill-cluster kill-core-edges kill-edges kill-presence licenses linear-edges login mail man mirror mirror-edge mixed-releases mutants partition-cluster poison race release release-check rolling-upgrade run sim sim-actors sleep-cluster test test-beside types upgrades versions web web-check web-mirror
+.PHONY: alerts-check bench bench-peers bench-proxies browser browser-big browser-kills browser-screens browser-shots browser-views build calls check clients clocks-cluster cluster-import conform conform-s3 crash crash-cluster cut-links damage-cluster docs freeze-cluster full-cluster help hooks kill kill-cluster kill-core-edges kill-edges kill-presence licenses linear-edges login mail man mirror mirror-edge mixed-releases mutants partition-cluster poison race release release-check rolling-upgrade run sim sim-actors sleep-cluster test test-beside types upgrades versions web web-check web-mirror
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
@@ -125,6 +125,16 @@ login: ## log in at login providers of others, which it installs (needs Node); s
 
 mail: ## send mail through mail servers of others (needs root, swaks, dovecot-imapd, dovecot-lmtpd, opensmtpd, openssl)
 	MAIL=1 $(GO) test ./cmd/parley -run '^TestMailThroughRealServers' -count=1 -v -timeout 10m
+
+# The newest version that the module proxy has with all its modules. It has directives that go install does not accept, so
+# it is built from a copy.
+LIVEKIT := github.com/livekit/livekit-server@v1.9.12
+calls: build ## hold calls at a LiveKit server, which it builds, with the fake camera of Chromium (needs Node; 5 minutes)
+	dir=$$(mktemp -d) && trap "rm -rf $$dir" EXIT && export GOFLAGS= && $(GO) mod download $(LIVEKIT) && \
+	cp -r "$$($(GO) env GOMODCACHE)/$(LIVEKIT)" $$dir/source && chmod -R u+w $$dir/source && \
+	(cd $$dir/source && $(GO) build -o $$dir/livekit-server ./cmd/server) && \
+	export LIVEKIT_SERVER=$$dir/livekit-server && $(GO) test ./cmd/parley -run '^TestCallsWithLiveKit' -count=1 -v && \
+	wire/web/browser/run calls_test.js
 
 browser: build ## drive the pages with Chromium and check them with axe-core (needs Node; installs the rest)
 	wire/web/browser/run

@@ -279,6 +279,7 @@ var endpoints = slices.Concat(
 	realmEndpoints,
 	registerEndpoints,
 	reminderEndpoints,
+	roomEndpoints,
 	auditEndpoints,
 	resumableEndpoints,
 	scheduledEndpoints,

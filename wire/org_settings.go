@@ -152,8 +152,12 @@ func groupSettingsForm(rules []realm.GroupSettingRule) *form.Form {
 func groupSettingsFormType(rules []realm.GroupSettingRule) reflect.Type {
 	var fields []reflect.StructField
 	for i, r := range rules {
+		tag := r.Name
+		if r.Name == realm.CallsSetting {
+			tag += ",extension=the permission to start calls at a LiveKit server"
+		}
 		fields = append(fields, reflect.StructField{Name: fmt.Sprintf("Row%d", i),
-			Type: reflect.TypeFor[*form.GroupSettingUpdate](), Tag: reflect.StructTag(`form:"` + r.Name + `"`)})
+			Type: reflect.TypeFor[*form.GroupSettingUpdate](), Tag: reflect.StructTag(`form:"` + tag + `"`)})
 	}
 	return reflect.StructOf(fields)
 }

@@ -142,6 +142,7 @@ var eventKindList = slices.Concat(
 	reactionEvents,
 	realmEvents,
 	reminderEvents,
+	roomEvents,
 	scheduledEvents,
 	serverEvents,
 	settingEvents,

@@ -86,9 +86,10 @@ func (r registeredSettings) JSONField(i int) any {
 // registeredPermissions is the permission settings of an organization, as realm_<name>.
 type registeredPermissions struct{ s *initialState }
 
-// JSONFields returns a field for each setting.
+// JSONFields returns a field for each setting. The one that the protocol does not have is optional.
 func (registeredPermissions) JSONFields() []shape.TableField {
 	return each(ruleTableFields(realm.OrgGroupSettings, false), func(f shape.TableField) shape.TableField {
+		f.Optional = f.Name == realm.CallsSetting
 		f.Name = "realm_" + f.Name
 		return f
 	})
@@ -96,6 +97,9 @@ func (registeredPermissions) JSONFields() []shape.TableField {
 
 // JSONField returns the value of a setting.
 func (r registeredPermissions) JSONField(i int) any {
+	if realm.OrgGroupSettings[i].Name == realm.CallsSetting && r.s.call.Tools.Calls == nil {
+		return shape.Absent{}
+	}
 	return groupValueJSON{r.s.WithoutDeactivated(r.s.OrgGroup(realm.OrgGroupSettings[i].Name))}
 }
 
@@ -108,13 +112,14 @@ type orgCacheKey struct {
 	previews   bool
 	visitor    bool
 	offers     assistantOffers
+	calls      bool
 }
 
 func (s *initialState) orgCacheKey(part string) orgCacheKey {
 	t := s.call.Tools
 	summaries, translations := s.call.offers() // of an edge, they are those of the core that it follows
 	return orgCacheKey{part, s.call.Site, t.Generation, t.Push != nil, t.FetchPreview != nil, s.Me() == nil,
-		assistantOffers{summaries, translations}}
+		assistantOffers{summaries, translations}, t.Calls != nil}
 }
 
 // orgSection adds the organization and server fields. They are the same for all users of a kind, so the encoded bytes
@@ -244,6 +249,7 @@ type serverFields struct {
 	AvatarsFixed          bool                     `json:"server_avatar_changes_disabled"`
 	Summarizes            bool                     `json:"server_can_summarize_topics"`
 	Offered               assistantOffers          `json:"server_assistant,omitzero"`
+	Calls                 bool                     `json:"server_calls,omitzero"`
 	EmojiTable            string                   `json:"server_emoji_data_url"`
 	Generation            int64                    `json:"server_generation"`
 	ImagePreviews         bool                     `json:"server_inline_image_preview"`
@@ -301,6 +307,7 @@ func newServerFields(s *initialState) serverFields {
 	return serverFields{
 		Summarizes:      summaries && agreed,
 		Offered:         assistantOffers{summaries, translations},
+		Calls:           s.call.Tools.Calls != nil,
 		LongPollTimeout: 90,
 		GIFRatings: map[string]numberedName{"disabled": {0, "GIFs disabled"}, "g": {1, "Allow GIFs rated G"},
 			"pg": {2, "Allow GIFs rated PG"}, "pg-13": {3, "Allow GIFs rated PG-13"}, "r": {4, "Allow GIFs rated R"}},

@@ -126,6 +126,8 @@ type Tools struct {
 	// server's secret: there Sign, LinkToken and JWTKeys are nil, and VerifySignature returns false.
 	Sign            func(text string) string
 	VerifySignature func(text, signature string) bool
+	// Calls gives access to calls; nil: LiveKit is not configured.
+	Calls Calls
 	// StartExport queues a data export; it does not block.
 	StartExport func(realm.ID, realm.Export)
 	// StartOwnExport does the same for the data of one user.

@@ -255,6 +255,10 @@ var typeByNumber = map[uint16]any{
 	680: (*DigestsStepped)(nil),
 	681: (*InvitesReminded)(nil),
 
+	// 682-689 calls
+	682: (*CallChanged)(nil),
+	683: (*CallRinging)(nil),
+
 	// 710-719 usage, help, own data
 	711: (*HelpSessionOpened)(nil),
 	712: (*OwnExportsChanged)(nil),

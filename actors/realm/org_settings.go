@@ -87,6 +87,9 @@ func (c ChangeOrganization) check(t *Turn) ([]*OrganizationChanged, error) {
 		if rule.OwnerOnly && me.Role != Owner {
 			return nil, errNotOwner()
 		}
+		if g.Name == CallsSetting && t.Level() < callsLevel {
+			return nil, errLowLevel()
+		}
 		v, err := t.checkGroupChange(rule, t.OrgGroup(g.Name), g)
 		if err != nil {
 			return nil, err

@@ -69,6 +69,8 @@ var factLevels = map[uint16]uint16{
 	695: scimLevel, 696: scimLevel, 697: scimLevel, 698: scimLevel,
 	712: ownExportsLevel,
 	713: complianceLevel,
+	682: callsLevel,
+	683: callsLevel,
 	690: passkeysLevel, 691: passkeysLevel, 692: passkeysLevel, 693: passkeysLevel, 694: passkeysLevel,
 	700: deliveriesLevel,
 	701: commandsLevel,

@@ -187,6 +187,7 @@ var OrgGroupSettings = []GroupSettingRule{
 	{Name: "can_resolve_topics_group", Default: "role:everyone", NobodyOK: true, EveryoneOK: true},
 	{Name: "can_set_delete_message_policy_group", Default: "role:moderators", NobodyOK: true},
 	{Name: "can_set_topics_policy_group", Default: "role:members", NobodyOK: true, EveryoneOK: true},
+	{Name: CallsSetting, Default: "role:members", NobodyOK: true, EveryoneOK: true},
 	{Name: "can_summarize_topics_group", Default: "role:everyone", NobodyOK: true, EveryoneOK: true},
 	{Name: "create_multiuse_invite_group", Default: "role:administrators", NobodyOK: true, OwnerOnly: true},
 	{Name: "direct_message_initiator_group", Default: "role:everyone", NobodyOK: true, EveryoneOK: true},

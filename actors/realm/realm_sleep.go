@@ -108,8 +108,8 @@ func (r *Realm) Sleep(now int64) (Asleep, bool) {
 	return a, true
 }
 
-// hasOwnerWork reports whether work outside the organization waits for its owner: outbox jobs, exports, and the bytes
-// of erased texts.
+// hasOwnerWork reports whether work outside the organization waits for its owner: outbox jobs, exports, calls, and
+// the bytes of erased texts.
 func (r *Realm) hasOwnerWork() bool {
 	if r.small.outboxJobs.size() > 0 || r.small.purgedTexts.find(purgedMessages) != nil {
 		return true
@@ -124,7 +124,7 @@ func (r *Realm) hasOwnerWork() bool {
 			return true
 		}
 	}
-	return false
+	return r.small.calls.size() > 0
 }
 
 // eachFile calls fn with each file that rows refer to, and with those of exports that are being written. It may call it

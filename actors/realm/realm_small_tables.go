@@ -91,6 +91,8 @@ type smallTables struct {
 
 	compliance       table[int64, ComplianceRequest] // 97
 	compliancePolicy table[int, CompliancePolicy]    // 98
+
+	calls table[int64, Call] // 105
 }
 
 func (n *smallTables) init(r *Realm) {
@@ -187,6 +189,7 @@ func (n *smallTables) init(r *Realm) {
 	n.ownExports.init(r, 96)
 	n.compliance.init(r, 97)
 	n.compliancePolicy.init(r, 98)
+	n.calls.init(r, 105)
 }
 
 // rebuildIndexes rebuilds the data derived from the small tables.

@@ -278,6 +278,8 @@ var UserDataFields = []UserData{
 		notByPerson},
 	{"ComplianceRequest", "Criteria.Search Criteria.Format", "requests for compliance exports", "", remainsOrg, "",
 		notByPerson},
+	{"Call", "Starter Present Key", "calls until they end", "", remainsNumber, "", notInternal},
+	{"Call", "", "calls until they end", "", remainsNumber, "", notInternal},
 	{"Export", "By Kind Name", "exports", "", remainsNumber, "", notByPerson},
 }
 

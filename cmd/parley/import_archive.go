@@ -16,6 +16,7 @@ var archiveDescriptions = map[string]string{
 	"slack":      "a Slack export: a zip file or its folder",
 	"rocketchat": "a Rocket.Chat dump: a folder that mongodump has written, or a zip or tar file of it",
 	"mattermost": "a Mattermost bulk export: a zip file, its folder or a JSONL file",
+	"teams":      "a Microsoft Teams export: a folder with teams and users, or a zip or tar file of it",
 }
 
 // newImportArchiveCommand returns the command that imports an organization of another chat server.
@@ -43,6 +44,11 @@ func newImportArchiveCommand(format string) *cobra.Command {
 		c.Flags().BoolVar(&o.Threads, "threads", true, "make each thread a topic")
 		c.Flags().StringVar(&o.Files, "files", "", "folder of downloaded files, named by their ids")
 		c.Flags().StringVar(&o.Token, "token", "", "token of the Slack workspace, to fetch files")
+	case "teams":
+		c.Flags().BoolVar(&o.Threads, "threads", true, "make each post with a subject or replies a topic; without it, "+
+			"each channel is one topic")
+		c.Flags().StringVar(&o.Token, "token", "", "token for Microsoft Graph, to get roles, members of private "+
+			"channels, and pictures")
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if *memory < minImportMemory {

@@ -75,6 +75,8 @@ func places(s *server.Settings) []place {
 			"default_avatar_source", nil},
 		{"video calls", organizations, "names of calls, from clients that open them",
 			"video_chat_provider, jitsi_server_url", nil},
+		{"LiveKit", s.LiveKitURL, "pictures and voices of users in calls, their names and ids", "livekit-url; " +
+			"can_start_calls_group", []string{"livekit-url"}},
 		{"services of bots", organizations, "messages to outgoing-webhook bots",
 			"permission to create bots; webhooks-allow for private networks", []string{"webhooks-allow"}},
 		{"language model", s.AssistURL, "texts and senders of topics that users have " +

@@ -33,7 +33,7 @@ type pageRoute struct {
 // pageRoutes is every page. Each file of pages adds its own list here.
 func pageRoutes() []pageRoute {
 	return slices.Concat(loginPages, signOnPages, samlPages, factorPages, passkeyPages, linkPages, helpPages,
-		accountPages, organizationPages, serverPages, offlinePages, apiPages, oauthPages)
+		accountPages, organizationPages, serverPages, offlinePages, apiPages, oauthPages, callPages)
 }
 
 // pageRequest is a request for a page while its handler runs.

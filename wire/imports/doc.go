@@ -7,7 +7,7 @@
 //	                                                                      |
 //	files by their content <-- Source.Open <------------------------------+
 //
-// The formats are the packages below this one: zulip, slack, mattermost and rocketchat. Each has
+// The formats are the packages below this one: zulip, slack, mattermost, rocketchat and teams. Each has
 //
 //	func Open(archive fs.FS, o imports.Options) ([]imports.Source, error)
 //

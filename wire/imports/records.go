@@ -247,7 +247,7 @@ type Reaction struct {
 	User string
 	Name string
 	// Code and Type are as in the protocol; the code of a custom emoji is the key of an Emoji. If Type is "", the
-	// engine finds the emoji by its name: a custom one first, then a standard one.
+	// engine finds the emoji by its name: a custom one first, then a standard one. The characters are a name, too.
 	Code, Type string
 }
 

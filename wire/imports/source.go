@@ -38,7 +38,8 @@ type Options struct {
 	// Packed is the size of the archive in bytes; 0: it is a folder.
 	Packed int64
 	Host   string // of the organization, for the addresses of bots
-	// Threads says that Slack threads become topics of their own. Without it, they stay in the channel's one topic.
+	// Threads says that threads of Slack and posts of Teams become topics of their own. Without it, they stay in the
+	// topic of the channel.
 	Threads bool
 	// Token gets files and user lists from the exporting server; "": nothing is fetched.
 	Token string

@@ -13,6 +13,7 @@ const ClientPath = "/static/parley/client/"
 type clientFiles struct {
 	Script, Style string
 	Math          string   // the stylesheet of formulas, loaded with the first one
+	Call          string   // the script of the page of a call
 	Preload       []string // scripts that the first one imports
 }
 
@@ -24,6 +25,7 @@ func readClientManifest() (f clientFiles) {
 		panic("BUG: dist/manifest.json: " + err.Error())
 	}
 	f.Script, f.Style, f.Math = ClientPath+f.Script, ClientPath+f.Style, ClientPath+f.Math
+	f.Call = ClientPath + f.Call
 	for i, name := range f.Preload {
 		f.Preload[i] = ClientPath + name
 	}

@@ -37,7 +37,7 @@ var views = []View{
 	NewFactor(NewFactorData{"<b>", "data:image/png;base64,AA", true, false, nil}),
 	NewFactor(NewFactorData{"<b>", "data:image/png;base64,AA", false, true, passkey}),
 	Passkeys(PasskeysPage{List: []Passkey{{"<b>", "<b>", "<b>", "<b>"}}, AskPassword: true, Passkey: passkey}),
-	Passkeys(PasskeysPage{}), PasskeyLogin(passkey, "/<b>"),
+	Passkeys(PasskeysPage{}), PasskeyLogin(passkey, "/<b>"), CallPage("<b>"),
 	RecoveryCodes([]string{"<b>"}, "/", ""), RecoveryCodes(nil, "", "<b>"), ResetFactor("<b>", true, "<b>"),
 	LoginFailed("<b>"), ConnectLogin("<b>", "<b>"), ChooseName("<b>", "<b>", "<b>"),
 	Confirm("New address", "<b>Really?</b>", "Confirm"),

@@ -49,6 +49,7 @@ func TestBadValueAtEachPlace(t *testing.T) {
 		{format: "mattermost", sample: "mattermost/export", team: "gryffindor"},
 		{format: "mattermost", sample: "mattermost/direct_channel/export.json"},
 		{format: "zulip", sample: "zulip"}, {format: "rocketchat", sample: ""},
+		{format: "teams", sample: "teams"},
 	} {
 		t.Run(c.format+" "+filepath.Base(c.sample), func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 2))
@@ -119,6 +120,15 @@ func loadExport(t *testing.T, format, name string) *testExport {
 	case "zulip":
 		dir := t.TempDir()
 		writeZulip(t, dir, 200)
+		e.load(t, os.DirFS(dir))
+		return e
+	case "teams":
+		dir := t.TempDir()
+		x := teamsSample()
+		for n := range 12 { // no other channel then has more than a quarter of the messages
+			x.chat(fmt.Sprintf("19:%d@thread.v2", n/3), teamsMessage(700+n, "u1", "<p>x</p>", nil), "u1", "u2")
+		}
+		x.write(t, dir)
 		e.load(t, os.DirFS(dir))
 		return e
 	}

@@ -15,7 +15,10 @@ import (
 func TestDryRunNumbers(t *testing.T) {
 	rocket := t.TempDir()
 	rocketSample(t).write(t, rocket)
+	teams := t.TempDir()
+	teamsSample().write(t, teams)
 	for _, c := range []struct{ format, file, team string }{
+		{"teams", teams, ""},
 		{"slack", sample(t, "slack/synthetic.zip"), ""}, {"slack", sample(t, "slack/test_slack_importer.zip"), ""},
 		{"mattermost", sample(t, "mattermost/export"), "gryffindor"},
 		{"mattermost", sample(t, "mattermost/direct_channel/export.json"), ""},

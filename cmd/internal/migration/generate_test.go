@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -123,7 +124,8 @@ func writeZulip(t testing.TB, dir string, messages int) {
 
 // generators write exports with so many messages into a folder.
 var generators = map[string]func(t testing.TB, dir string, messages int){
-	"mattermost": writeMattermost, "rocketchat": writeRocketChat, "slack": writeSlack, "zulip": writeZulip,
+	"mattermost": writeMattermost, "rocketchat": writeRocketChat, "slack": writeSlack,
+	"teams": writeTeams, "zulip": writeZulip,
 }
 
 // TestGenerate writes a generated export for measurements: PARLEY_GENERATE is its folder, PARLEY_GENERATE_FORMAT its
@@ -344,7 +346,9 @@ func TestGeneratedFormats(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if r := reports[0]; r.Messages != 1000 || r.Reactions != 250 || len(r.Dropped) != 0 || r.Users != 100 {
+			r := reports[0]
+			r.Dropped = slices.DeleteFunc(r.Dropped, func(c Count) bool { return c.Kind == "roles" }) // of Teams
+			if r.Messages != 1000 || r.Reactions != 250 || len(r.Dropped) != 0 || r.Users != 100 {
 				t.Errorf("%d messages, %d reactions, %d users, dropped %v", r.Messages, r.Reactions, r.Users, r.Dropped)
 			}
 		})

@@ -27,6 +27,7 @@ import (
 	"parley/wire/imports/mattermost"
 	"parley/wire/imports/rocketchat"
 	"parley/wire/imports/slack"
+	"parley/wire/imports/teams"
 	"parley/wire/imports/zulip"
 )
 
@@ -35,6 +36,7 @@ var formats = map[string]func(fs.FS, imports.Options) ([]imports.Source, error){
 	"mattermost": mattermost.Open,
 	"rocketchat": rocketchat.Open,
 	"slack":      slack.Open,
+	"teams":      teams.Open,
 	"zulip":      zulip.Open,
 }
 
@@ -63,7 +65,8 @@ type Options struct {
 	// Progress is called about once a second. It may be nil.
 	Progress func(Progress)
 
-	writes func() // called before each write, by tests
+	writes    func()            // called before each write, by tests
+	transport http.RoundTripper // of tests; nil: the usual one
 }
 
 // Progress is how far an import is.
@@ -247,7 +250,11 @@ func (o Options) formatOptions(main, work string) imports.Options {
 		f.Packed = info.Size()
 	}
 	if o.Token != "" {
-		f.Fetch = fetcher(http.DefaultTransport)
+		transport := o.transport
+		if transport == nil {
+			transport = http.DefaultTransport
+		}
+		f.Fetch = fetcher(transport, fetchHosts[o.Format])
 	}
 	if o.Files != "" {
 		f.FilesIn = func(name string) (io.ReadCloser, error) {

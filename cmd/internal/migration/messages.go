@@ -269,6 +269,8 @@ func (x *importer) reaction(in imports.Reaction) (r realm.Reaction, known bool) 
 			in.Code, in.Type = key, customEmoji
 		} else if name, code, standard := emojiOfShortName(in.Name); standard {
 			in.Name, in.Code, in.Type, known = name, code, unicodeEmoji, true
+		} else if name, code, standard := emojiOfCharacters(in.Name); standard {
+			in.Name, in.Code, in.Type = name, code, unicodeEmoji
 		}
 	}
 	r = realm.Reaction{Name: in.Name, Code: in.Code, Type: in.Type}
@@ -300,6 +302,24 @@ func emojiOfShortName(short string) (name, code string, ok bool) {
 	}
 	return "", "", false
 }
+
+// emojiOfCharacters returns the emoji that the characters show. The color of the skin is left out.
+func emojiOfCharacters(s string) (name, code string, ok bool) {
+	code = emoji.CodeOfCharacter(strings.Map(func(r rune) rune {
+		if r >= firstSkinTone && r <= lastSkinTone {
+			return -1
+		}
+		return r
+	}, s))
+	name, ok = emoji.NameOf(code)
+	return name, code, ok
+}
+
+// Characters that color the skin of the emoji before them.
+const (
+	firstSkinTone = 0x1f3fb
+	lastSkinTone  = 0x1f3ff
+)
 
 // skinTones are the ends of short names with a color of the skin. Longer ends come before their own ends.
 var skinTones = []string{"_medium_light_skin_tone", "_medium_dark_skin_tone", "_light_skin_tone", "_medium_skin_tone",

@@ -193,7 +193,7 @@ func TestFetch(t *testing.T) {
 	asked := 0
 	fetch := fetcher(round(func(r *http.Request) (*http.Response, error) {
 		asked++
-		if r.Header.Get("Authorization") != "Bearer token" || r.URL.Host != fileHost {
+		if r.Header.Get("Authorization") != "Bearer token" || r.URL.Host != fetchHosts["slack"] {
 			t.Errorf("asked %s with %q", r.URL, r.Header.Get("Authorization"))
 		}
 		a := &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("content"))}
@@ -207,7 +207,7 @@ func TestFetch(t *testing.T) {
 			a.Header.Set("Location", "https://other.example/file")
 		}
 		return a, nil
-	}))
+	}), fetchHosts["slack"])
 	for _, address := range []string{"http://files.slack.com/a", "https://files.slack.com.evil.example/a",
 		"https://127.0.0.1/a", "file:///etc/passwd", "https://files.slack.com/page", "https://files.slack.com/gone",
 		"https://files.slack.com/away"} {

@@ -129,6 +129,9 @@ func TestResume(t *testing.T) {
 	files := t.TempDir()
 	rocketSample(t).write(t, files)
 	t.Run("rocketchat with files", func(t *testing.T) { resume(t, "rocketchat", files) })
+	chats := t.TempDir()
+	teamsSample().write(t, chats)
+	t.Run("teams with chats", func(t *testing.T) { resume(t, "teams", chats) })
 	t.Run("zulip with files", func(t *testing.T) { resume(t, "zulip", sample(t, "zulip/zulip-export-a.tar.gz")) })
 	for format, write := range generators {
 		t.Run(format, func(t *testing.T) {

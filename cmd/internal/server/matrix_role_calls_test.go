@@ -229,6 +229,11 @@ var messageCalls = []roleCall{
 	{"POST /mark_all_as_read", nothing, nil},
 	{"POST /messages/flags/narrow", with("anchor", "newest", "num_before", 5, "num_after", 0, "narrow",
 		[]any{}, "op", "add", "flag", "read"), nil},
+	{"POST /calls/livekit", func(s *matrixStage, _ int) pairs {
+		return pairs{"type", "direct", "to", []int64{s.keeper.id}}
+	}, nil},
+	{"GET /calls/livekit/{call_key}", nothing, callOfAll},
+	{"POST /calls/livekit/{call_key}/token", nothing, callOfAll},
 	{"GET /drafts", nothing, nil},
 	{"GET /saved_snippets", nothing, nil},
 	{"GET /scheduled_messages", nothing, nil},
@@ -271,6 +276,19 @@ var newLinkifier = made("id", "POST", "/realm/filters", "pattern", "q#", "url_te
 var newPlayground = made("id", "POST", "/realm/playgrounds", "name", "p #", "highlighter_language", "Go",
 	"url_template", "https://a.example/{code}")
 var newFolder = made("channel_folder_id", "POST", "/channel_folders/create", "name", "folder #")
+
+// callOfAll returns the key of a call in a channel of all users. It exists once: a user can start only some calls.
+func callOfAll(s *matrixStage, _ int) any {
+	const place = "calls of all"
+	everyone := []int64{s.keeper.id}
+	for _, p := range s.people {
+		if p.name != "gone" {
+			everyone = append(everyone, p.id)
+		}
+	}
+	s.call(s.keeper, "POST", "/channels/create", "name", place, "subscribers", everyone) // the first time
+	return s.must(s.keeper, "POST", "/calls/livekit", "type", "channel", "to", place, "topic", "x").body["call_key"]
+}
 
 func newChannel(s *matrixStage, n int) any {
 	return s.must(s.keeper, "POST", "/channels/create", "name", fmt.Sprintf("channel %d", n), "subscribers",

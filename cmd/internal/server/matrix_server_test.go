@@ -132,6 +132,7 @@ func newMatrixServer(t *testing.T, l *coverage) *matrixServer {
 		StartOwnExport:     func(realm.ID, realm.UserID, realm.OwnExport) {},
 		SubdomainTaken:     func(string) bool { return false },
 	}
+	tools.Calls = testCalls{}
 	thumbnailWorker := thumbnails.Start(c.orgs, tools.Files, quiet)
 	c.orgs.AddOwnerTask(thumbnailWorker)
 	tools.Thumbnails = thumbnailWorker
@@ -487,3 +488,14 @@ func (c *matrixServer) newEvents(user *matrixUser) []map[string]any {
 	}
 	return events
 }
+
+// testCalls are calls without a LiveKit server.
+type testCalls struct{}
+
+func (testCalls) Address() string { return "wss://calls.example" }
+
+func (testCalls) Join(realm.ID, realm.Call, realm.UserID, string) (string, time.Time, error) {
+	return "token", time.Unix(1_900_000_000, 0), nil
+}
+
+func (testCalls) Watch(realm.ID) {}

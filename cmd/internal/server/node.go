@@ -19,6 +19,7 @@ import (
 	"parley/cmd/internal/orgfiles"
 	"parley/wire"
 	"parley/wire/assist"
+	"parley/wire/calls"
 	"parley/wire/httpd"
 	"parley/wire/peer"
 	"parley/wire/signon"
@@ -49,6 +50,9 @@ const (
 
 // assistOffers is the name under which edges learn whether the cores make summaries and translations.
 const assistOffers = "assist (summaries, translations)"
+
+// callServer is the name under which edges learn the address of the server for calls.
+const callServer = "calls (livekit-url)"
 
 // filesSetting is the name of the setting for the place of files. Edges have no files and ignore it.
 const filesSetting = "files"
@@ -266,6 +270,7 @@ func (s *Server) buildEdgeTools() error {
 	}
 	s.tools.VerifySignature = func(string, string) bool { return false }
 	s.tools.Assistant = assist.AtOwner(g.Settings[assistOffers])
+	s.tools.Calls = calls.AtOwner(g.Settings[callServer])
 	if g.Pushes {
 		s.tools.Push, s.tools.PushBouncer = edgePush{}, g.Bouncer
 	}
@@ -311,6 +316,7 @@ func (s *Server) startCore(o *operator.Operator) (err error) {
 	}
 	settings[filesSetting], settings[jwtKeysMark] = place, datadir.NewSigner(s.secret)("jwt-keys "+s.JWTKeys)
 	settings[assistOffers] = s.assistSettings.Offers().String()
+	settings[callServer] = s.LiveKitURL
 	settings[authConfigMark], settings[loginsSetting] = datadir.NewSigner(s.secret)("auth-config "+s.signOn.Secrets()),
 		s.signOn.Public().Text()
 	s.core, err = cluster.StartLeader(cluster.LeaderOptions{

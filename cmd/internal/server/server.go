@@ -40,6 +40,7 @@ import (
 	"parley/snapshot/search"
 	"parley/wire"
 	"parley/wire/assist"
+	"parley/wire/calls"
 	"parley/wire/directories"
 	"parley/wire/dispatch"
 	"parley/wire/exports"
@@ -150,6 +151,7 @@ type Server struct {
 	thumbnails  *thumbnails.Worker
 	directories *directories.Syncer
 	assistant   *assist.Assistant
+	calls       *calls.Service // nil: LiveKit is not configured
 	http        *httpd.Server
 	mail        *incomingMail
 	metrics     *metrics.Server
@@ -471,6 +473,13 @@ func (s *Server) buildTools() error {
 		return err
 	}
 	s.tools.Assistant = s.assistant
+	if s.calls, err = calls.Start(s.callSettings, s.orgs, actors.Token, s.log, time.Now); err != nil {
+		return err
+	}
+	if s.calls != nil {
+		s.tools.Calls = s.calls
+		s.orgs.AddOwnerTask(s.calls)
+	}
 	s.directories = directories.Start(s.orgs, s.tools.Files, s.signOn, s.log)
 	s.orgs.AddOwnerTask(s.directories)
 	s.thumbnails = thumbnails.Start(s.orgs, s.tools.Files, s.log)
@@ -479,6 +488,7 @@ func (s *Server) buildTools() error {
 	s.closeBackground = sync.OnceValue(func() error {
 		s.exports.Close()
 		s.directories.Close()
+		s.calls.Close()
 		s.eraser.Close()
 		s.sweeper.Close()
 		s.linkMarks.Close()

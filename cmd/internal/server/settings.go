@@ -22,6 +22,7 @@ import (
 	"parley/snapshot/replicated"
 	"parley/wire"
 	"parley/wire/assist"
+	"parley/wire/calls"
 	"parley/wire/httpd"
 	"parley/wire/httpd/park"
 	"parley/wire/mail"
@@ -59,6 +60,7 @@ type Settings struct {
 	mailSettings
 	pushSettings
 	assistSettings
+	callSettings
 	nodeSettings
 	replicationSettings
 	logSettings
@@ -82,6 +84,7 @@ type (
 	mailSettings        = mail.Settings
 	pushSettings        = push.Settings
 	assistSettings      = assist.Settings
+	callSettings        = calls.Settings
 	nodeSettings        = cluster.Settings
 	replicationSettings = replicated.Settings
 	logSettings         = logs.Settings
@@ -94,7 +97,8 @@ func (s *Settings) Table() []registry.Setting {
 		s.webAppSettings.Table(), s.rateSettings.Table(), s.connectionSettings.Table(), s.TLS.Table(),
 		s.endpointSettings.Table(), s.signOnSettings.Table(), s.deliverySettings.Table(), s.Space.Table(),
 		s.memorySettings.Table(), s.realmSettings.Table(), s.mailSettings.Table(), s.pushSettings.Table(),
-		s.assistSettings.Table(), s.nodeSettings.Table(), s.replicationSettings.Table(), s.logSettings.Table())
+		s.assistSettings.Table(), s.callSettings.Table(), s.nodeSettings.Table(), s.replicationSettings.Table(),
+		s.logSettings.Table())
 }
 
 // ownTable describes the settings of the server as a whole.

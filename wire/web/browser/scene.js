@@ -21,11 +21,16 @@ const FEATURES = ['AvoidUnnecessaryBeforeUnloadCheckSync', 'DestroyProfileOnBrow
   'AvoidCorsURLLoaderRestartOnRedirect', 'OptimizationHints', 'NetworkTimeServiceQuerying', 'AimEnabled',
   'PreconnectToSearch', 'WebUIOmniboxPopup', 'WebUIOmniboxAimPopup'];
 
+// CAMERA gives pages a camera with a moving picture and a microphone with a tone, without a question to the user.
+// Calls may go to a server on this machine.
+const CAMERA = ['--use-fake-device-for-media-stream', '--use-fake-ui-for-media-stream',
+  '--allow-loopback-in-peer-connection'];
+
 let browser; // started by the first scene of a file
 
 async function launched() {
   browser ??= chromium.launch({ executablePath: process.env.PARLEY_CHROMIUM, timeout: TIMEOUT_MS,
-    args: ['--no-sandbox', '--disable-dev-shm-usage', `--disable-features=${FEATURES}`] });
+    args: ['--no-sandbox', '--disable-dev-shm-usage', ...CAMERA, `--disable-features=${FEATURES}`] });
   return browser;
 }
 

@@ -80,9 +80,18 @@ if (process.argv.includes("--test")) {
     assetNames: "[name]-[hash]",
     loader: { ...shared.loader, ".woff2": "file", ".svg": "file", ".ttf": "empty", ".woff": "empty" },
   });
+  // The page of calls is a program of its own, so that no part of its library is in the client.
+  const call = await build({
+    ...shared,
+    entryPoints: { call: "src/call/page.ts" },
+    outdir: dist,
+    minify: true,
+    metafile: true,
+    entryNames: "[name]-[hash]",
+  });
   checkFormulas();
-  writeManifest(dist, result.metafile);
-  writeLicenses(dist, result.metafile);
+  writeManifest(dist, result.metafile, basename(Object.keys(call.metafile.outputs)[0]));
+  writeLicenses(dist, { inputs: { ...result.metafile.inputs, ...call.metafile.inputs } });
 }
 
 // checkFormulas fails if the stylesheet of formulas has another version than the server's program that makes their HTML.
@@ -111,7 +120,7 @@ function writeLicenses(dist, meta) {
 }
 
 // writeManifest writes the names of the files that the page loads, and fails if they are too large.
-function writeManifest(dist, meta) {
+function writeManifest(dist, meta, call) {
   const entries = Object.entries(meta.outputs);
   const named = (source) => entries.find(([, o]) => o.entryPoint === source)[0];
   const script = named("src/main.tsx");
@@ -128,6 +137,7 @@ function writeManifest(dist, meta) {
     script: basename(script),
     style: basename(named("src/style/app.css")),
     math: basename(named("src/style/math.css")),
+    call,
     preload: [...first].filter((n) => n !== script).map((n) => basename(n)).sort(),
   };
   writeFileSync(join(dist, "manifest.json"), JSON.stringify(manifest, null, 2) + "\n");

@@ -50,6 +50,8 @@ function labelOf(setting: string): string {
       return t("Choose who deletes messages in a channel");
     case "can_set_topics_policy_group":
       return t("Choose how a channel uses topics");
+    case "can_start_calls_group":
+      return t("Start video calls");
     case "can_summarize_topics_group":
       return t("Summarize topics");
     case "create_multiuse_invite_group":
@@ -73,7 +75,7 @@ function areas(): { title: string; names: string[] }[] {
       names: ["can_create_public_channel_group", "can_create_web_public_channel_group", "can_create_private_channel_group", "can_add_subscribers_group", "can_mention_many_users_group"],
     },
     { title: t("Topics"), names: ["can_set_topics_policy_group", "can_resolve_topics_group", "can_move_messages_between_topics_group", "can_move_messages_between_channels_group"] },
-    { title: t("Messages"), names: ["can_delete_any_message_group", "can_delete_own_message_group", "can_set_delete_message_policy_group", "can_summarize_topics_group"] },
+    { title: t("Messages"), names: ["can_delete_any_message_group", "can_delete_own_message_group", "can_set_delete_message_policy_group", "can_summarize_topics_group", "can_start_calls_group"] },
     { title: t("Direct messages"), names: ["direct_message_initiator_group", "direct_message_permission_group"] },
     { title: t("People and groups"), names: ["can_access_all_users_group", "can_create_groups", "can_manage_all_groups"] },
     { title: t("Bots and emoji"), names: ["can_create_bots_group", "can_create_write_only_bots_group", "can_add_custom_emoji_group"] },

@@ -8,7 +8,7 @@ function inTime(m: Message, limit: number | null | undefined): boolean {
   return limit === null || limit === undefined || serverNow() / 1000 - m.timestamp < limit;
 }
 
-function allowed(setting: GroupSetting | undefined): boolean {
+export function allowed(setting: GroupSetting | undefined): boolean {
   return isInSetting(peek(), setting, peek().me.user_id);
 }
 

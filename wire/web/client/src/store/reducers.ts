@@ -16,6 +16,7 @@ const nothing = (): void => {};
 const reducers: { [T in EventType]: Reducer<T> } = {
   alert_words: (c, e) => replace(c, "alertWords", e.alert_words),
   attachment: lists.attachment,
+  call: nothing, // compose/calls.ts rings
   channel_folder: channels.folder,
   custom_profile_fields: people.profileFields,
   default_stream_groups: nothing,

@@ -1,0 +1,1 @@
+import{pd as r}from"./chunk-YGMU7ZFH.js";r();

@@ -1,1 +1,0 @@
-import{md as r}from"./chunk-YYCZNCAK.js";r();
