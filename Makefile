@@ -202,8 +202,8 @@ cluster-import: ## import MESSAGES messages (20000) into three cores: stop the i
 mutants: ## build faults in, such as no check of epochs, and require that a test fails for each
 	MUTANTS=1 $(GO) test ./cmd/parley -run '^TestMutants$$' -count=1 -v -timeout 60m
 
-sleep-cluster: ## let an organization sleep on three cores, back it up, kill the leader and go on with its queue
-	SLEEPERS=1 $(GO) test ./cmd/parley -run '^TestClusterSleeps$$' -count=1 -v -timeout 15m
+sleep-cluster: ## let organizations sleep on a server and on three cores: backup, restore, kills, upgrade, erase
+	SLEEPERS=1 $(GO) test ./cmd/parley -run '^Test(ClusterSleeps|CommandsWhileAsleep)$$' -count=1 -v -timeout 15m
 
 kill-edges: ## kill -9 one of three edges KILLS times (100) with POLLERS clients (9500); SEED repeats a run
 	KILLS=$${KILLS:-100} POLLERS=$${POLLERS:-9500} $(GO) test ./cmd/parley -run '^TestEdgeKillPollers$$' -count=1 -v -timeout 24h

@@ -30,7 +30,7 @@ const (
 const (
 	organizationsSleep  = "20s"            // sleep-after of the server
 	organizationsMade   = 30 * time.Minute // to make them
-	organizationsRest   = 8 * time.Minute  // until the others are asleep: 40 a second
+	organizationsRest   = 20 * time.Minute // until the others are asleep: at most 40 a second
 	firstRequestSamples = 500
 	herdClients         = 256 // that send requests at the same time
 	organizationUsers   = 5
