@@ -301,8 +301,8 @@ func (c *clusterKillRun) costOfSends(name string, choose func(*server) bool) (*s
 	}
 	perSend := func(d time.Duration) float64 { return float64(d.Microseconds()) / n }
 	x := &sendCost{Rate: n / took.Seconds(), CPU: perSend(allAfter - all), Leader: perSend(ofLeaderAfter - ofLeader)}
-	fmt.Fprintf(c.out, "  %s: %.0f sends/s, %.0f us of CPU a send, %.0f us of them at the leader\n", name, x.Rate, x.CPU,
-		x.Leader)
+	fmt.Fprintf(c.out, "  %s: %.0f sends/s, %.0f us of CPU a send, %.0f us of them at the leader\n", name, x.Rate,
+		x.CPU, x.Leader)
 	return x, nil
 }
 

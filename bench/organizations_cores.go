@@ -256,7 +256,8 @@ func (r *coresRun) openClients() error {
 					errs <- nil
 					return
 				}
-				c := &coresClient{run: r, org: i, home: i % len(r.names), acked: map[int]bool{}, unknown: map[int]bool{}}
+				c := &coresClient{run: r, org: i, home: i % len(r.names), acked: map[int]bool{},
+					unknown: map[int]bool{}}
 				if err := c.open(); err != nil {
 					errs <- err
 					return

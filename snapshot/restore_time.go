@@ -9,9 +9,9 @@ import (
 )
 
 // RestoreAt is Restore with the facts of all organizations up to a time, in Unix seconds, by the clock of the server
-// that recorded them. A backup reaches back to its rows: an earlier time needs an older backup. An organization that was
-// imported, or stored by an older release, and has not changed since, is refused with a TimeUnknownError, unless it is
-// one of whole: those are restored as they are in the backup.
+// that recorded them. A backup reaches back to its rows: an earlier time needs an older backup. An organization that
+// was imported, or stored by an older release, and has not changed since, is refused with a TimeUnknownError, unless it
+// is one of whole: those are restored as they are in the backup.
 func RestoreAt(r io.Reader, dir string, at int64, whole map[RealmID]bool) error {
 	return restoreAs(r, dir, nil, toTime(at, whole), Options{})
 }

@@ -241,7 +241,7 @@ func (p *account) call(method, path string, form url.Values) (map[string]any, er
 			DialContext: dialOrganization}}, method, path, form)
 }
 
-// dialOrganization connects to the address of an organization, such as acme.127.0.0.1:9991, whose name no resolver knows.
+// dialOrganization connects to the address of an organization, such as acme.127.0.0.1:9991. No resolver knows the name.
 func dialOrganization(ctx context.Context, network, address string) (net.Conn, error) {
 	if _, port, is := strings.Cut(address, ".127.0.0.1:"); is {
 		address = "127.0.0.1:" + port

@@ -101,8 +101,8 @@ func TestSparingPipeline(t *testing.T) {
 	expect(4, "nothing new for some time")
 }
 
-// A pipeline tells the other node at once which entry is committed: not one that it has not sent, and not one of another
-// term, which may be another entry there.
+// A pipeline tells the other node at once which entry is committed: not one that it has not sent, and not one of
+// another term, which may be another entry there.
 func TestPipelineSendsCommits(t *testing.T) {
 	sent := &countingPipeline{}
 	p := &throttledPipeline{AppendPipeline: sent, failed: func() error { return nil }}
@@ -129,7 +129,8 @@ func TestPipelineSendsCommits(t *testing.T) {
 	expect(11, 3, 11)
 	expect(11, 3, 0)
 	expect(15, 3, 12)
-	if _, err := p.AppendEntries(&raft.AppendEntriesRequest{Term: 3, PrevLogEntry: 12, LeaderCommitIndex: 12}, nil); err != nil {
+	args = &raft.AppendEntriesRequest{Term: 3, PrevLogEntry: 12, LeaderCommitIndex: 12}
+	if _, err := p.AppendEntries(args, nil); err != nil {
 		t.Fatal(err)
 	}
 	if sent.count != 3 {
@@ -149,8 +150,8 @@ func TestPipelineDoesNotWaitForReader(t *testing.T) {
 		transport := raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{Stream: streamLayer{links},
 			MaxPool: 1, Timeout: testTimeout, Logger: newLogger(slog.New(slog.DiscardHandler))})
 		t.Cleanup(func() { transport.Close() })
-		return &retryingTransport{NetworkTransport: transport, failed: func() error { return nil }, commits: &commits{}},
-			raft.ServerAddress(links.own)
+		return &retryingTransport{NetworkTransport: transport, commits: &commits{},
+			failed: func() error { return nil }}, raft.ServerAddress(links.own)
 	}
 	sender, _ := open()
 	receiver, address := open()

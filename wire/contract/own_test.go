@@ -35,6 +35,8 @@ var ownFields = map[string]string{
 	"POST /register .scheduled_messages[].repeat":          repeated,
 	"POST /register .server_assistant":                     assisted,
 	"POST /register .realm_assistant_enabled":              assisted,
+	"POST /register .server_calls":                         calls,
+	"POST /register .realm_can_start_calls_group":          calls,
 	"PATCH /settings .api_key":                             newKey,
 	"PATCH /settings/display .api_key":                     newKey,
 	"PATCH /settings/notifications .api_key":               newKey,
@@ -43,6 +45,8 @@ var ownFields = map[string]string{
 const repeated = "scheduled messages can be sent repeatedly"
 
 const assisted = "owners agree to summaries and translations, and clients offer them"
+
+const calls = "people with this right start calls where the operator has configured a server"
 
 const newKey = "a new password revokes the caller's key, and the client continues with this one"
 

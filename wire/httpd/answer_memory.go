@@ -25,11 +25,12 @@ const largeAnswerBytes = 64 << 10
 // then some clients have received their answers.
 const answerRetrySeconds = 2.0
 
+// answerMemoryCode is the code of errAnswersFull.
 const answerMemoryCode = "ANSWER_MEMORY_FULL"
 
 // errAnswersFull refuses a large answer because all answers together, or those of the caller, take too much memory.
 func errAnswersFull() error {
-	return realm.Refuse(realm.Busy, answerMemoryCode,
+	return realm.Refuse(realm.Busy, "ANSWER_MEMORY_FULL",
 		"Too many large answers are being sent; try again later.").With("retry-after", answerRetrySeconds)
 }
 

@@ -21,7 +21,8 @@ const (
 	MaxSharedCalls = 4096
 	// maxSharedBatch is the size of a message from which calls or answers wait for the next one, in bytes.
 	maxSharedBatch = 64 << 10
-	// maxQueuedAnswers is the size of the answers that wait to be sent from which further ones wait at their goroutines.
+	// maxQueuedAnswers is the size of the answers that wait to be sent, in bytes, from which further ones wait at their
+	// goroutines.
 	maxQueuedAnswers = 1 << 20
 
 	// maxIdleAnswerers is how many goroutines wait for the next call of a node, with stacks of about 30 kB.
