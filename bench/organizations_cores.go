@@ -137,6 +137,9 @@ func (r *coresRun) startCores() error {
 			return err
 		}
 	}
+	if err := r.restartCores(); err != nil {
+		return err
+	}
 	for i := range c.nodes {
 		r.up[i].Store(true)
 		r.nodes = append(r.nodes, &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 2 * r.active}})
@@ -149,6 +152,38 @@ func (r *coresRun) startCores() error {
 		}
 		return true
 	})
+}
+
+// restartCores stops all cores and starts them again, so that they do not have the memory that making the organizations
+// has taken. None is loaded then.
+func (r *coresRun) restartCores() error {
+	for _, s := range r.processes.nodes {
+		if err := s.terminate(); err != nil {
+			return err
+		}
+	}
+	began := time.Now()
+	started := make(chan error)
+	for _, s := range r.processes.nodes {
+		s.args = withoutCrowd(s.args)
+		go func() { started <- s.start() }()
+	}
+	var err error
+	for range r.processes.nodes {
+		err = errors.Join(err, <-started)
+	}
+	if err == nil {
+		fmt.Fprintf(r.out, "the cores started again in %.1f s\n", time.Since(began).Seconds())
+	}
+	return err
+}
+
+// withoutCrowd returns the flags of a server without those that make a crowd.
+func withoutCrowd(args []string) []string {
+	if i := slices.Index(args, "--demo-crowd"); i >= 0 {
+		return append(slices.Clone(args[:i]), append([]string{"--demo"}, args[i+2:]...)...)
+	}
+	return args
 }
 
 // joinCore starts a core that joins the first one, and waits until it has a vote.
