@@ -47,7 +47,7 @@ func (c ReserveTokens) Decide(t *Turn) (out TokensOfDay, err error) {
 	return out, nil
 }
 
-// SettleTokens changes the count of the caller after a request whose cost is not what was reserved. It does nothing
+// SettleTokens changes the count of the caller after a request whose cost differs from the estimate. It does nothing
 // after the day of the reservation.
 type SettleTokens struct{ Day, Change int64 }
 
