@@ -235,8 +235,11 @@ var typeByNumber = map[uint16]any{
 	700: (*ServiceCalled)(nil),
 	701: (*BotCommandsSet)(nil),
 
-	// 670-679 scoped keys
+	// 670 scoped keys
 	670: (*ScopedKeyAdded)(nil),
+
+	// 671-679 summaries and translations
+	671: (*TokensCounted)(nil),
 
 	// 690-694 passkeys
 	690: (*PasskeyAdded)(nil),

@@ -64,6 +64,7 @@ var factLevels = map[uint16]uint16{
 	640: loginsLevel, 641: loginsLevel, 642: loginsLevel, 643: loginsLevel, 644: loginsLevel,
 	645: providersLevel,
 	670: scopesLevel,
+	671: assistLevel,
 	710: usageLevel,
 	711: helpLevel,
 	695: scimLevel, 696: scimLevel, 697: scimLevel, 698: scimLevel,

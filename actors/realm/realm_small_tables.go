@@ -92,6 +92,8 @@ type smallTables struct {
 	compliance       table[int64, ComplianceRequest] // 97
 	compliancePolicy table[int, CompliancePolicy]    // 98
 
+	assistantTokens table[UserID, AssistantTokens] // 99
+
 	calls table[int64, Call] // 105
 }
 
@@ -189,6 +191,7 @@ func (n *smallTables) init(r *Realm) {
 	n.ownExports.init(r, 96)
 	n.compliance.init(r, 97)
 	n.compliancePolicy.init(r, 98)
+	n.assistantTokens.init(r, 99)
 	n.calls.init(r, 105)
 }
 

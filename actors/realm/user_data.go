@@ -270,6 +270,7 @@ var UserDataFields = []UserData{
 	{"CompliancePolicy", "", "requests for compliance exports", "", remainsOrg, "", notByPerson},
 	{"AuditPolicy", "", "audit log", "", remainsOrg, "", notByPerson},
 	{"UsageDay", "People", "usage", "", remainsNumber, "", notByPerson},
+	{"AssistantTokens", "Key", "tokens of summaries", "erasePersonalRows", "", "", notInternal},
 	{"ReadCounts", "Key Earlier", "usage", "erasePersonalRows", "", "", notInternal},
 	{"LegalHold", "User Reason", "legal holds", "", "the law or a contract asks for them", "", notByPerson},
 	{"Onboarding", "Key Seen", "notices that were seen", "erasePersonalRows", "", "", notInternal},

@@ -257,6 +257,7 @@ func (r *Realm) erasePersonalRows(u UserID) {
 	n.ownExports.remove(u)
 	n.shownNotifications.remove(u)
 	n.usage.reads.remove(u)
+	n.assistantTokens.remove(u)
 	delete(n.staleNotifications, u)
 	if l := r.topicPolicies.find(u); l != nil {
 		for _, p := range l.List {

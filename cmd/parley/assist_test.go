@@ -183,3 +183,43 @@ func TestAssistantNeedsAllowedNetwork(t *testing.T) {
 		t.Errorf("exit code %d, %s", code, out)
 	}
 }
+
+// A user who has used up the tokens of a day is refused also after a crash. The next program counts on.
+func TestTokensLastOverCrash(t *testing.T) {
+	service, dir := newAssistService(t), t.TempDir()
+	flags := []string{"--assist-url", service.URL, "--assist-model", "tiny", "--assist-allow", "127.0.0.0/8",
+		"--assist-user-tokens", "1200"} // an estimate of a summary is about 1,000, its cost about 200
+	p := demo(t, dir, flags...)
+	olive := demoAccount(t, p.serving(), "olive@example.org")
+	olive.must(t, "PATCH", "realm", url.Values{"assistant_enabled": {"true"}})
+	ask := func(a *account, word string) error {
+		a.say(t, "plans", "general", word+" plan")
+		_, err := a.call("GET", "messages/summary",
+			url.Values{"narrow": {`[{"operator":"search","operand":"` + word + `"}]`}})
+		return err
+	}
+	const usedUp = "You have used up your summaries and translations of today."
+	asked := 0
+	var err error
+	for err == nil && asked < 20 {
+		asked++
+		err = ask(olive, fmt.Sprint("zebra", asked))
+	}
+	if err == nil || !strings.Contains(err.Error(), usedUp) || asked < 2 {
+		t.Fatalf("call %d: %v, want %q", asked, err, usedUp)
+	}
+	_, calls := service.last()
+	p.kill()
+	p = demo(t, dir, flags...)
+	at := p.serving()
+	olive = demoAccount(t, at, "olive@example.org")
+	if err := ask(olive, "yak"); err == nil || !strings.Contains(err.Error(), usedUp) {
+		t.Errorf("after the crash: %v, want %q", err, usedUp)
+	}
+	if _, after := service.last(); after != calls {
+		t.Errorf("%d calls of the service after the crash", after-calls)
+	}
+	if err := ask(demoAccount(t, at, "bo@example.org"), "yak"); err != nil {
+		t.Errorf("another user: %v", err)
+	}
+}

@@ -37,8 +37,8 @@ type Options struct {
 	Allowed func(netip.Addr) bool
 	Several func() bool // see admission.Shares
 	Log     *slog.Logger
-	Now     func() time.Time // nil: time.Now
-	Timeout time.Duration    // of a request; 0: callTimeout
+	Turn    Turn
+	Timeout time.Duration // of a request; 0: callTimeout
 }
 
 // Assistant implements wire.Assistant. Its methods are safe for concurrent use.
@@ -76,14 +76,12 @@ func New(o Options) (*Assistant, error) {
 			return nil, err
 		}
 	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
 	if o.Timeout == 0 {
 		o.Timeout = callTimeout
 	}
 	a := &Assistant{o: o, client: *o.Client, shares: admission.NewShares(maxInProgress, o.Several),
-		tokens: tokens{perUser: int64(o.AssistUserTokens), perOrganization: int64(o.AssistOrganizationTokens)}}
+		tokens: tokens{turn: o.Turn, perUser: int64(o.AssistUserTokens),
+			perOrganization: int64(o.AssistOrganizationTokens)}}
 	a.client.Timeout = 0 // the context of a request ends it
 	a.ctx, a.cancel = context.WithCancel(context.Background())
 	var err error
@@ -173,11 +171,11 @@ func (a *Assistant) text(by wire.Asker, j job) (string, error) {
 		a.results[fromCache].Add(1)
 		return text, nil
 	}
-	estimated := minTokens + estimate(j.text) + j.written
+	estimated, day := minTokens+estimate(j.text)+j.written, int64(0)
 	leave, err := a.enter(by)
 	if err == nil {
 		defer leave()
-		err = a.tokens.reserve(by, estimated, a.o.Now().Unix())
+		day, err = a.tokens.reserve(by, estimated)
 	}
 	if err != nil {
 		a.results[refused].Add(1)
@@ -197,7 +195,10 @@ func (a *Assistant) text(by wire.Asker, j job) (string, error) {
 	if cost == 0 {
 		cost = minTokens + estimate(j.text) + estimate(text)
 	}
-	a.tokens.settle(by, estimated, cost)
+	if err := a.tokens.settle(by, day, estimated, cost); err != nil {
+		a.o.Log.Warn("tokens of a summary or translation remain as estimated", "realm", by.Realm, "user",
+			int64(by.User), "err", err)
+	}
 	a.results[answered].Add(1)
 	a.cache.add(key, text)
 	return text, nil

@@ -12,10 +12,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"parley/actors/realm"
+	"parley/actors/realm/realmtest"
 	"parley/wire"
 )
 
@@ -36,7 +38,7 @@ func newTestAssistant(t *testing.T, h http.HandlerFunc, change func(*Options)) *
 	o := Options{Settings: Settings{AssistURL: service.URL + "/v1/", AssistModel: "tiny", AssistKeyFile: key,
 		AssistUserTokens: testUserTokens, AssistOrganizationTokens: testOrganizationTokens},
 		Client: http.DefaultClient, Allowed: func(netip.Addr) bool { return true },
-		Log: slog.New(slog.DiscardHandler), Timeout: time.Minute}
+		Log: slog.New(slog.DiscardHandler), Timeout: time.Minute, Turn: newOrganizations(t, new(int64))}
 	if change != nil {
 		change(&o)
 	}
@@ -46,6 +48,27 @@ func newTestAssistant(t *testing.T, h http.HandlerFunc, change func(*Options)) *
 	}
 	t.Cleanup(a.Close)
 	return a
+}
+
+// newOrganizations returns a function that runs turns in organizations, which are made when they are needed. Each has
+// ten users. The clock is later than StartTime by a number of seconds.
+func newOrganizations(t *testing.T, later *int64) Turn {
+	var mu sync.Mutex
+	organizations := map[realm.ID]*realmtest.Scene{}
+	return func(id realm.ID, by realm.Caller, decide func(*realm.Turn) (any, error)) (any, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		s := organizations[id]
+		if s == nil {
+			s = realmtest.New(t)
+			for i := range 10 {
+				s.Join(fmt.Sprint("User ", i))
+			}
+			organizations[id] = s
+		}
+		s.Now = realmtest.StartTime + *later
+		return realmtest.RunTurn(s, by.User, decide)
+	}
 }
 
 // withTranslator lets the server of assist-url also be that of translate-url.
@@ -217,9 +240,9 @@ func TestHangingService(t *testing.T) {
 
 // A user and an organization have a number of tokens in a day. Texts of the cache cost nothing.
 func TestTokens(t *testing.T) {
-	now := time.Unix(1_700_000_000, 0)
+	var later int64
 	a := newTestAssistant(t, func(w http.ResponseWriter, _ *http.Request) { answer(w, "x", 4000) },
-		func(o *Options) { o.Now = func() time.Time { return now } })
+		func(o *Options) { o.Turn = newOrganizations(t, &later) })
 	ask := func(by wire.Asker, text string) error {
 		_, err := a.Summarize(by, []wire.AssistedMessage{{Sender: "Ann", Text: text}})
 		return err
@@ -230,15 +253,15 @@ func TestTokens(t *testing.T) {
 		want error
 	}{
 		{ann, "1", nil}, {ann, "2", nil}, {ann, "3", nil}, // a call that begins below the limit can end above it
-		{ann, "4", errUserTokens}, {ann, "1", nil},
-		{wire.Asker{Realm: 1, User: 11}, "5", nil}, {wire.Asker{Realm: 1, User: 12}, "6", errOrganizationTokens},
+		{ann, "4", realm.ErrUserTokens}, {ann, "1", nil},
+		{wire.Asker{Realm: 1, User: 11}, "5", nil}, {wire.Asker{Realm: 1, User: 12}, "6", realm.ErrOrganizationTokens},
 		{wire.Asker{Realm: 2, User: 12}, "6", nil},
 	} {
 		if err := ask(c.by, c.text); !errors.Is(err, c.want) {
 			t.Errorf("call %d: %v, want %v", i+1, err, c.want)
 		}
 	}
-	now = now.Add(24 * time.Hour)
+	later += 24 * 3600
 	if err := ask(ann, "tomorrow"); err != nil {
 		t.Errorf("the next day: %v", err)
 	}

@@ -11,5 +11,6 @@
 //     escape it.
 //   - Everything is bounded: requests in progress, the time and the size of an answer, the tokens of a user and of an
 //     organization in a day, and the cache. An answer that is of no use is a refusal that does not quote it.
-//   - Tokens are counted in memory: a restart, or a new owner of an organization, begins to count again.
+//   - Tokens are counted by facts of the organization, before a request and again after it. So a restart, a crash or a
+//     new owner of the organization loses no count; a request that a crash ends costs as much as was estimated.
 package assist

@@ -1,6 +1,7 @@
 package assist
 
 import (
+	"errors"
 	"sync"
 
 	"parley/actors/realm"
@@ -19,9 +20,13 @@ const (
 	maxEstimateFactor = 4
 )
 
-// tokens counts the tokens of a day by organization and user.
+// Turn runs a command of a user in an organization; it returns when its facts are on disk.
+type Turn func(realm.ID, realm.Caller, func(*realm.Turn) (any, error)) (any, error)
+
+// tokens lets organizations count the tokens of a day, and remembers their newest counts for bounds and metrics.
 type tokens struct {
 	perUser, perOrganization int64 // in a day, by UTC; 0: no limit
+	turn                     Turn
 
 	mu    sync.Mutex
 	day   int64
@@ -31,7 +36,7 @@ type tokens struct {
 
 // reading has the numbers for bounds and metrics.
 type reading struct {
-	user, organization         int64 // the most of one today
+	user, organization         int64 // the most of one today, of those who asked since the start
 	userHits, organizationHits int64 // refused calls
 	total                      int64 // since the start
 }
@@ -42,54 +47,52 @@ type spent struct {
 	users map[realm.UserID]int64
 }
 
-var (
-	errUserTokens = realm.BadRequest(
-		"You have used up your summaries and translations of today.")
-	errOrganizationTokens = realm.BadRequest(
-		"Your organization has used up its summaries and translations of today.")
-)
-
-const secondsPerDay = 24 * 3600
-
-// reserve counts n tokens before a call, and refuses it if a limit is reached. now is in Unix seconds.
-func (t *tokens) reserve(by wire.Asker, n, now int64) error {
+// reserve counts n tokens before a call, and refuses it if a limit is reached. It returns the day of the count.
+func (t *tokens) reserve(by wire.Asker, n int64) (day int64, err error) {
+	err = t.run(by, n, realm.ReserveTokens{Tokens: n, PerUser: t.perUser, PerOrganization: t.perOrganization}, &day)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if day := now / secondsPerDay; day != t.day || t.spent == nil {
-		t.day, t.spent = day, map[realm.ID]*spent{}
+	switch {
+	case errors.Is(err, realm.ErrUserTokens):
+		t.userHits++
+	case errors.Is(err, realm.ErrOrganizationTokens):
+		t.organizationHits++
+	}
+	return day, err
+}
+
+// settle replaces the tokens that were reserved on a day by those that a call has cost.
+func (t *tokens) settle(by wire.Asker, day, reserved, cost int64) error {
+	change := min(max(cost, minTokens), maxEstimateFactor*reserved) - reserved
+	return t.run(by, change, realm.SettleTokens{Day: day, Change: change}, &day)
+}
+
+// run runs a command that changes a count by n, remembers the result and sets day.
+func (t *tokens) run(by wire.Asker, n int64, c realm.Command[realm.TokensOfDay], day *int64) error {
+	a, err := t.turn(by.Realm, realm.Caller{User: by.User}, func(turn *realm.Turn) (any, error) {
+		return c.Decide(turn)
+	})
+	if err != nil {
+		return err
+	}
+	now := a.(realm.TokensOfDay)
+	*day = now.Day
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.total += n
+	if now.Day > t.day || t.spent == nil {
+		t.day, t.spent = now.Day, map[realm.ID]*spent{}
+	}
+	if now.Day < t.day {
+		return nil
 	}
 	s := t.spent[by.Realm]
 	if s == nil {
 		s = &spent{users: map[realm.UserID]int64{}}
 		t.spent[by.Realm] = s
 	}
-	switch {
-	case t.perUser > 0 && s.users[by.User]+n > t.perUser:
-		t.userHits++
-		return errUserTokens
-	case t.perOrganization > 0 && s.all+n > t.perOrganization:
-		t.organizationHits++
-		return errOrganizationTokens
-	}
-	s.add(by.User, n)
-	t.total += n
+	s.all, s.users[by.User] = now.Organization, now.User
 	return nil
-}
-
-// settle replaces reserved tokens by those that a call has cost.
-func (t *tokens) settle(by wire.Asker, reserved, cost int64) {
-	cost = min(max(cost, minTokens), maxEstimateFactor*reserved)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.total += cost - reserved
-	if s := t.spent[by.Realm]; s != nil { // otherwise the day has ended
-		s.add(by.User, cost-reserved)
-	}
-}
-
-func (s *spent) add(u realm.UserID, n int64) {
-	s.all = max(s.all+n, 0) // a call can begin before midnight and end after it
-	s.users[u] = max(s.users[u]+n, 0)
 }
 
 // read returns the numbers of this moment.

@@ -467,6 +467,7 @@ func (s *Server) buildTools() error {
 		Client:   webhooks.NewHTTPClient(s.assistNetworks),
 		Allowed:  func(ip netip.Addr) bool { return preview.Reachable(ip, s.assistNetworks) },
 		Several:  s.orgs.HasSeveralRealms,
+		Turn:     s.orgs.Turn,
 		Log:      s.log,
 	})
 	if err != nil {

@@ -62,12 +62,18 @@ scene('the buttons of a bot send their replies', async (s) => {
     { subscriptions: JSON.stringify([{ name: 'general' }]), principals: JSON.stringify([bot.user_id]) });
   const choices = [{ type: 'multiple_choice', short_name: 'A', long_name: 'Soup, please', reply: 'I take the soup' }];
   const widget = { widget_type: 'zform', extra_data: { type: 'choices', heading: 'Lunch?', choices } };
-  await parley.call(BO, 'POST', 'messages', { type: 'stream', to: 'general', topic: 'lunch', content: 'Lunch?', widget_content: JSON.stringify(widget) });
+  const { email } = (await parley.call(BO, 'GET', `users/${bot.user_id}`)).user;
+  const cook = (method, endpoint, form) => parley.callAs(email, bot.api_key, method, endpoint, form);
+  await cook('POST', 'messages', { type: 'stream', to: 'general', topic: 'lunch', content: 'Lunch?', widget_content: JSON.stringify(widget) });
   const ann = await opened(s, parley, ANN, TOPIC);
   await ann.page.getByRole('button', { name: /Soup, please/ }).waitFor();
   await ann.accessible();
   await ann.page.getByRole('button', { name: /Soup, please/ }).click();
   await ann.page.locator('.message[data-message]', { hasText: 'I take the soup' }).waitFor();
+  const { messages } = await cook('GET', 'messages', { anchor: 'newest', num_before: 2, num_after: 0, apply_markdown: false,
+    narrow: JSON.stringify([{ operator: 'channel', operand: 'general' }, { operator: 'topic', operand: 'lunch' }]) });
+  assert.deepEqual(messages.map((m) => [m.sender_email === email, m.sender_full_name, m.content]),
+    [[true, 'Cook', 'Lunch?'], [false, 'Ann Lee', 'I take the soup']]);
 });
 
 scene('files are chips above the text and cards in messages', async (s) => {

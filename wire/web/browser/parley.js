@@ -52,6 +52,8 @@ export async function send({ method = 'GET', port, path: to, headers = {} }, bod
   return { status: answer.statusCode, headers: answer.headers, text };
 }
 
+const basic = (email, key) => `Basic ${Buffer.from(`${email}:${key}`).toString('base64')}`;
+
 export class Parley {
   #process;
   #options;
@@ -156,7 +158,12 @@ export class Parley {
   // authorization returns the header with the account's API key.
   async authorization(email) {
     const key = (await this.#send('', 'POST', 'dev_fetch_api_key', { username: email })).api_key;
-    return `Basic ${Buffer.from(`${email}:${key}`).toString('base64')}`;
+    return basic(email, key);
+  }
+
+  // callAs is call for a bot with a key.
+  async callAs(email, key, method, endpoint, form = {}) {
+    return this.#send(basic(email, key), method, endpoint, form);
   }
 
   async #send(authorization, method, endpoint, form) {
