@@ -7,7 +7,7 @@ import (
 	"parley/actors/registry"
 )
 
-// numbers are what a service counts. Their methods are safe for concurrent use.
+// numbers are the counters of a service. Their methods are safe for concurrent use.
 type numbers struct {
 	// As the last look found them. The devices of a user are counted one by one.
 	calls, mostCalls, people, mostPeople atomic.Int64
@@ -17,7 +17,7 @@ type numbers struct {
 	answered, failed   atomic.Int64 // requests to LiveKit
 }
 
-// counts are what a look has found.
+// counts are the numbers of one look.
 type counts struct{ calls, mostCalls, people, mostPeople int64 }
 
 // addCalls adds the calls of an organization.

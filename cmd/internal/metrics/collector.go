@@ -171,7 +171,8 @@ func (r *Reading) metrics() []registry.Metric {
 // labeled returns the metrics with a label, in the order of the reference page.
 func (r *Reading) labeled() []registry.Labeled {
 	return slices.Concat(r.Orgs.Labeled(r.realm), r.store.Labeled(), r.http.Labeled(), r.HTTP.EndpointMetrics(),
-		r.bucket.Labeled(), r.Assistant.Labeled(), r.Calls.Labeled(), cluster.Labeled(r.Leader, r.Follower), r.boundMetrics())
+		r.bucket.Labeled(), r.Assistant.Labeled(), r.Calls.Labeled(),
+		cluster.Labeled(r.Leader, r.Follower), r.boundMetrics())
 }
 
 // Bounds returns all bounds, in the order of the reference page.

@@ -124,7 +124,8 @@ func (s *callStage) expectSameRefusals(node *matrixServer, there *countedCalls) 
 	path := "/calls/livekit/" + s.key
 	s.must(s.owner, "PATCH", "/realm", "can_start_calls_group", map[string]any{"new": map[string]any{
 		"direct_members": []int64{s.owner.id, s.outside.id, s.guest.id, s.bot.id}, "direct_subgroups": []int64{}}})
-	for _, who := range []*matrixUser{s.outside, s.guest, s.bot, s.stranger, {name: "visitor", host: ourHost}, s.member} {
+	visitor := &matrixUser{name: "visitor", host: ourHost}
+	for _, who := range []*matrixUser{s.outside, s.guest, s.bot, s.stranger, visitor, s.member} {
 		requests := [][2]string{{"POST", "/calls/livekit"}}
 		if who != s.member { // may join, but not start
 			requests = append(requests, [2]string{"GET", path}, [2]string{"POST", path + "/token"})
@@ -150,10 +151,11 @@ func (s *callStage) expectSameRefusals(node *matrixServer, there *countedCalls) 
 // expectRemoval expects that a user who leaves the channel through a node cannot see or join its call any more.
 func (s *callStage) expectRemoval(node *matrixServer) {
 	s.Helper()
+	const gone = "The call has ended, or you cannot join its conversation."
 	path := "/calls/livekit/" + s.key
 	node.must(s.member, "DELETE", "/users/me/subscriptions", "subscriptions", []string{"crew"})
 	for _, r := range [][2]string{{"GET", path}, {"POST", path + "/token"}} {
-		if a := node.send(s.member, r[0], r[1]); a.status != 404 || a.msg() != "The call has ended, or you cannot join its conversation." {
+		if a := node.send(s.member, r[0], r[1]); a.status != 404 || a.msg() != gone {
 			s.Errorf("%s after leaving: %d %s", r[0], a.status, a.raw)
 		}
 	}
