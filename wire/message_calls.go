@@ -27,7 +27,7 @@ func ErrCallServer() error {
 // roomEndpoints are an extension of the protocol: calls in rooms of LiveKit, besides the links to other providers.
 var roomEndpoints = []Endpoint{
 	Custom("POST", "/calls/livekit", startCall).extension(roomReason),
-	Custom("GET", "/calls/livekit/{call_key}", showCall).extension(roomReason),
+	Custom("GET", "/calls/livekit/{call_key}", showCall).atOwner().extension(roomReason),
 	Custom("POST", "/calls/livekit/{call_key}/token", joinCall).extension(roomReason),
 }
 

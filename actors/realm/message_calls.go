@@ -18,8 +18,8 @@ const CallsSetting = "can_start_calls_group"
 const (
 	// MaxCalls limits the calls of an organization at a time: the server asks LiveKit about each every two seconds.
 	MaxCalls = 100
-	// maxOwnCalls limits the calls at a time that one user has started.
-	maxOwnCalls = 3
+	// MaxOwnCalls limits the calls at a time that one user has started.
+	MaxOwnCalls = 3
 	// MaxCallPeople limits the people in a call: LiveKit sends the picture of each to all others.
 	MaxCallPeople = 50
 	// MaxRingPeople limits the people whose clients ring. Larger direct conversations get only the message.
@@ -83,7 +83,7 @@ func (c StartCall) Decide(t *Turn) (Call, error) {
 			own++
 		}
 	}
-	if own >= maxOwnCalls || t.small.calls.size() >= MaxCalls {
+	if own >= MaxOwnCalls || t.small.calls.size() >= MaxCalls {
 		return Call{}, BadRequest("Too many calls at the same time.")
 	}
 	x := Call{ID: t.nextID("call"), Key: c.Key, Starter: me.ID, Started: t.Now, EmptySince: t.Now}

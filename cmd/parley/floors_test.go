@@ -55,7 +55,7 @@ var allowedImports = map[string][]string{
 	"wire/mail":         {"wire", "wire/dispatch", "actors/realm"},
 	"wire/webhooks":     {"wire", "wire/dispatch", "actors/realm", "wire/markdown/preview"},
 	"wire/push":         {"wire", "wire/dispatch", "actors/realm"},
-	"wire/calls":        {"wire", "actors/realm"},
+	"wire/calls":        {"wire", "actors/realm", "actors/admission"},
 	"wire/previews":     {"wire", "wire/dispatch", "wire/markdown", "actors/realm"},
 	"wire/thumbnails":   {"wire", "actors/realm"},
 	"wire/exports":      {"wire", "actors/realm", "actors/admission"},

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"parley/actors/admission"
 	"parley/actors/realm"
 	"parley/wire"
 )
@@ -19,12 +20,17 @@ import (
 // lookInterval is the time between two looks at the rooms: a user that loses the access is removed after that time.
 const lookInterval = 2 * time.Second
 
+// maxJoins limits the requests for tokens that wait for LiveKit at a time.
+const maxJoins = 64
+
 // Organizations have the calls.
 type Organizations interface {
 	realm.Turns
 	realm.Views
 	// Owns reports whether this node owns an organization.
 	Owns(realm.ID) bool
+	// HasSeveralRealms reports whether the server has several organizations; see admission.Shares.
+	HasSeveralRealms() bool
 }
 
 // Service gives out tokens, and looks at the people in the rooms. It is an owner task.
@@ -33,6 +39,7 @@ type Service struct {
 	orgs  Organizations
 	token func(length int) string
 	log   *slog.Logger
+	joins *admission.Shares
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -61,6 +68,7 @@ func Start(
 		return nil, err
 	}
 	x := &Service{orgs: orgs, token: token, log: log, done: make(chan struct{}), watched: map[realm.ID]int{},
+		joins: admission.NewShares(maxJoins, orgs.HasSeveralRealms),
 		livekit: livekit{address: s.LiveKitURL, key: key, secret: secret, now: now,
 			http: http.Client{CheckRedirect: func(*http.Request, []*http.Request) error {
 				return http.ErrUseLastResponse // the token is only for the configured address
@@ -104,6 +112,11 @@ func (x *Service) Address() string { return x.address }
 
 // Join makes the room of a call and returns a token with which a user can join it, and when the token expires.
 func (x *Service) Join(id realm.ID, call realm.Call, u realm.UserID, name string) (string, time.Time, error) {
+	leave, err := x.enter(id)
+	if err != nil {
+		return "", time.Time{}, err
+	}
+	defer leave()
 	room := roomOf(id, call)
 	if err := x.createRoom(x.ctx, room); err != nil {
 		x.log.Error("the LiveKit server did not make a room", "realm", id, "err", err)
@@ -112,6 +125,28 @@ func (x *Service) Join(id realm.ID, call realm.Call, u realm.UserID, name string
 	// A user can be there with several devices.
 	identity := u.String() + "." + x.token(identityLength)
 	return x.sign(identity, name, grants{Room: room, Join: true, CanPublish: true, CanSubscribe: true}, tokenTime)
+}
+
+var errTooManyJoins = realm.Refuse(realm.Busy, "SERVER_OVERLOADED",
+	"Too many users are joining calls. Try again in a few seconds.")
+
+// enter takes one of the places for requests that wait for LiveKit; leave gives it back.
+func (x *Service) enter(id realm.ID) (leave func(), err error) {
+	organization := strconv.FormatInt(int64(id), 10)
+	if !x.joins.Take(organization, 1) {
+		x.fullJoins.Add(1)
+		return nil, errTooManyJoins
+	}
+	leave = func() {
+		x.joining.Add(-1)
+		x.joins.Give(organization, 1)
+	}
+	if x.joining.Add(1) > maxJoins {
+		leave()
+		x.fullJoins.Add(1)
+		return nil, errTooManyJoins
+	}
+	return leave, nil
 }
 
 // identityLength is the length of the random end of the identity of a device.
@@ -151,14 +186,17 @@ func (x *Service) look() {
 	watched := maps.Clone(x.watched)
 	x.mu.Unlock()
 	var failure error
+	var found counts
 	for _, id := range slices.Sorted(maps.Keys(watched)) {
 		list, err := x.calls(id)
 		if err != nil || len(list) == 0 || !x.orgs.Owns(id) {
 			x.unwatch(id, watched[id])
 			continue
 		}
+		found.addCalls(len(list))
 		for _, call := range list {
-			if err := x.lookAt(id, call, failure != nil); err != nil {
+			people, err := x.lookAt(id, call, failure != nil)
+			if found.addPeople(people); err != nil {
 				failure = err
 			}
 		}
@@ -167,6 +205,7 @@ func (x *Service) look() {
 		x.log.Error("looking who is in calls failed", "err", failure)
 	}
 	x.failing = failure != nil
+	x.numbers.store(found)
 }
 
 // unwatch ends the watching of an organization if it has got no new call since a look began.
@@ -187,26 +226,29 @@ func (x *Service) calls(id realm.ID) ([]realm.Call, error) {
 	return list.([]realm.Call), nil
 }
 
-// lookAt removes the people that may not be in a call any more, and records the others. skip says that LiveKit is not
-// asked.
-func (x *Service) lookAt(id realm.ID, call realm.Call, skip bool) error {
+// lookAt removes the people that may not be in a call any more, and records the others, whose number it returns. skip
+// says that LiveKit is not asked.
+func (x *Service) lookAt(id realm.ID, call realm.Call, skip bool) (present int, err error) {
 	room := roomOf(id, call)
 	command := realm.SetCallPeople{ID: call.ID, Unknown: true}
+	present = len(call.Present)
 	var failure error
 	if !skip {
 		people, err := x.people(x.ctx, room)
 		if failure = err; err == nil {
 			command.Unknown = false
 			if command.Present, failure = x.removeOthers(id, call, people); failure != nil {
-				return failure
+				return present, failure
 			}
+			present = len(command.Present)
 		}
 	}
 	ended, err := x.orgs.Turn(id, realm.System, func(t *realm.Turn) (any, error) { return command.Decide(t) })
 	if err != nil || !ended.(bool) {
-		return failure // an organization that has another owner now, or a call that has ended, is not an error here
+		// An organization that has another owner now, or a call that has ended, is not an error here.
+		return present, failure
 	}
-	return x.deleteRoom(x.ctx, room)
+	return 0, x.deleteRoom(x.ctx, room)
 }
 
 // removeOthers removes the people that may not be in a call, and returns the other ones.
@@ -230,6 +272,7 @@ func (x *Service) removeOthers(id realm.ID, call realm.Call, people []string) (p
 		if err := x.remove(x.ctx, roomOf(id, call), identity); err != nil {
 			return nil, err
 		}
+		x.removed.Add(1)
 		x.log.Info("removed a user from a call", "realm", id, "user", int64(userOf(identity)))
 	}
 	return present, nil

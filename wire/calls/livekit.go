@@ -52,6 +52,7 @@ type livekit struct {
 	address, key, secret string
 	http                 http.Client
 	now                  func() time.Time
+	numbers
 }
 
 // sign returns a token. The library signs it, as it checks the tokens of logins.
@@ -67,8 +68,18 @@ func (l *livekit) sign(identity, name string, g grants, valid time.Duration) (st
 // errNoRoom is the error for a room that LiveKit does not have.
 var errNoRoom = errors.New("the LiveKit server has no such room")
 
-// ask sends a request to the room service.
+// ask sends a request to the room service, and counts it. That there is no such room is an answer.
 func (l *livekit) ask(ctx context.Context, method, room string, body, into any) error {
+	err := l.send(ctx, method, room, body, into)
+	if err == nil || errors.Is(err, errNoRoom) {
+		l.answered.Add(1)
+	} else {
+		l.failed.Add(1)
+	}
+	return err
+}
+
+func (l *livekit) send(ctx context.Context, method, room string, body, into any) error {
 	token, _, err := l.sign("", "", grants{Room: room, Create: true, Admin: true}, apiTokenTime)
 	if err != nil {
 		return err

@@ -34,6 +34,7 @@ import (
 	"parley/snapshot/search"
 	"parley/wire"
 	"parley/wire/assist"
+	"parley/wire/calls"
 	"parley/wire/directories"
 	"parley/wire/dispatch"
 	"parley/wire/exports"
@@ -117,6 +118,7 @@ type Parts struct {
 	Exports     *exports.Exporter
 	Directories *directories.Syncer
 	Assistant   *assist.Assistant
+	Calls       *calls.Service // nil: LiveKit is not configured
 	Dispatcher  *dispatch.Dispatcher
 	Pusher      *push.Pusher
 	CoreNode    *cluster.CoreNode
@@ -162,14 +164,15 @@ func Empty(p *Parts, c park.Config) *Reading { return &Reading{Parts: p, park: c
 // metrics returns the metrics without labels, in the order of the reference page.
 func (r *Reading) metrics() []registry.Metric {
 	return slices.Concat(r.raft.Metrics(), r.Orgs.MetricTable(r.realm), r.store.Table(), r.Space.Metrics(),
-		r.bucket.Metrics(), r.Backups.Metrics(), r.http.Metrics(), r.Assistant.Metrics(),
+		r.bucket.Metrics(), r.Backups.Metrics(), r.http.Metrics(), r.Assistant.Metrics(), r.Calls.Metrics(),
 		cluster.Metrics(r.Leader, r.Follower))
 }
 
 // labeled returns the metrics with a label, in the order of the reference page.
 func (r *Reading) labeled() []registry.Labeled {
 	return slices.Concat(r.Orgs.Labeled(r.realm), r.store.Labeled(), r.http.Labeled(), r.HTTP.EndpointMetrics(),
-		r.bucket.Labeled(), r.Assistant.Labeled(), cluster.Labeled(r.Leader, r.Follower), r.boundMetrics())
+		r.bucket.Labeled(), r.Assistant.Labeled(), r.Calls.Labeled(),
+		cluster.Labeled(r.Leader, r.Follower), r.boundMetrics())
 }
 
 // Bounds returns all bounds, in the order of the reference page.
@@ -186,7 +189,7 @@ func (r *Reading) Bounds() []registry.Bound {
 			return m.QueuesEvicted.Load() - m.QueuesEvictedForMemory.Load() - m.QueuesEvictedForAccount.Load()
 		}),
 		r.Limits.Bounds(waiting), r.store.Bounds(), r.Search.Bounds(), r.Pusher.Bounds(), r.Exports.Bounds(),
-		r.Directories.Bounds(), r.Assistant.Bounds(),
+		r.Directories.Bounds(), r.Assistant.Bounds(), r.Calls.Bounds(),
 		mail.Bounds(), logs.Bounds(r.Log),
 		cluster.Bounds(r.Leader, r.Follower, r.MaxReplicas, r.ReplicaBytes))
 }

@@ -22,6 +22,7 @@ import (
 	"parley/cmd/internal/sites"
 	"parley/snapshot"
 	"parley/wire"
+	"parley/wire/calls"
 	"parley/wire/httpd"
 )
 
@@ -211,6 +212,7 @@ func toolsOfEdge(t wire.Tools) wire.Tools {
 	t.VerifySignature = func(string, string) bool { return false }
 	t.Files, t.Thumbnails, t.StartExport, t.StartOwnExport, t.Organizations = nil, nil, nil, nil, nil
 	t.CheckSpace, t.SubdomainTaken, t.HostnameProof = nil, nil, nil
+	t.Calls = calls.AtOwner(t.Calls.Address())
 	return t
 }
 

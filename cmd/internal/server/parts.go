@@ -13,8 +13,9 @@ func (s *Server) parts() *metrics.Parts {
 		Passwords: s.passwords, Encodings: s.encodings, TurnLatency: s.turnLatency, Space: s.space, Store: s.store,
 		Search: s.search,
 		Files:  s.files, Served: s.served, Fetcher: s.fetcher, Bucket: s.bucket, Thumbnails: s.thumbnails,
-		Exports: s.exports, Directories: s.directories, Assistant: s.assistant, Dispatcher: s.dispatcher,
-		CoreNode: s.coreNode, Leader: s.core,
+		Exports: s.exports, Directories: s.directories, Assistant: s.assistant, Calls: s.calls,
+		Dispatcher: s.dispatcher,
+		CoreNode:   s.coreNode, Leader: s.core,
 		Follower:    s.link,
 		Backups:     offsite.ReadStatus(s.Data),
 		MaxReplicas: s.MaxReplicas, ReplicaBytes: int64(s.memory().Replicas(s.ReplicaMemory))}
