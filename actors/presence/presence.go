@@ -12,7 +12,7 @@ const (
 	OfflineAfter  = 200  // a user without contact for so long is offline
 	PingInterval  = 60   // how often clients report
 	throttle      = 55   // reports closer together than this change nothing
-	announceAfter = 130  // a user who is active again after so long is announced to others
+	announceAfter = 130  // a user that is active again after so long is announced to others
 	LegacyOffset  = 70   // in the old format, activity so long before the last contact counts as active
 	hideSeconds   = 265  // Hide sets the times of a user back by so long
 	lostUpdates   = 1000 // update ids, beyond two for each user, that a crash may lose: of new users, and of Hide

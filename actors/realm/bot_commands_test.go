@@ -136,7 +136,7 @@ func TestBotCommandsInPrivateChannels(t *testing.T) {
 		t.Error("a message that was moved to a private channel is delivered")
 	}
 
-	// The owner of the bot, who is not in the channel, is told of a failure without the channel.
+	// The owner of the bot is not in the channel, and is told of a failure without the channel.
 	hidden := s.channel("hidden", NewChannel{Private: true}, s.bo)
 	do(s, s.bo, Subscribe{Channels: []ChannelToJoin{{Name: "hidden"}}, Principals: []Principal{{ID: bot}},
 		AllOrNothing: true})

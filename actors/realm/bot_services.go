@@ -58,7 +58,7 @@ func (r *Realm) mentions(id MessageID, u UserID) bool {
 	return e != nil && containsSorted(e.Mentioned, u)
 }
 
-// userMayRead reports whether a user, who can be a bot, is allowed to read a message.
+// userMayRead reports whether a user or bot is allowed to read a message.
 func (r *Realm) userMayRead(u UserID, id MessageID) bool {
 	_, err := r.ViewAs(Caller{User: u}, 0).ReadableMessage(id)
 	return err == nil

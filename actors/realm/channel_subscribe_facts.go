@@ -137,7 +137,7 @@ func (f *JoinedChannels) notices(r *Realm) []Notice {
 	return append(appeared, r.peerGroupNotices(peers, true)...)
 }
 
-// peerGroup is a set of users who join or leave the same channels.
+// peerGroup is a set of users that join or leave the same channels.
 type peerGroup struct {
 	users    []UserID // ascending
 	channels []ChannelID

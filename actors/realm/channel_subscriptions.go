@@ -256,7 +256,7 @@ func withoutUsers(to, users []UserID) []UserID {
 	})
 }
 
-// UserMaySeeSubscribers is MaySeeSubscribers for a user who is not the caller.
+// UserMaySeeSubscribers is MaySeeSubscribers for another user than the caller.
 func (r *Realm) UserMaySeeSubscribers(u UserID, c *Channel) bool {
 	return r.ViewAs(Caller{User: u}, r.index.clock).MaySeeSubscribers(c)
 }

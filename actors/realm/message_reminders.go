@@ -146,7 +146,7 @@ func (t *Turn) removeQuotes(messages []MessageID) {
 	}
 }
 
-// messageLink returns a Markdown link to a message, for a user who may read it.
+// messageLink returns a Markdown link to a message, for a reader of it.
 func (r *Realm) messageLink(me *User, i MessageInfo) string {
 	if i.Channel != 0 && !strings.ContainsAny(i.ChannelName+i.Topic, "*>@`") {
 		return "#**" + i.ChannelName + ">" + i.Topic + "@" + i.ID.String() + "**"
