@@ -212,7 +212,9 @@ func toolsOfEdge(t wire.Tools) wire.Tools {
 	t.VerifySignature = func(string, string) bool { return false }
 	t.Files, t.Thumbnails, t.StartExport, t.StartOwnExport, t.Organizations = nil, nil, nil, nil, nil
 	t.CheckSpace, t.SubdomainTaken, t.HostnameProof = nil, nil, nil
-	t.Calls = calls.AtOwner(t.Calls.Address())
+	if t.Calls != nil {
+		t.Calls = calls.AtOwner(t.Calls.Address())
+	}
 	return t
 }
 
