@@ -304,6 +304,10 @@ func newServerFields(s *initialState) serverFields {
 	}
 	summaries, translations := s.call.offers()
 	agreed := s.OrgBool(realm.AssistantSetting)
+	permissions := supportedPermissions
+	if s.call.Tools.Calls != nil {
+		permissions = supportedWithCalls
+	}
 	return serverFields{
 		Summarizes:      summaries && agreed,
 		Offered:         assistantOffers{summaries, translations},
@@ -335,7 +339,7 @@ func newServerFields(s *initialState) serverFields {
 		OfflineAfter:          200,
 		PingInterval:          60,
 		ReportTypes:           reportTypes(),
-		Permissions:           supportedPermissions,
+		Permissions:           permissions,
 		Thumbnails:            thumbnailFormats(),
 		TypingExpiry:          45000,
 		TypingStartWait:       30000,
@@ -345,11 +349,19 @@ func newServerFields(s *initialState) serverFields {
 	}
 }
 
-// supportedPermissions is the table of all permission settings. It never changes, so it is encoded once.
-var supportedPermissions = func() encoded[permissionRules] {
+// supportedPermissions and supportedWithCalls are the tables of all permission settings, on a server without calls and
+// with them. They never change, so they are encoded once.
+var supportedPermissions, supportedWithCalls = encodePermissions(func(r realm.GroupSettingRule) bool {
+	return r.Name == realm.CallsSetting
+}), encodePermissions(func(realm.GroupSettingRule) bool { return false })
+
+func encodePermissions(hidden func(realm.GroupSettingRule) bool) encoded[permissionRules] {
 	of := func(rules []realm.GroupSettingRule, system *string) map[string]permissionRuleJSON {
 		out := map[string]permissionRuleJSON{}
 		for _, r := range rules {
+			if hidden(r) {
+				continue
+			}
 			out[r.Name] = permissionRuleJSON{SystemOnly: r.SystemOnly, NobodyOK: r.NobodyOK, EveryoneOK: r.EveryoneOK,
 				Default: r.Default, DefaultForSystem: system, Allowed: r.Allowed}
 		}
@@ -357,4 +369,4 @@ var supportedPermissions = func() encoded[permissionRules] {
 	}
 	return encodedAs[permissionRules](encode(permissionRules{of(realm.OrgGroupSettings, nil),
 		of(realm.ChannelRules, nil), of(realm.GroupRules, ptr("role:nobody"))}))
-}()
+}
