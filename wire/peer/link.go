@@ -173,9 +173,13 @@ func (l *Link) greet(opening context.Context, greeting []byte) error {
 }
 
 func (l *Link) openSession() (err error) {
-	l.stream, err = l.conn.NewStream(l.ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true},
-		"/"+serviceName+"/"+sessionMethod)
+	l.stream, err = l.newStream(l.ctx, sessionMethod)
 	return err
+}
+
+func (l *Link) newStream(ctx context.Context, method string) (grpc.ClientStream, error) {
+	return l.conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true},
+		"/"+serviceName+"/"+method)
 }
 
 // receiveAnswer receives the answer to the greeting. err is that of sending it; io.EOF says that the reason is in the
@@ -257,8 +261,7 @@ func (l *Link) Call(ctx context.Context, request []byte, part func([]byte) error
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(l.ctx, cancel)()
-	stream, err := l.conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true},
-		"/"+serviceName+"/"+callMethod)
+	stream, err := l.newStream(ctx, callMethod)
 	if err != nil {
 		return &NotSent{err}
 	}

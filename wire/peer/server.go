@@ -54,6 +54,7 @@ type Peer struct {
 	ctx      context.Context
 	cancel   context.CancelCauseFunc
 	outgoing outgoing
+	shares   atomic.Bool  // it has the stream of serveShared
 	heard    atomic.Int64 // when the last message came, in nanoseconds since started
 	traffic  *countingConn
 }
@@ -302,11 +303,16 @@ func (s *Server) serveCall(_ any, stream grpc.ServerStream) error {
 	if err = s.handler.Call(ctx, p, request, func(part []byte) error { return send(stream, part) }); err == nil {
 		return nil
 	}
+	return status.Error(codes.Code(codeOf(err)), err.Error())
+}
+
+// codeOf returns the code with which the error of a call is sent.
+func codeOf(err error) uint32 {
 	var coded interface{ LinkCode() uint32 }
 	if errors.As(err, &coded) {
-		return status.Error(codes.Code(coded.LinkCode()), err.Error())
+		return coded.LinkCode()
 	}
-	return status.Error(codes.Unknown, err.Error())
+	return uint32(codes.Unknown)
 }
 
 // handshakeDone tells gRPC that connections are encrypted already.

@@ -24,6 +24,8 @@ const (
 	// maxQueuedAnswers is the size of the answers that wait to be sent, in bytes, from which further ones wait at their
 	// goroutines.
 	maxQueuedAnswers = 1 << 20
+	// maxSharedAnswer limits an answer, in bytes, so that it fits into a message after those that wait.
+	maxSharedAnswer = MaxMessage - 2*maxQueuedAnswers
 
 	// maxIdleAnswerers is how many goroutines wait for the next call of a node, with stacks of about 30 kB.
 	maxIdleAnswerers = 64
@@ -112,22 +114,23 @@ func (s *sharedCalls) forget(c *sharedCall, err error) error {
 
 // run sends calls and receives answers until the link breaks.
 func (s *sharedCalls) run() {
-	ctx := s.link.ctx
-	stream, err := s.link.conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true},
-		"/"+serviceName+"/"+sharedMethod)
+	stream, err := s.link.newStream(s.link.ctx, sharedMethod)
 	if err == nil {
 		go s.send(stream)
 		err = s.receive(stream)
 	}
 	if status.Code(err) == codes.Unimplemented {
-		err = errNoSharedCalls
+		s.end(errNoSharedCalls)
+		return
 	}
 	s.end(err)
+	s.link.Close(err) // a link without this stream could forward nothing; the node opens another one
 }
 
 var (
 	errNoSharedCalls = errors.New("the other node runs a release whose calls do not share a stream")
 	errSharedCall    = errors.New("the other node sent calls or answers that are none")
+	errSecondShared  = status.Error(codes.ResourceExhausted, "the node has such a stream already")
 )
 
 // end gives all calls an error. A node of an older release has carried out none of them.
@@ -297,6 +300,9 @@ func (s *Server) serveShared(_ any, stream grpc.ServerStream) error {
 	if p == nil {
 		return errNoLink
 	}
+	if !p.shares.CompareAndSwap(false, true) { // MaxSharedCalls limits the calls of the node
+		return errSecondShared
+	}
 	ctx, cancel := context.WithCancel(stream.Context())
 	defer cancel()
 	defer context.AfterFunc(p.ctx, cancel)()
@@ -388,14 +394,12 @@ func (s *Server) answerShared(ctx context.Context, p *Peer, id uint64, request [
 		answer = part
 		return nil
 	})
-	if err == nil {
-		answers.add(id, 0, answer)
+	if len(answer) > maxSharedAnswer {
+		err = errLongMessage
+	}
+	if err != nil {
+		answers.add(id, codeOf(err), []byte(err.Error()))
 		return
 	}
-	code := uint32(codes.Unknown)
-	var coded interface{ LinkCode() uint32 }
-	if errors.As(err, &coded) {
-		code = coded.LinkCode()
-	}
-	answers.add(id, code, []byte(err.Error()))
+	answers.add(id, 0, answer)
 }

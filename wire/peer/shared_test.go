@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"sync"
 	"testing"
-
-	"google.golang.org/grpc"
 )
 
 // openTestLink opens a link of an edge.
@@ -129,7 +127,53 @@ func TestSharedCallsOfOlderRelease(t *testing.T) {
 	}
 }
 
-// A node that sends something else than calls is cut off, and calls beyond MaxSharedCalls wait for the others.
+// A stream that ends while its link works ends the link, so that the node opens another one and can call again. A node
+// has one such stream, so that MaxSharedCalls limits its calls.
+func TestSharedStreamEnds(t *testing.T) {
+	c, h := newTestCluster(t), newTestHandler()
+	address, _ := c.serve(h)
+	l := c.openTestLink(address)
+	wait(t, h.connected)
+	first, err := l.newStream(l.ctx, sharedMethod)
+	if err == nil {
+		err = send(first, appendEntry(nil, 1, []byte("hello")))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := receive(first); err != nil {
+		t.Fatal(err)
+	}
+	if a, err := l.CallShared(t.Context(), []byte("second")); err == nil {
+		t.Errorf("a call on a second stream: %q", a)
+	}
+	wait(t, h.ended)
+	if l.Context().Err() == nil {
+		t.Error("the link goes on without the stream")
+	}
+}
+
+// An answer that fits into no message is an error of its call. The others are answered.
+func TestSharedAnswerTooLong(t *testing.T) {
+	c, h := newTestCluster(t), newTestHandler()
+	address, _ := c.serve(h)
+	l := c.openTestLink(address)
+	wait(t, h.connected)
+	h.call = func(_ context.Context, request []byte, reply func([]byte) error) error {
+		if string(request) == "long" {
+			return reply(make([]byte, maxSharedAnswer+1))
+		}
+		return reply(request)
+	}
+	if a, err := l.CallShared(t.Context(), []byte("long")); err == nil || err.Error() != errLongMessage.Error() {
+		t.Errorf("a long answer: %d bytes, %v", len(a), err)
+	}
+	if a, err := l.CallShared(t.Context(), []byte("next")); string(a) != "next" || err != nil {
+		t.Errorf("the next call: %q %v", a, err)
+	}
+}
+
+// A node that sends something else than calls is cut off.
 func TestSharedCallsAreChecked(t *testing.T) {
 	for name, m := range map[string][]byte{
 		"no number": bytes.Repeat([]byte{0xff}, 11),
@@ -174,8 +218,7 @@ func BenchmarkCalls(b *testing.B) {
 
 // sendShared sends a message on a new stream for calls.
 func (l *Link) sendShared(m []byte) error {
-	stream, err := l.conn.NewStream(l.ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true},
-		"/"+serviceName+"/"+sharedMethod)
+	stream, err := l.newStream(l.ctx, sharedMethod)
 	if err != nil {
 		return err
 	}

@@ -53,7 +53,7 @@ func (e *Follower) forwardOnce(
 		return a, nil, fmt.Errorf("%w: %w", httpd.ErrNotForwarded, err)
 	}
 	call := link.CallShared
-	if bytes.HasPrefix(r.HTTP, []byte("GET ")) { // its answer may be long
+	if bytes.HasPrefix(r.HTTP, []byte("GET ")) || bytes.HasPrefix(r.HTTP, []byte("HEAD ")) { // the answer may be long
 		call = link.CallOnce
 	}
 	answer, err := call(ctx, encode(callForward, (*forwardCall)(&r)))
