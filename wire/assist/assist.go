@@ -48,8 +48,7 @@ type Assistant struct {
 	client                  http.Client
 	ctx                     context.Context // of all requests
 	cancel                  context.CancelFunc
-	inProgress, full        atomic.Int64
-	shares                  *admission.Shares
+	places                  *admission.Places // of requests in progress
 	tokens                  tokens
 	cache                   cache
 	results                 [len(resultNames)]atomic.Int64
@@ -79,7 +78,7 @@ func New(o Options) (*Assistant, error) {
 	if o.Timeout == 0 {
 		o.Timeout = callTimeout
 	}
-	a := &Assistant{o: o, client: *o.Client, shares: admission.NewShares(maxInProgress, o.Several),
+	a := &Assistant{o: o, client: *o.Client, places: admission.NewPlaces(maxInProgress, o.Several),
 		tokens: tokens{turn: o.Turn, perUser: int64(o.AssistUserTokens),
 			perOrganization: int64(o.AssistOrganizationTokens)}}
 	a.client.Timeout = 0 // the context of a request ends it
@@ -172,8 +171,8 @@ func (a *Assistant) text(by wire.Asker, j job) (string, error) {
 		return text, nil
 	}
 	estimated, day := minTokens+estimate(j.text)+j.written, int64(0)
-	leave, err := a.enter(by)
-	if err == nil {
+	leave, err := a.places.Enter(strconv.FormatInt(int64(by.Realm), 10)), errTooMany
+	if leave != nil {
 		defer leave()
 		day, err = a.tokens.reserve(by, estimated)
 	}
@@ -204,27 +203,8 @@ func (a *Assistant) text(by wire.Asker, j job) (string, error) {
 	return text, nil
 }
 
-var errTooMany = realm.Refuse(realm.Busy, "SERVER_OVERLOADED",
+var errTooMany error = realm.Refuse(realm.Busy, "SERVER_OVERLOADED",
 	"Too many summaries and translations are being made. Try again in a minute.")
-
-// enter takes one of the places for requests in progress; leave gives it back.
-func (a *Assistant) enter(by wire.Asker) (leave func(), err error) {
-	organization := strconv.FormatInt(int64(by.Realm), 10)
-	if !a.shares.Take(organization, 1) {
-		a.full.Add(1)
-		return nil, errTooMany
-	}
-	leave = func() {
-		a.inProgress.Add(-1)
-		a.shares.Give(organization, 1)
-	}
-	if a.inProgress.Add(1) > maxInProgress {
-		leave()
-		a.full.Add(1)
-		return nil, errTooMany
-	}
-	return leave, nil
-}
 
 // refusalOf returns the refusal that the user gets after a failure. It does not quote the service.
 func refusalOf(err error) error {

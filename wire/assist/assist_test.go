@@ -233,7 +233,7 @@ func TestHangingService(t *testing.T) {
 	if _, err := b.Summarize(ann, talked); err == nil || realm.IsBusy(err) {
 		t.Errorf("after the time of a request: %v", err)
 	}
-	if n := a.inProgress.Load() + b.inProgress.Load(); n != 0 {
+	if n := a.places.Used() + b.places.Used(); n != 0 {
 		t.Errorf("%d requests are in progress after their end", n)
 	}
 }

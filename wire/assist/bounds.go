@@ -18,9 +18,9 @@ func (a *Assistant) Bounds() []registry.Bound {
 			Overflow: "503",
 			Reason:   "a model answers few at a time, and each takes up to 45 seconds",
 			Limit:    registry.Constant(maxInProgress),
-			Used:     func() int64 { return a.inProgress.Load() },
-			Hits:     func() int64 { return a.full.Load() },
-			Shares:   func() registry.Shares { return a.shares },
+			Used:     func() int64 { return a.places.Used() },
+			Hits:     func() int64 { return a.places.Refused() },
+			Shares:   func() registry.Shares { return a.places.Shares() },
 		},
 		{
 			Name:     "assist_user_tokens",

@@ -3,6 +3,7 @@ package calls
 import (
 	"sync/atomic"
 
+	"parley/actors/admission"
 	"parley/actors/realm"
 	"parley/actors/registry"
 )
@@ -12,9 +13,8 @@ type numbers struct {
 	// As the last look found them. The devices of a user are counted one by one.
 	calls, mostCalls, people, mostPeople atomic.Int64
 
-	joining, fullJoins atomic.Int64 // requests for tokens that wait for LiveKit; beyond the limit
-	removed            atomic.Int64 // people who lost the access
-	answered, failed   atomic.Int64 // requests to LiveKit
+	removed          atomic.Int64 // people who lost the access
+	answered, failed atomic.Int64 // requests to LiveKit
 }
 
 // counts are the numbers of one look.
@@ -49,6 +49,10 @@ func numbersOf(x *Service) *numbers {
 
 // Bounds returns the bounds of calls.
 func (x *Service) Bounds() []registry.Bound {
+	joins := admission.NewPlaces(maxJoins, nil)
+	if x != nil {
+		joins = x.joins
+	}
 	n := numbersOf(x)
 	return []registry.Bound{
 		{
@@ -89,8 +93,8 @@ func (x *Service) Bounds() []registry.Bound {
 			Overflow: "503",
 			Reason:   "each holds a request for up to five seconds if LiveKit does not answer",
 			Limit:    registry.Constant(maxJoins),
-			Used:     n.joining.Load,
-			Hits:     n.fullJoins.Load,
+			Used:     joins.Used,
+			Hits:     joins.Refused,
 			Halved:   "wire/calls TestJoinsAreShared",
 		},
 		{

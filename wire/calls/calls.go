@@ -39,7 +39,7 @@ type Service struct {
 	orgs  Organizations
 	token func(length int) string
 	log   *slog.Logger
-	joins *admission.Shares
+	joins *admission.Places // of requests for tokens that wait for LiveKit
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -68,7 +68,7 @@ func Start(
 		return nil, err
 	}
 	x := &Service{orgs: orgs, token: token, log: log, done: make(chan struct{}), watched: map[realm.ID]int{},
-		joins: admission.NewShares(maxJoins, orgs.HasSeveralRealms),
+		joins: admission.NewPlaces(maxJoins, orgs.HasSeveralRealms),
 		livekit: livekit{address: s.LiveKitURL, key: key, secret: secret, now: now,
 			http: http.Client{CheckRedirect: func(*http.Request, []*http.Request) error {
 				return http.ErrUseLastResponse // the token is only for the configured address
@@ -112,9 +112,9 @@ func (x *Service) Address() string { return x.address }
 
 // Join makes the room of a call and returns a token with which a user can join it, and when the token expires.
 func (x *Service) Join(id realm.ID, call realm.Call, u realm.UserID, name string) (string, time.Time, error) {
-	leave, err := x.enter(id)
-	if err != nil {
-		return "", time.Time{}, err
+	leave := x.joins.Enter(strconv.FormatInt(int64(id), 10))
+	if leave == nil {
+		return "", time.Time{}, errTooManyJoins
 	}
 	defer leave()
 	room := roomOf(id, call)
@@ -129,25 +129,6 @@ func (x *Service) Join(id realm.ID, call realm.Call, u realm.UserID, name string
 
 var errTooManyJoins = realm.Refuse(realm.Busy, "SERVER_OVERLOADED",
 	"Too many users are joining calls. Try again in a few seconds.")
-
-// enter takes one of the places for requests that wait for LiveKit; leave gives it back.
-func (x *Service) enter(id realm.ID) (leave func(), err error) {
-	organization := strconv.FormatInt(int64(id), 10)
-	if !x.joins.Take(organization, 1) {
-		x.fullJoins.Add(1)
-		return nil, errTooManyJoins
-	}
-	leave = func() {
-		x.joining.Add(-1)
-		x.joins.Give(organization, 1)
-	}
-	if x.joining.Add(1) > maxJoins {
-		leave()
-		x.fullJoins.Add(1)
-		return nil, errTooManyJoins
-	}
-	return leave, nil
-}
 
 // identityLength is the length of the random end of the identity of a device.
 const identityLength = 12

@@ -66,8 +66,8 @@ func TestJoinsAreShared(t *testing.T) {
 			t.Errorf("one more user of organization %d joins: %v", id, err)
 		}
 	}
-	if n := numbersOf(x); n.joining.Load() != maxJoins || n.fullJoins.Load() != 2 {
-		t.Errorf("%d wait, %d were refused", n.joining.Load(), n.fullJoins.Load())
+	if n := x.joins; n.Used() != maxJoins || n.Refused() != 2 {
+		t.Errorf("%d wait, %d were refused", n.Used(), n.Refused())
 	}
 	close(goOn)
 	for range maxJoins {
@@ -75,8 +75,8 @@ func TestJoinsAreShared(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if err := join(1); err != nil || x.joining.Load() != 0 || x.answered.Load() != maxJoins+1 || x.failed.Load() != 0 {
-		t.Errorf("joining later: %v; %d wait, %d answered, %d failed", err, x.joining.Load(), x.answered.Load(),
+	if err := join(1); err != nil || x.joins.Used() != 0 || x.answered.Load() != maxJoins+1 || x.failed.Load() != 0 {
+		t.Errorf("joining later: %v; %d wait, %d answered, %d failed", err, x.joins.Used(), x.answered.Load(),
 			x.failed.Load())
 	}
 }
