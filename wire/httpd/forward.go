@@ -289,7 +289,7 @@ func (s *Server) mustWaitForOwner() bool {
 
 // runsHere reports whether an endpoint can be run at once on a node that does not own the organization: polls, reports
 // of presence, which are sent to the owner in batches, and registrations, of which only the opening of the queue is
-// forwarded. Edges run reads, too; for cores see readsHere.
+// forwarded. Edges run reads, too; for cores see waitToRead.
 func (s *Server) runsHere(c *wire.Call, e *wire.Endpoint) bool {
 	if e.AtOwner {
 		return false
@@ -302,20 +302,25 @@ func (s *Server) runsHere(c *wire.Call, e *wire.Endpoint) bool {
 	return read || report
 }
 
-// readsHere reports whether a core that does not own the organization runs a read. It has waited for the facts that the
-// owner had after the request had arrived, so that a read at any core has everything that was acknowledged before it.
-// If these facts do not arrive the request is forwarded. Polls must have an account to be run here.
-func (s *Server) readsHere(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.Endpoint) bool {
-	return s.options.ForwardAll && e.Method == "GET" && e.Path != eventsPath && !e.AtOwner && forwardedOf(ctx) == nil &&
-		s.options.Cluster.HostsQueues(c.Realm) && s.catchUp(c.Realm, math.MaxUint64) == nil
+// isReadAtFollower reports whether a client reads at a core that does not own the organization. Polls are not reads.
+func (s *Server) isReadAtFollower(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.Endpoint) bool {
+	return s.options.ForwardAll && e.Method == "GET" && e.Path != eventsPath && forwardedOf(ctx) == nil &&
+		s.hasOtherOwner(c)
 }
 
-// mayReadAtOwner reports whether a core has refused a read that the owner may answer: this core has just lost its
-// link, or has no search index. If this core has no memory for the answer, the owner shall not need it either.
+// waitToRead waits until a core that does not own the organization has the facts that the owner had when the request
+// arrived, so that a read at any core has everything that was acknowledged before it. It reports false if the request
+// must be forwarded.
+func (s *Server) waitToRead(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.Endpoint) bool {
+	return s.isReadAtFollower(ctx, c, e) && !e.AtOwner && s.options.Cluster.HostsQueues(c.Realm) &&
+		s.catchUp(c.Realm, math.MaxUint64) == nil
+}
+
+// mayReadAtOwner reports whether the owner may answer a read that this core has refused: this core has just lost its
+// link, or has no search index. If this core has no memory for the answer, the owner must not need it either.
 func (s *Server) mayReadAtOwner(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.Endpoint, err error) bool {
 	var r *realm.Refusal
-	return s.options.ForwardAll && e.Method == "GET" && e.Path != eventsPath && errors.As(err, &r) &&
-		r.Kind == realm.Busy && r.Code != answerMemoryCode && forwardedOf(ctx) == nil && s.hasOtherOwner(c)
+	return s.isReadAtFollower(ctx, c, e) && errors.As(err, &r) && r.Kind == realm.Busy && r.Code != answerMemoryCode
 }
 
 // callAgain returns the call of a read with the newest facts: they may have changed what the caller may do. It returns

@@ -56,7 +56,7 @@ func (s *Server) serveRoute(ctx *fasthttp.RequestCtx, r *route) {
 	}
 	if s.hasOtherOwner(c) {
 		if !s.runsHere(c, e) {
-			if !s.readsHere(ctx, c, e) {
+			if !s.waitToRead(ctx, c, e) {
 				s.forward(ctx, c, e)
 				return
 			}
