@@ -55,13 +55,20 @@ type externalAccount struct {
 // registeredSettings is the settings of an organization, as realm_<name>.
 type registeredSettings struct{ s *initialState }
 
-// JSONFields returns a field for each setting. The one that the protocol does not have is optional.
+// JSONFields returns a field for each setting.
 func (registeredSettings) JSONFields() []shape.TableField {
-	return each(settingFields(realm.OrgSettings, false), func(f shape.TableField) shape.TableField {
-		f.Optional = f.Name == realm.AssistantSetting
-		f.Name = "realm_" + f.Name
-		return f
+	return registeredFields(settingFields(realm.OrgSettings, false), func(i int) bool {
+		return realm.OrgSettings[i].Extension
 	})
+}
+
+// registeredFields returns the fields of settings in a registration. Those that the protocol does not have are
+// optional.
+func registeredFields(fields []shape.TableField, isExtension func(i int) bool) []shape.TableField {
+	for i := range fields {
+		fields[i].Name, fields[i].Optional = "realm_"+fields[i].Name, isExtension(i)
+	}
+	return fields
 }
 
 // JSONField returns the value of a setting.
@@ -86,21 +93,20 @@ func (r registeredSettings) JSONField(i int) any {
 // registeredPermissions is the permission settings of an organization, as realm_<name>.
 type registeredPermissions struct{ s *initialState }
 
-// JSONFields returns a field for each setting. The one that the protocol does not have is optional.
+// JSONFields returns a field for each setting.
 func (registeredPermissions) JSONFields() []shape.TableField {
-	return each(ruleTableFields(realm.OrgGroupSettings, false), func(f shape.TableField) shape.TableField {
-		f.Optional = f.Name == realm.CallsSetting
-		f.Name = "realm_" + f.Name
-		return f
+	return registeredFields(ruleTableFields(realm.OrgGroupSettings, false), func(i int) bool {
+		return realm.OrgGroupSettings[i].Extension
 	})
 }
 
 // JSONField returns the value of a setting.
 func (r registeredPermissions) JSONField(i int) any {
-	if realm.OrgGroupSettings[i].Name == realm.CallsSetting && r.s.call.Tools.Calls == nil {
+	x := &realm.OrgGroupSettings[i]
+	if x.Name == realm.CallsSetting && r.s.call.Tools.Calls == nil {
 		return shape.Absent{}
 	}
-	return groupValueJSON{r.s.WithoutDeactivated(r.s.OrgGroup(realm.OrgGroupSettings[i].Name))}
+	return groupValueJSON{r.s.WithoutDeactivated(r.s.OrgGroup(x.Name))}
 }
 
 // orgCacheKey is everything besides the organization itself that orgSection depends on.
@@ -351,15 +357,13 @@ func newServerFields(s *initialState) serverFields {
 
 // supportedPermissions and supportedWithCalls are the tables of all permission settings, on a server without calls and
 // with them. They never change, so they are encoded once.
-var supportedPermissions, supportedWithCalls = encodePermissions(func(r realm.GroupSettingRule) bool {
-	return r.Name == realm.CallsSetting
-}), encodePermissions(func(realm.GroupSettingRule) bool { return false })
+var supportedPermissions, supportedWithCalls = encodePermissions(false), encodePermissions(true)
 
-func encodePermissions(hidden func(realm.GroupSettingRule) bool) encoded[permissionRules] {
+func encodePermissions(extensions bool) encoded[permissionRules] {
 	of := func(rules []realm.GroupSettingRule, system *string) map[string]permissionRuleJSON {
 		out := map[string]permissionRuleJSON{}
 		for _, r := range rules {
-			if hidden(r) {
+			if r.Extension && !extensions {
 				continue
 			}
 			out[r.Name] = permissionRuleJSON{SystemOnly: r.SystemOnly, NobodyOK: r.NobodyOK, EveryoneOK: r.EveryoneOK,

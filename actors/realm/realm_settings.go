@@ -10,6 +10,7 @@ type Setting struct {
 	OwnerOnly  bool  // only owners may change it
 	Hidden     bool  // not settable through the settings endpoint
 	UpdateDict bool  // its event is update_dict
+	Extension  bool  // the protocol does not have it
 }
 
 // intRange returns the integers between from and to, both included.
@@ -94,7 +95,7 @@ var UserSettings = []Setting{
 // OrgSettings are the organization's settings that are not permission groups. Registrations show them as realm_<name>.
 var OrgSettings = []Setting{
 	{Name: "allow_message_editing", Default: true, UpdateDict: true},
-	{Name: AssistantSetting, Default: false, OwnerOnly: true},
+	{Name: AssistantSetting, Default: false, OwnerOnly: true, Extension: true},
 	{Name: "avatar_changes_disabled", Default: false},
 	{Name: "default_avatar_source", Default: "J", Allowed: []any{"G", "J"}},
 	{Name: "default_code_block_language", Default: ""},
@@ -157,6 +158,7 @@ type GroupSettingRule struct {
 	Allowed          []string // the system groups that are allowed; nil: all that the fields above allow
 	AdminManagedOnly bool     // accepts other groups only if no one except administrators manages them
 	OwnerOnly        bool     // only owners may change it
+	Extension        bool     // the protocol does not have it
 }
 
 // OrgGroupSettings are the organization's permission settings.
@@ -187,7 +189,7 @@ var OrgGroupSettings = []GroupSettingRule{
 	{Name: "can_resolve_topics_group", Default: "role:everyone", NobodyOK: true, EveryoneOK: true},
 	{Name: "can_set_delete_message_policy_group", Default: "role:moderators", NobodyOK: true},
 	{Name: "can_set_topics_policy_group", Default: "role:members", NobodyOK: true, EveryoneOK: true},
-	{Name: CallsSetting, Default: "role:members", NobodyOK: true, EveryoneOK: true},
+	{Name: CallsSetting, Default: "role:members", NobodyOK: true, EveryoneOK: true, Extension: true},
 	{Name: "can_summarize_topics_group", Default: "role:everyone", NobodyOK: true, EveryoneOK: true},
 	{Name: "create_multiuse_invite_group", Default: "role:administrators", NobodyOK: true, OwnerOnly: true},
 	{Name: "direct_message_initiator_group", Default: "role:everyone", NobodyOK: true, EveryoneOK: true},

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"parley/actors/realm"
 	"parley/wire"
 	"parley/wire/shape"
 )
@@ -117,5 +118,22 @@ func checkFields(t *testing.T, where, path string, own, protocol *shape.Shape) {
 		if _, ok := own.Fields[name]; !ok && p.Required() && own.OtherValues == nil && own.Fields != nil {
 			t.Errorf("%s: %s.%s is missing", where, path, name)
 		}
+	}
+}
+
+// TestExtensionsAreMarked demands that a setting of the organization that the protocol does not have says so: exports
+// for other servers, forms and registrations depend on it.
+func TestExtensionsAreMarked(t *testing.T) {
+	fields := load(t).route("POST", "/register").answer.Fields
+	check := func(name string, extension bool) {
+		if _, documented := fields["realm_"+name]; documented == extension {
+			t.Errorf("%s: Extension is %v, and the protocol has it: %v", name, extension, documented)
+		}
+	}
+	for _, x := range realm.OrgSettings {
+		check(x.Name, x.Extension)
+	}
+	for _, x := range realm.OrgGroupSettings {
+		check(x.Name, x.Extension)
 	}
 }

@@ -231,7 +231,7 @@ func settings(row object, rules []realm.Setting, values map[string]any) {
 		}
 		name := r.Name
 		switch {
-		case slices.Contains(newSettings, name):
+		case r.Extension, slices.Contains(newSettings, name):
 			continue
 		case slices.Contains(channelSettings, name):
 			name = strings.TrimSuffix(strings.Replace(name, "_channel_id", "_channel", 1), "_id")
@@ -272,14 +272,14 @@ func (e *zulipExport) members(group int64, users []realm.UserID, subgroups []rea
 var newGroupSettings = []string{"can_set_topics_policy_group", "can_set_delete_message_policy_group",
 	"can_delete_any_message_group.channel", "can_delete_own_message_group.channel",
 	"can_move_messages_out_of_channel_group", "can_move_messages_within_channel_group",
-	"can_resolve_topics_group.channel"}
+	"can_resolve_topics_group.channel", "workplace_users_group"}
 
 // groupSettings adds the columns of permission settings to a row.
 func (e *zulipExport) groupSettings(row object, rules []realm.GroupSettingRule, values realm.GroupValues, place string,
 	creator realm.UserID,
 ) {
 	for _, r := range rules {
-		if slices.Contains(newGroupSettings, r.Name) || slices.Contains(newGroupSettings, r.Name+place) {
+		if r.Extension || slices.Contains(newGroupSettings, r.Name) || slices.Contains(newGroupSettings, r.Name+place) {
 			continue
 		}
 		v, set := values[r.Name]
