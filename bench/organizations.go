@@ -165,37 +165,40 @@ func (r *organizationsRun) stop(s syscall.Signal) {
 	r.cmd = nil
 }
 
-// host returns the Host header of an organization.
-func (r *organizationsRun) host(i int) string {
-	if i == 0 {
-		return r.address
+// send sends a request to an organization. user is empty or "email:key".
+func (r *organizationsRun) send(i int, method, path, user string, form url.Values) (map[string]any, error) {
+	answer, status, err := askOrganization(r.client, r.address, i, method, path, user, form)
+	if err == nil && status != http.StatusOK {
+		err = fmt.Errorf("%s %s of organization %d: %d %v", method, path, i, status, answer["msg"])
 	}
-	return fmt.Sprintf("r%d.%s", i, r.address)
+	return answer, err
 }
 
-// send sends a request to an organization. user is empty or "email:key".
-func (r *organizationsRun) send(i int, method, path, user string, body url.Values) (map[string]any, error) {
-	q, err := http.NewRequest(method, "http://"+r.address+path, strings.NewReader(body.Encode()))
+// askOrganization sends a request to an organization at an address, and returns the answer and its status.
+func askOrganization(client *http.Client, address string, i int, method, path, user string, form url.Values) (
+	answer map[string]any, status int, err error,
+) {
+	q, err := http.NewRequest(method, "http://"+address+path, strings.NewReader(form.Encode()))
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	if q.Host = r.host(i); body != nil {
-		q.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	if q.Host = address; i > 0 {
+		q.Host = fmt.Sprintf("r%d.%s", i, address)
+	}
+	if form != nil {
+		q.Header.Set("Content-Type", formType)
 	}
 	if email, key, ok := strings.Cut(user, ":"); ok {
 		q.SetBasicAuth(email, key)
 	}
-	a, err := r.client.Do(q)
+	a, err := client.Do(q)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	defer a.Body.Close()
-	answer := map[string]any{}
+	answer = map[string]any{}
 	err = json.NewDecoder(a.Body).Decode(&answer)
-	if err == nil && a.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s %s of organization %d: %d %v", method, path, i, a.StatusCode, answer["msg"])
-	}
-	return answer, err
+	return answer, a.StatusCode, err
 }
 
 func (r *organizationsRun) get(i int, path, user string) (map[string]any, error) {

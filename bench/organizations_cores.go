@@ -1,10 +1,8 @@
 package bench
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
@@ -234,36 +232,13 @@ func (r *coresRun) await(limit time.Duration, what string, holds func() bool) er
 func (r *coresRun) request(node, org int, limit time.Duration, method, path, user string, form url.Values) (
 	answer map[string]any, status int, err error,
 ) {
-	s := r.processes.nodes[node]
-	var body io.Reader
-	if form != nil {
-		body = strings.NewReader(form.Encode())
-	}
-	q, err := http.NewRequest(method, "http://"+s.addr.String()+path, body)
-	if err != nil {
-		return nil, 0, err
-	}
-	if q.Host = s.addr.String(); org > 0 {
-		q.Host = fmt.Sprintf("r%d.%s", org, s.addr)
-	}
-	if form != nil {
-		q.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	}
-	if email, key, ok := strings.Cut(user, ":"); ok {
-		q.SetBasicAuth(email, key)
-	}
 	client := *r.nodes[node]
 	client.Timeout = limit
-	a, err := client.Do(q)
+	answer, status, err = askOrganization(&client, r.processes.nodes[node].addr.String(), org, method, path, user, form)
 	if err != nil {
-		return nil, 0, err
+		status = 0
 	}
-	defer a.Body.Close()
-	answer = map[string]any{}
-	if err := json.NewDecoder(a.Body).Decode(&answer); err != nil {
-		return nil, 0, err
-	}
-	return answer, a.StatusCode, nil
+	return answer, status, err
 }
 
 // other waits a moment, and returns another core than the given one.

@@ -246,14 +246,7 @@ func checkRocketSample(t *testing.T, p *place) {
 		}
 	}
 	checkRocketTopics(t, x.Realm.ViewAs(realm.Caller{System: true}, 0), channels, long)
-	var all []string
-	if err := p.disk.EachText(1, func(_ realm.BodyRef, body func() (realm.Body, error)) error {
-		b, err := body()
-		all = append(all, uploadPath.ReplaceAllString(b.Text, "/user_uploads/"))
-		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
+	all := p.texts(t)
 	for _, want := range []string{
 		"hello @**Ann**, @**Bo.b**. and @**all**, see #**general** and " +
 			"#**general>Where to eat (Imported from Rocket.Chat)** but not `@ann` or @di",
@@ -272,6 +265,19 @@ func checkRocketSample(t *testing.T, p *place) {
 }
 
 var uploadPath = regexp.MustCompile(`/user_uploads/[^ )]*/`)
+
+// texts returns the stored texts of the organization, with short addresses of files.
+func (p *place) texts(t *testing.T) (all []string) {
+	t.Helper()
+	if err := p.disk.EachText(1, func(_ realm.BodyRef, body func() (realm.Body, error)) error {
+		b, err := body()
+		all = append(all, uploadPath.ReplaceAllString(b.Text, "/user_uploads/"))
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
 
 // checkRocketTopics checks the topics of each channel.
 func checkRocketTopics(t *testing.T, v realm.View, channels map[string]*realm.Channel, long string) {

@@ -298,14 +298,7 @@ func TestTeams(t *testing.T) {
 // checkTeamsTexts compares the stored texts: each of want is there, and nothing of a private channel.
 func checkTeamsTexts(t *testing.T, p *place, want []string) {
 	t.Helper()
-	var all []string
-	if err := p.disk.EachText(1, func(_ realm.BodyRef, body func() (realm.Body, error)) error {
-		b, err := body()
-		all = append(all, uploadPath.ReplaceAllString(b.Text, "/user_uploads/"))
-		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
+	all := p.texts(t)
 	for _, text := range want {
 		if !slices.Contains(all, text) {
 			t.Errorf("no text %q in %q", text, all)
