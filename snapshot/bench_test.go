@@ -2,8 +2,10 @@ package snapshot
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
+	"sync"
 	"testing"
 	"time"
 )
@@ -222,4 +224,37 @@ func BenchmarkBody(b *testing.B) {
 			b.Fatal(found, err)
 		}
 	}
+}
+
+// BenchmarkSnapshotsTogether writes snapshots of 200 of 10,000 realms at the same time, as many as fall asleep at one
+// tick.
+func BenchmarkSnapshotsTogether(b *testing.B) {
+	const realms, together = 10_000, 200
+	s := openOnDisk(b, b.TempDir())
+	defer s.Close()
+	var entries []Entry
+	for id := range RealmID(realms) {
+		if _, err := s.Claim(id+1, AnyEpoch); err != nil {
+			b.Fatal(err)
+		}
+		entries = append(entries, Entry{Realm: id + 1, Epoch: 1, Facts: [][]byte{{1}}})
+	}
+	if err := errors.Join(s.Append(entries)...); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		var all sync.WaitGroup
+		for id := range RealmID(together) {
+			all.Go(func() {
+				err := s.Snapshot(id+1, 1, 1, func(yield func(Row) error) error {
+					return yield(Row{Table: 1, Key: []byte{1}, Value: []byte{1}})
+				})
+				if err != nil {
+					b.Error(err)
+				}
+			})
+		}
+		all.Wait()
+	}
+	b.ReportMetric(float64(together)*float64(b.N)/b.Elapsed().Seconds(), "snapshots/s")
 }

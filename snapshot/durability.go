@@ -10,6 +10,7 @@ import (
 	"io"
 	iofs "io/fs"
 	"sort"
+	"strconv"
 	"strings"
 	"time"
 
@@ -53,23 +54,61 @@ type durableFile struct {
 	size int64
 }
 
+// encode returns the text of a durability manifest. It is written each second, with a line for each of thousands of
+// realms.
 func (w *durabilityManifest) encode() []byte {
-	var b bytes.Buffer
+	b := make([]byte, 0, 128+len(w.realms)*64+len(w.files)*64)
 	if w.at == 0 {
-		fmt.Fprintln(&b, durabilityManifestTitle1)
+		b = append(b, durabilityManifestTitle1+"\n"...)
 	} else {
-		fmt.Fprintf(&b, "%s\ntime %d %t\n", durabilityManifestTitle2, w.at, w.closed)
+		b = fmt.Appendf(b, "%s\ntime %d %t\n", durabilityManifestTitle2, w.at, w.closed)
 	}
-	fmt.Fprintf(&b, "commits %d\n", w.commits)
-	for _, p := range w.realms {
-		fmt.Fprintf(&b, "realm %d %d %d %x %d\n", p.realm, p.epoch, p.last, p.lastHash[:], p.rows)
+	b = fmt.Appendf(b, "commits %d\n", w.commits)
+	for i := range w.realms {
+		b = w.realms[i].appendLine(b)
 	}
 	for _, f := range w.files {
-		fmt.Fprintf(&b, "file %s %d\n", f.name, f.size)
+		b = fmt.Appendf(b, "file %s %d\n", f.name, f.size)
 	}
-	sum := sha256.Sum256(b.Bytes())
-	fmt.Fprintf(&b, "sum %x\n", sum[:])
-	return b.Bytes()
+	sum := sha256.Sum256(b)
+	return fmt.Appendf(b, "sum %x\n", sum[:])
+}
+
+// appendLine appends the line of a realm, "realm ID EPOCH LAST HASH ROWS".
+func (p *position) appendLine(b []byte) []byte {
+	b = strconv.AppendUint(append(b, "realm "...), uint64(p.realm), 10)
+	b = strconv.AppendUint(append(b, ' '), p.epoch, 10)
+	b = strconv.AppendUint(append(b, ' '), uint64(p.last), 10)
+	b = hex.AppendEncode(append(b, ' '), p.lastHash[:])
+	b = strconv.AppendUint(append(b, ' '), uint64(p.rows), 10)
+	return append(b, '\n')
+}
+
+// parseLine parses the fields of a line of appendLine, without its first word.
+func (p *position) parseLine(fields []string) error {
+	if len(fields) != 5 {
+		return errShort
+	}
+	id, err := strconv.ParseUint(fields[0], 10, 32)
+	if err != nil {
+		return err
+	}
+	p.realm = RealmID(id)
+	if p.epoch, err = strconv.ParseUint(fields[1], 10, 64); err != nil {
+		return err
+	}
+	last, err := strconv.ParseUint(fields[2], 10, 64)
+	if err != nil {
+		return err
+	}
+	hash, err := hex.DecodeString(fields[3])
+	if err != nil || len(hash) != chainLen {
+		return errShort
+	}
+	copy(p.lastHash[:], hash)
+	rows, err := strconv.ParseUint(fields[4], 10, 64)
+	p.last, p.rows = Seq(last), Seq(rows)
+	return err
 }
 
 func decodeDurabilityManifest(data []byte) (*durabilityManifest, error) {
@@ -87,10 +126,16 @@ func decodeDurabilityManifest(data []byte) (*durabilityManifest, error) {
 		return nil, fmt.Errorf("unknown format %q", lines.Text())
 	}
 	for lines.Scan() {
-		var p position
-		var f durableFile
-		var hash []byte
 		line := lines.Text()
+		if fields := strings.Fields(line); len(fields) > 0 && fields[0] == "realm" {
+			var p position
+			if err := p.parseLine(fields[1:]); err != nil {
+				return nil, fmt.Errorf("unknown line %q", line)
+			}
+			w.realms = append(w.realms, p)
+			continue
+		}
+		var f durableFile
 		if _, err := fmt.Sscanf(line, "commits %d", &w.commits); err == nil {
 			continue
 		}
@@ -101,20 +146,25 @@ func decodeDurabilityManifest(data []byte) (*durabilityManifest, error) {
 			w.files = append(w.files, f)
 			continue
 		}
-		_, err := fmt.Sscanf(line, "realm %d %d %d %x %d", &p.realm, &p.epoch, &p.last, &hash, &p.rows)
-		if err != nil || len(hash) != chainLen {
-			return nil, fmt.Errorf("unknown line %q", line)
-		}
-		copy(p.lastHash[:], hash)
-		w.realms = append(w.realms, p)
+		return nil, fmt.Errorf("unknown line %q", line)
 	}
 	return w, lines.Err()
 }
 
 // writeDurabilityManifest writes the current durability manifest. Commits may continue meanwhile, because they do not
-// undo older ones.
+// undo older ones. Calls that wait for one in progress share the next one: each lists all realms and syncs files, and
+// many realms have a snapshot at the same time.
 func (s *Store) writeDurabilityManifest() error {
-	return s.replaceDurabilityManifest(s.durableFiles, false)
+	call := s.manifestCalls.Add(1)
+	s.manifestMu.Lock()
+	defer s.manifestMu.Unlock()
+	if s.manifestAnswered >= call { // one that began after this call was written, or has failed
+		return s.Err()
+	}
+	answered := s.manifestCalls.Load()
+	err := s.writeManifestLocked(s.durableFiles, false)
+	s.manifestAnswered = answered
+	return err
 }
 
 // replaceDurabilityManifest writes the current durability manifest with the lengths of files that list returns. closed
@@ -122,6 +172,11 @@ func (s *Store) writeDurabilityManifest() error {
 func (s *Store) replaceDurabilityManifest(list func() ([]durableFile, error), closed bool) error {
 	s.manifestMu.Lock()
 	defer s.manifestMu.Unlock()
+	return s.writeManifestLocked(list, closed)
+}
+
+// writeManifestLocked is replaceDurabilityManifest. s.manifestMu is held.
+func (s *Store) writeManifestLocked(list func() ([]durableFile, error), closed bool) error {
 	s.mu.Lock()
 	if err := s.Err(); err != nil {
 		s.mu.Unlock()

@@ -186,6 +186,8 @@ type Store struct {
 	logs               logFiles
 	bytesSinceManifest int64         // bytes committed since the last durability manifest; under mu
 	manifestMu         sync.Mutex    // held while a durability manifest is written; taken before mu
+	manifestCalls      atomic.Uint64 // of writeDurabilityManifest
+	manifestAnswered   uint64        // the last of them that a manifest has answered; under manifestMu
 	manifestFiles      []durableFile // of the last manifest; under manifestMu
 	manifestCommits    atomic.Uint64 // commits that the last manifest includes
 	unsyncedRows       atomic.Bool   // rows were written that no sync has included
