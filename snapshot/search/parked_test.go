@@ -99,3 +99,36 @@ func TestFewIndexesAreOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// A server with many new organizations stops in time: their texts are indexed by the next process.
+func TestStopLeavesTexts(t *testing.T) {
+	const realms = 40
+	dir := t.TempDir()
+	d := &fakeDisk{texts: map[realm.BodyRef]string{}}
+	d.send(1, "apple")
+	open := func() *Service {
+		s := OpenService(dir, d, func(b realm.Body) string { return b.Text }, slog.New(slog.DiscardHandler))
+		for id := range realm.ID(realms) {
+			s.Attach(id+1, d.last(), d.from, d.readText)
+		}
+		return s
+	}
+	s := open()
+	s.stopTime = 0
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if d.scans > 0 {
+		t.Errorf("a stop without time has read the texts of %d organizations", d.scans)
+	}
+	s = open()
+	for id := range realm.ID(realms) {
+		hits, _, ready, err := s.Find(id+1, d.last(), "apple", noTopics)
+		if err != nil || !ready || hits[0].Messages.Len() != 1 {
+			t.Fatalf("organization %d after the stop: %v, ready %v, %v", id+1, hits, ready, err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}

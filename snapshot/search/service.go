@@ -32,6 +32,9 @@ const (
 	searchTimeout = 5 * time.Second
 	// handOffTimeout is how long HandOff writes pending texts before it leaves them to the successor.
 	handOffTimeout = 2 * time.Second
+	// stopTimeout is how long Stop writes pending texts. Thousands of new organizations have more of them than can be
+	// written before the service manager ends a process; the next one reads them from the disk, as after a crash.
+	stopTimeout = 2 * time.Second
 	// minPause is the shortest pause between two batches. Texts accumulate meanwhile, so that a busy organization does
 	// not get an index segment for each message. A waiting search ends the pause.
 	minPause = time.Second
@@ -90,14 +93,16 @@ type Service struct {
 	closing         map[realm.ID]chan struct{}
 	closers         chan struct{} // indexes that are being closed
 	wake            chan struct{}
-	urgent          bool         // a search waits
-	workStarted     atomic.Int64 // when the current work slice began, in Unix nanoseconds; 0 between batches
-	paused          atomic.Int64 // nanoseconds of pauses within the batch
-	received        atomic.Int64 // texts since the last batch
-	pauseFactor     atomic.Int64 // pauseFactor or busyPauseFactor
-	handingOff      atomic.Bool  // pending texts are left to the successor
-	waitingSearches atomic.Int64 // searches that wait for the writer
+	urgent          bool          // a search waits
+	workStarted     atomic.Int64  // when the current work slice began, in Unix nanoseconds; 0 between batches
+	paused          atomic.Int64  // nanoseconds of pauses within the batch
+	received        atomic.Int64  // texts since the last batch
+	pauseFactor     atomic.Int64  // pauseFactor or busyPauseFactor
+	handingOff      atomic.Bool   // pending texts are left to the successor
+	waitingSearches atomic.Int64  // searches that wait for the writer
+	stopTime        time.Duration // stopTimeout
 	stopOnce        sync.Once
+	writeUntil      atomic.Int64 // when Stop leaves the pending texts, in Unix nanoseconds; 0 before it
 	stop            chan struct{}
 	stopped         chan struct{}
 }
@@ -139,17 +144,18 @@ type pendingText struct {
 // OpenService opens the indexes in a directory and starts the writer.
 func OpenService(dir string, disk Disk, plain func(realm.Body) string, log *slog.Logger) *Service {
 	s := &Service{
-		dir:     dir,
-		disk:    disk,
-		plain:   plain,
-		log:     log,
-		realms:  map[realm.ID]*realmIndex{},
-		wake:    make(chan struct{}, 1),
-		stop:    make(chan struct{}),
-		stopped: make(chan struct{}),
-		maxOpen: maxOpenHere(),
-		closing: map[realm.ID]chan struct{}{},
-		closers: make(chan struct{}, maxClosing),
+		dir:      dir,
+		disk:     disk,
+		plain:    plain,
+		log:      log,
+		realms:   map[realm.ID]*realmIndex{},
+		wake:     make(chan struct{}, 1),
+		stop:     make(chan struct{}),
+		stopped:  make(chan struct{}),
+		stopTime: stopTimeout,
+		maxOpen:  maxOpenHere(),
+		closing:  map[realm.ID]chan struct{}{},
+		closers:  make(chan struct{}, maxClosing),
 	}
 	s.noBuilds, s.noWrites = func() bool { return false }, func() bool { return false }
 	go s.run()
@@ -222,7 +228,7 @@ func (s *Service) closeDetached() {
 			continue
 		}
 		r.wanted = true
-		for s.catchUp(r) {
+		for !s.mustStop() && s.catchUp(r) {
 		}
 		if x := r.index; x != nil {
 			s.writeSeq(r)
@@ -385,11 +391,20 @@ func (s *Service) HandOff() {
 	s.signal()
 }
 
-// Stop ends the writer after it has written the pending texts, unless HandOff left them to the successor. It then does
-// not read the disk any more.
+// Stop ends the writer after it has written the pending texts, for at most stopTimeout, unless HandOff left them to the
+// successor. It then does not read the disk any more.
 func (s *Service) Stop() {
-	s.stopOnce.Do(func() { close(s.stop) })
+	s.stopOnce.Do(func() {
+		s.writeUntil.Store(time.Now().Add(s.stopTime).UnixNano())
+		close(s.stop)
+	})
 	<-s.stopped
+}
+
+// mustStop reports whether Stop has waited long enough for the pending texts.
+func (s *Service) mustStop() bool {
+	until := s.writeUntil.Load()
+	return until != 0 && time.Now().UnixNano() > until
 }
 
 // Close stops the writer and closes the indexes. That takes until they are on disk.
@@ -457,7 +472,7 @@ func (s *Service) run() {
 		s.paused.Store(0)
 		most := s.parkIdle(0)
 		s.eachRealm(func(r *realmIndex) {
-			for s.catchUp(r) {
+			for !s.mustStop() && s.catchUp(r) {
 				if more = true; !stopping {
 					break
 				}
