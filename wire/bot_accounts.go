@@ -82,7 +82,7 @@ type botDeletedEvent struct {
 	} `json:"bot"`
 }
 
-// botDefaults is what a bot does unless it asks for something else, with the names of channels.
+// botDefaults are the settings of a bot that asks for no others, with the names of channels.
 type botDefaults struct {
 	Sending   *string `json:"default_sending_stream"`
 	Register  *string `json:"default_events_register_stream"`

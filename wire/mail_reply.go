@@ -72,7 +72,7 @@ func IsReplyAddress(address string) bool {
 }
 
 // FindReply returns the meaning of a reply address, ErrReplyAddress or ErrReplyExpired. It checks the signature, but
-// not what the user may do now.
+// not the present rights of the user.
 func FindReply(t *Tools, address string, now time.Time) (r MailReply, err error) {
 	local, _, _ := strings.Cut(strings.ToLower(address), "@")
 	b, err := replyEncoding.DecodeString(strings.TrimPrefix(local, replyPrefix))

@@ -132,7 +132,7 @@ func (e *Endpoint) checkScope(c *Call) error {
 	return nil
 }
 
-// scopeForm is what a new key is limited to.
+// scopeForm limits a new key.
 type scopeForm struct {
 	Rights    []string              `form:"rights,required,maxitems=20"`
 	Channels  form.Opt[[]placeForm] `form:"channels,maxitems=50"`

@@ -97,7 +97,7 @@ type accountFields struct {
 	Profile       map[string]profileValue `json:"profile_data,omitzero"`
 }
 
-// shownFields depend on what the viewer can see.
+// shownFields depend on the rights of the viewer.
 type shownFields struct {
 	DeliveryEmail *string `json:"delivery_email"`
 	Avatar        *string `json:"avatar_url"`

@@ -150,8 +150,8 @@ func newClusterStatusCommand() *cobra.Command {
 		Use:   "status",
 		Short: "List the nodes, with their roles, lag and queues",
 		Long: "List the nodes, with their roles, lag and queues. Without a leader, this prints at once how the node " +
-			"sees the cluster: its state, when it last heard a leader, and which cores it can reach. The exit code is " +
-			"then 1, and with --json the answer has the field no_leader instead of nodes.",
+			"sees the cluster: its state, when it last heard a leader, and which cores it can reach. The exit code " +
+			"is then 1, and with --json the answer has the field no_leader instead of nodes.",
 		Args: noArgs,
 	}
 	data := dataFlag(c, "data directory of any running node")

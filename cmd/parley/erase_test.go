@@ -31,7 +31,7 @@ func backupOf(t *testing.T, data string) []byte {
 }
 
 // The data of a person are deleted on a running server: others see it, no login and no file is left, a later backup has
-// none of the bytes, and the certificate says what was removed.
+// none of the bytes, and the certificate lists the removed data.
 func TestUserErase(t *testing.T) {
 	const message, content, draft = "zebramessage", "zebracontent", "zebradraft"
 	data := t.TempDir()

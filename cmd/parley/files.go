@@ -24,9 +24,9 @@ func newFilesMoveCommand() *cobra.Command {
 		Use:   "move",
 		Short: "Move the files between the data directory and a bucket",
 		Long: "Copy all files to another location, read each of them again and compare SHA-256. While a server runs, " +
-			"the command copies the present files and changes nothing else. Then stop the server and run it again: it " +
-			"copies the rest, checks that no file is missing and records the new location. After an interruption, run " +
-			"it again.",
+			"the command copies the present files and changes nothing else. Then stop the server and run it again: " +
+			"it copies the rest, checks that no file is missing and records the new location. After an interruption, " +
+			"run it again.",
 		Args: exactArgs(0, ""),
 	}
 	data := dataFlag(c, anyServer)

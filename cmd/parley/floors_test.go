@@ -134,7 +134,7 @@ var plainData = []string{"actors/realm", "actors/realm/ids", "actors/queue", "ac
 // impure packages of the standard library must not be imported by plain data.
 var impure = []string{"time", "sync", "os", "net", "math/rand", "math/rand/v2", "crypto/rand", "log", "log/slog"}
 
-// maxWiring limits the lines of Go, without tests, that make a server of its parts. What a part does is beside it.
+// maxWiring limits the lines of Go, without tests, that make a server of its parts. The work of a part is beside it.
 const maxWiring = 3000
 
 // The import rules hold for every Go file of the module, and the wiring stays short.

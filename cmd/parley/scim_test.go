@@ -331,7 +331,7 @@ func checkScimLogins(t *testing.T, at, data string) {
 	}
 }
 
-// checkScimDiscovery reads what the server supports; these addresses have no other method.
+// checkScimDiscovery reads the features of the server; these addresses have no other method.
 func checkScimDiscovery(t *testing.T, c *scimClient) {
 	t.Helper()
 	for _, path := range []string{"/ServiceProviderConfig", "/Schemas", "/ResourceTypes",

@@ -136,8 +136,8 @@ func (s *Server) oauthAuthorizePage(p *pageRequest) (web.View, error) {
 			p.redirect = r.Refused(p.call.Site.URL, refusal)
 			return web.View{}, nil
 		case refusal != nil:
-			return oauthFailure(realm.BadRequest("This app is not known here, or it asked to be sent to an address that " +
-				"it has not registered. Nothing was allowed."))
+			return oauthFailure(realm.BadRequest("This app is not known here, or it asked to be sent to an address " +
+				"that it has not registered. Nothing was allowed."))
 		}
 	} else if !s.readSealed(p, grantCookie, &r) {
 		return oauthFailure(realm.BadRequest("The request of the app is too old. Please start again in the app."))

@@ -117,8 +117,8 @@ func (s *Server) writeNoEndpoint(ctx *fasthttp.RequestCtx, r *route) {
 func (s *Server) writeMethodNotAllowed(ctx *fasthttp.RequestCtx, methods []string) {
 	ctx.Response.Header.Set("Allow", strings.Join(methods, ", "))
 	s.writeJSON(ctx, 405,
-		[]byte(`{"result":"error","msg":"Method Not Allowed","code":"BAD_REQUEST","allowed_methods":["`+strings.Join(methods,
-			`","`)+`"]}`+"\n"))
+		[]byte(`{"result":"error","msg":"Method Not Allowed","code":"BAD_REQUEST","allowed_methods":["`+
+			strings.Join(methods, `","`)+`"]}`+"\n"))
 }
 
 // call returns the call of a request, without account and body.

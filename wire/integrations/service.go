@@ -202,7 +202,7 @@ func (e *event) names() ([]string, error) {
 	return nil, errors.New("name must be a text or a list of texts")
 }
 
-// Answer is what some services expect in an answer. Empty fields are left out.
+// Answer has the fields that some services expect. Empty fields are left out.
 type Answer struct {
 	OK        string `toml:"ok"`        // "true" or another text for false
 	Challenge string `toml:"challenge"` // a text of the request, which proves that the address is read

@@ -14,7 +14,7 @@ import (
 	"parley/wire"
 )
 
-// testServer is a server whose endpoints refuse everything, and counts what was asked.
+// testServer is a server whose endpoints refuse everything, and counts the requests.
 type testServer struct {
 	*Server
 	now   time.Time

@@ -154,7 +154,7 @@ func discovery(path string) bool {
 	return first == "ServiceProviderConfig" || first == "ResourceTypes" || first == "Schemas"
 }
 
-// providerConfig is what the server supports. That of the library has empty addresses, which clients refuse.
+// providerConfig lists the features of the server. That of the library has empty addresses, which clients refuse.
 func providerConfig(base string) any {
 	supported := func(is bool) map[string]any { return map[string]any{"supported": is} }
 	return map[string]any{"schemas": []string{"urn:ietf:params:scim:schemas:core:2.0:ServiceProviderConfig"},

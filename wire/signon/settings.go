@@ -12,8 +12,8 @@ func (s *Settings) Table() []registry.Setting {
 	return []registry.Setting{
 		{
 			Name: "auth-config", Group: registry.Access, Value: &s.AuthConfig,
-			Meaning: "file with the login providers and the rules for logins (TOML): OpenID Connect, GitHub, SAML, LDAP, " +
-				"second factors, sessions",
+			Meaning: "file with the login providers and the rules for logins (TOML): OpenID Connect, GitHub, SAML, " +
+				"LDAP, second factors, sessions",
 		},
 	}
 }

@@ -23,7 +23,7 @@ const (
 type OwnView struct {
 	Node string `json:"node"`
 	Role string `json:"role"`
-	// NoLeader says why no node answers for the whole cluster, and what the operator can do.
+	// NoLeader says why no node answers for the whole cluster, and how the operator can help.
 	NoLeader string `json:"no_leader"`
 	// State, Term and the entries are those of a core in the replicated log.
 	State   string `json:"state,omitempty"`

@@ -63,8 +63,8 @@ func TestZulipOutAndIn(t *testing.T) {
 	}
 }
 
-// expectColumns demands that the tables of an export have no columns that those of the reference server do not have: its
-// importer refuses them.
+// expectColumns demands that the tables of an export have no columns that those of the reference server do not have:
+// its importer refuses them.
 func expectColumns(t *testing.T, files, reference map[string]map[string][]obj) {
 	t.Helper()
 	compared := 0

@@ -29,7 +29,7 @@ const (
 	maxAnswer = 4 << 10
 )
 
-// Config is how the scanner is reached, and what happens without it.
+// Config has the address of the scanner, and the policy without it.
 type Config struct {
 	Address string // host:port, or the path of a socket
 	Accept  bool   // store files that cannot be examined

@@ -21,7 +21,7 @@ var pictureTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp"
 var ErrNoPicture = errors.New("no picture")
 
 // FetchPicture fetches a picture of at most MaxPicture bytes and returns its content type. The bytes decide about the
-// type, not what the site says.
+// type, not the word of the site.
 func (f *Fetcher) FetchPicture(ctx context.Context, address string) (contentType string, data []byte, err error) {
 	u, err := url.Parse(address)
 	if err != nil {
