@@ -49,6 +49,7 @@ func (c *testCluster) identity(node string, role Role) *Identity {
 
 // testHandler is a core that answers each call with its request, and notes each event.
 type testHandler struct {
+	shared    SharedCalls
 	connected chan *Peer
 	ended     chan error
 	refuse    error
@@ -68,6 +69,7 @@ func (h *testHandler) Connect(p *Peer, greeting []byte) ([]byte, error) {
 func (h *testHandler) Connected(p *Peer)               { h.connected <- p }
 func (h *testHandler) Disconnect(p *Peer, err error)   { h.ended <- err }
 func (h *testHandler) Receive(p *Peer, message []byte) { h.note(string(message)) }
+func (h *testHandler) ShareCalls(*Peer) SharedCalls    { return h.shared }
 func (h *testHandler) note(text string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -42,6 +42,18 @@ type Handler interface {
 	Disconnect(p *Peer, err error)
 	// Call answers a call. It calls reply for each part of the answer, which waits if the node reads slowly.
 	Call(ctx context.Context, p *Peer, request []byte, reply func([]byte) error) error
+	// ShareCalls is called when a node opens the stream that its short calls share. It returns nil if Call answers all
+	// of them.
+	ShareCalls(p *Peer) SharedCalls
+}
+
+// SharedCalls answers calls of a node that need not wait, without a goroutine for each. One goroutine uses it.
+type SharedCalls interface {
+	// Begin begins a call and returns true, or returns false without side effects: then Handler.Call answers it. done is
+	// called once, at the latest soon after Flush, from another goroutine too. It does not wait.
+	Begin(request []byte, done func(answer []byte, err error)) bool
+	// Flush is called when no further call is available: Begin may have postponed work until now.
+	Flush()
 }
 
 // Peer is a node that has opened a link to this one.

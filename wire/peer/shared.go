@@ -24,8 +24,11 @@ const (
 	// maxQueuedAnswers is the size of the answers that wait to be sent, in bytes, from which further ones wait at their
 	// goroutines.
 	maxQueuedAnswers = 1 << 20
+	// maxAnswerNow is the size of an answer to a call of SharedCalls, in bytes, that does not wait for room: it may come
+	// from an actor. The answer to a send has about 500.
+	maxAnswerNow = 2 << 10
 	// maxSharedAnswer limits an answer, in bytes, so that it fits into a message after those that wait.
-	maxSharedAnswer = MaxMessage - 2*maxQueuedAnswers
+	maxSharedAnswer = MaxMessage - 2*maxQueuedAnswers - MaxSharedCalls*maxAnswerNow
 
 	// maxIdleAnswerers is how many goroutines wait for the next call of a node, with stacks of about 30 kB.
 	maxIdleAnswerers = 64
@@ -262,6 +265,18 @@ func (a *sharedAnswers) add(id uint64, code uint32, answer []byte) {
 	for len(a.bytes) > maxQueuedAnswers && !a.ended {
 		a.room.Wait()
 	}
+	a.append(id, code, answer)
+}
+
+// addNow queues an answer of at most maxAnswerNow bytes without waiting.
+func (a *sharedAnswers) addNow(id uint64, answer []byte) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.append(id, 0, answer)
+}
+
+// append queues an answer, unless the stream has ended. a.mu is held.
+func (a *sharedAnswers) append(id uint64, code uint32, answer []byte) {
 	if a.ended {
 		return
 	}
@@ -339,6 +354,7 @@ func (s *Server) receiveShared(ctx context.Context, p *Peer, stream grpc.ServerS
 	slots := make(chan struct{}, MaxSharedCalls)
 	calls, idle := make(chan func()), make(chan struct{}, maxIdleAnswerers)
 	defer close(calls)
+	direct := s.handler.ShareCalls(p)
 	for {
 		m, err := receive(stream)
 		if err != nil {
@@ -356,6 +372,11 @@ func (s *Server) receiveShared(ctx context.Context, p *Peer, stream grpc.ServerS
 			case slots <- struct{}{}:
 			case <-ctx.Done():
 				return ctx.Err()
+			}
+			if direct != nil && direct.Begin(request, func(answer []byte, err error) {
+				answers.answerNow(id, answer, err, slots)
+			}) {
+				continue
 			}
 			call := func() {
 				s.answerShared(ctx, p, id, request, answers)
@@ -381,6 +402,9 @@ func (s *Server) receiveShared(ctx context.Context, p *Peer, stream grpc.ServerS
 				}()
 			}
 		}
+		if direct != nil {
+			direct.Flush()
+		}
 	}
 }
 
@@ -394,12 +418,30 @@ func (s *Server) answerShared(ctx context.Context, p *Peer, id uint64, request [
 		answer = part
 		return nil
 	})
+	answers.answer(id, answer, err)
+}
+
+// answer queues the answer to a call or its error. It waits while many bytes wait.
+func (a *sharedAnswers) answer(id uint64, answer []byte, err error) {
 	if len(answer) > maxSharedAnswer {
 		err = errLongMessage
 	}
 	if err != nil {
-		answers.add(id, codeOf(err), []byte(err.Error()))
+		a.add(id, codeOf(err), []byte(err.Error()))
 		return
 	}
-	answers.add(id, 0, answer)
+	a.add(id, 0, answer)
+}
+
+// answerNow is answer without waiting, and releases the slot of the call.
+func (a *sharedAnswers) answerNow(id uint64, answer []byte, err error, slots chan struct{}) {
+	if err == nil && len(answer) <= maxAnswerNow {
+		a.addNow(id, answer)
+		<-slots
+		return
+	}
+	go func() {
+		a.answer(id, answer, err)
+		<-slots
+	}()
 }

@@ -224,3 +224,66 @@ func (l *Link) sendShared(m []byte) error {
 	}
 	return send(stream, m)
 }
+
+// testSharedCalls begins the calls whose request starts with "begin", and answers them after Flush.
+type testSharedCalls struct {
+	begun []func()
+}
+
+func (x *testSharedCalls) Begin(request []byte, done func([]byte, error)) bool {
+	if !bytes.HasPrefix(request, []byte("begin")) {
+		return false
+	}
+	x.begun = append(x.begun, func() {
+		switch {
+		case bytes.HasSuffix(request, []byte("fail")):
+			done(nil, testCodedError{})
+		case bytes.HasSuffix(request, []byte("long")):
+			done(bytes.Repeat([]byte("x"), 3*MaxFrame), nil)
+		default:
+			done(request, nil)
+		}
+	})
+	return true
+}
+
+func (x *testSharedCalls) Flush() {
+	for _, f := range x.begun {
+		go f()
+	}
+	x.begun = nil
+}
+
+// Calls that need not wait are begun together with others of their stream, more than may be unanswered at a time, and
+// each gets its own answer.
+func TestBegunCalls(t *testing.T) {
+	c, h := newTestCluster(t), newTestHandler()
+	h.shared = &testSharedCalls{}
+	address, _ := c.serve(h)
+	l := c.openTestLink(address)
+	wait(t, h.connected)
+	var all sync.WaitGroup
+	for i := range 2 * MaxSharedCalls {
+		all.Go(func() {
+			request := fmt.Append(nil, "begin ", i)
+			if i%3 == 0 {
+				request = fmt.Append(nil, "wait ", i)
+			}
+			if a, err := l.CallShared(t.Context(), request); err != nil || !bytes.Equal(a, request) {
+				t.Errorf("call %d: %q, %v", i, a, err)
+			}
+		})
+	}
+	for range 20 {
+		all.Go(func() {
+			if a, err := l.CallShared(t.Context(), []byte("begin long")); len(a) != 3*MaxFrame || err != nil {
+				t.Errorf("a long answer: %d bytes, %v", len(a), err)
+			}
+			var coded *CallError
+			if _, err := l.CallShared(t.Context(), []byte("begin fail")); !errors.As(err, &coded) || coded.Code != 77 {
+				t.Errorf("a call that failed: %v", err)
+			}
+		})
+	}
+	all.Wait()
+}
