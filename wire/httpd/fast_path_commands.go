@@ -33,11 +33,7 @@ type parkedPresence struct {
 
 // handleCommand handles a message or a presence report whose parameters are a form in the body.
 func (f *fastPath) handleCommand(q *park.FastRequest) bool {
-	kind := q.ContentType
-	if len(kind) > 0 && !bytes.HasPrefix(kind, []byte("application/x-www-form-urlencoded")) {
-		return false
-	}
-	if decode, err := formDecoder(kind); decode != nil || err != nil {
+	if !f.isPlainForm(q) {
 		return false
 	}
 	c, ok := f.call(q, form.Body, q.Body)
@@ -75,6 +71,16 @@ func (f *fastPath) handleCommand(q *park.FastRequest) bool {
 		f.Flush()
 	}
 	return true
+}
+
+// isPlainForm reports whether the body of a request is an url-encoded form in UTF-8, the usual one.
+func (f *fastPath) isPlainForm(q *park.FastRequest) bool {
+	kind := q.ContentType
+	if len(kind) > 0 && !bytes.HasPrefix(kind, []byte("application/x-www-form-urlencoded")) {
+		return false
+	}
+	decode, err := formDecoder(kind)
+	return decode == nil && err == nil
 }
 
 const (

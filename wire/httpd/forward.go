@@ -166,10 +166,9 @@ func (s *Server) ServeForwarded(r ForwardedRequest) (ForwardedAnswer, error) {
 	}
 	request.SetBodyRaw(body)
 	f := &forwarded{request: r, answer: make(chan parkedAnswer, 1)}
-	var ctx fasthttp.RequestCtx
-	ctx.Init(&request, &net.TCPAddr{IP: net.IPv4zero}, nil)
+	ctx := contextOf(&request)
 	ctx.SetUserValue(forwardedKey, f)
-	s.Handle(&ctx)
+	s.handleForwarded(ctx)
 	if f.notOwner {
 		return ForwardedAnswer{}, notOwnerError{}
 	}
@@ -178,39 +177,63 @@ func (s *Server) ServeForwarded(r ForwardedRequest) (ForwardedAnswer, error) {
 		if kind := string(ctx.Response.Header.ContentType()); kind == eventStreamType && a.status == 200 {
 			ctx.Response.SetBodyRaw(a.body)
 		} else {
-			s.writeJSON(&ctx, a.status, a.body)
+			s.writeJSON(ctx, a.status, a.body)
 		}
 	}
+	ctx.Response.SkipBody = false // the other node leaves out the body of a HEAD request
+	http, err := responseBytes(&ctx.Response)
+	return ForwardedAnswer{http, s.options.Cluster.DurableSeq(r.Realm)}, err
+}
+
+// handleForwarded is Handle for a request of another node. A panic is answered as one of a client's request is.
+func (s *Server) handleForwarded(ctx *fasthttp.RequestCtx) {
+	defer func() {
+		if x := recover(); x != nil {
+			s.park.LogPanic(ctx, x)
+			ctx.Response.Reset()
+			s.writeError(ctx, fasthttp.StatusInternalServerError, "Internal server error")
+		}
+	}()
+	s.Handle(ctx)
+}
+
+// responseBytes returns the head and body of a response.
+func responseBytes(r *fasthttp.Response) ([]byte, error) {
 	var out bytes.Buffer
 	w := bufio.NewWriter(&out)
-	ctx.Response.SkipBody = false // the other node leaves out the body of a HEAD request
-	if err = ctx.Response.Write(w); err == nil {
+	err := r.Write(w)
+	if err == nil {
 		err = w.Flush()
 	}
-	return ForwardedAnswer{out.Bytes(), s.options.Cluster.DurableSeq(r.Realm)}, err
+	return out.Bytes(), err
 }
 
 // begin waits until no other attempt of a request is being carried out, and returns the function that ends this one.
 func (f *forwarding) begin(id string) (end func()) {
-	done := make(chan struct{})
 	for {
 		f.mu.Lock()
 		other := f.running[id]
 		if other == nil {
-			if f.running == nil {
-				f.running = map[string]chan struct{}{}
-			}
-			f.running[id] = done
-			f.mu.Unlock()
-			return func() {
-				f.mu.Lock()
-				defer f.mu.Unlock()
-				delete(f.running, id)
-				close(done)
-			}
+			defer f.mu.Unlock()
+			return f.beginLocked(id)
 		}
 		f.mu.Unlock()
 		<-other
+	}
+}
+
+// beginLocked records an attempt. f.mu is held.
+func (f *forwarding) beginLocked(id string) (end func()) {
+	if f.running == nil {
+		f.running = map[string]chan struct{}{}
+	}
+	done := make(chan struct{})
+	f.running[id] = done
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		delete(f.running, id)
+		close(done)
 	}
 }
 

@@ -524,6 +524,11 @@ func (s *Server) Handle(ctx *fasthttp.RequestCtx) {
 	case path == healthPath || s.prepare(ctx):
 		h(ctx)
 	}
+	s.finishHeaders(ctx, path)
+}
+
+// finishHeaders sets the headers of an answer that every handler leaves to Handle.
+func (s *Server) finishHeaders(ctx *fasthttp.RequestCtx, path string) {
 	forbidOtherOrigins(ctx, path)
 	if choosesEncoding(ctx) || strings.HasPrefix(path, webapp.StaticPath) {
 		addVary(ctx, fasthttp.HeaderAcceptEncoding)

@@ -237,10 +237,7 @@ func (c *Leader) answerText(_ *edgeLink, x *textCall) (*textAnswer, error) {
 }
 
 func (c *Leader) answerForward(e *edgeLink, x *forwardCall) (*forwardAnswer, error) {
-	x.Edge = ""
-	if p := e.peer; p.Role == peer.Edge || x.QueueOnly && p.Node != c.Directory.Node { // that node hosts the queue
-		x.Edge = e.edge.Key()
-	}
+	x.Edge = c.edgeOf(e, x)
 	a, err := c.HTTP.ServeForwarded(httpd.ForwardedRequest(*x))
 	if err != nil {
 		c.ServeFailed.Add(1)

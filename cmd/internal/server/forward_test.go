@@ -39,6 +39,31 @@ type directCluster struct {
 	late           sync.RWMutex // while it is locked, the edge gets no facts
 	questions      atomic.Int64 // for the newest fact
 	unreachable    atomic.Bool  // the owner does not answer them
+
+	sendsMu sync.Mutex
+	sends   *httpd.ForwardedSends // of owner
+	fast    atomic.Int64          // requests that it has taken
+}
+
+// serve lets the owner carry out a request, as the owner's end of a link does.
+func (c *directCluster) serve(r httpd.ForwardedRequest) (a httpd.ForwardedAnswer, err error) {
+	answered := make(chan struct{})
+	c.sendsMu.Lock()
+	if c.sends == nil {
+		c.sends = c.owner.NewForwardedSends()
+	}
+	taken := c.sends.Begin(r, func(got httpd.ForwardedAnswer, failed error) {
+		a, err = got, failed
+		close(answered)
+	})
+	c.sends.Flush()
+	c.sendsMu.Unlock()
+	if !taken {
+		return c.owner.ServeForwarded(r)
+	}
+	c.fast.Add(1)
+	<-answered
+	return a, err
 }
 
 // NewestSeq asks the owner.
@@ -83,7 +108,7 @@ func (c *directCluster) Forward(
 	if c.edge != nil {
 		r.Edge = c.edge.Key()
 	}
-	a, err := c.owner.ServeForwarded(r)
+	a, err := c.serve(r)
 	if err == nil && c.lose.Add(-1) >= 0 {
 		err = errors.New("the connection broke")
 	}
@@ -317,7 +342,7 @@ func TestForwardedRequestRunsOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for range 10 {
 		all.Go(func() {
-			x, err := cluster.owner.ServeForwarded(request)
+			x, err := cluster.serve(request)
 			if err != nil {
 				t.Error(err)
 			}

@@ -45,6 +45,27 @@ type FastRequest struct {
 	remembered bool // the connection's memo holds this request
 }
 
+// ParseFastRequest parses a request that another node has received: the head, and a body of the length that the head
+// says. It reports false if the request is not one for a FastPath. The result cannot be parked.
+func ParseFastRequest(b []byte) (q FastRequest, ok bool) {
+	size, _, ref := endOfHead(b, 0)
+	if ref != nil || size == 0 {
+		return q, false
+	}
+	h, ref := parseHead(b[:size])
+	if ref != nil || h.length != int64(len(b)-size) || !h.fastPath {
+		return q, false
+	}
+	return h.fastRequest(b[size:]), true
+}
+
+// fastRequest returns the request with a head and a body.
+func (h *head) fastRequest(body []byte) FastRequest {
+	return FastRequest{Method: h.method, Target: h.target, Host: h.host, Authorization: h.authorization,
+		ContentType: h.contentType, UserAgent: h.userAgent,
+		Cookie: h.cookie, CSRFToken: h.csrfToken, Origin: h.origin, Referer: h.referer, Body: body}
+}
+
 // Memo is a request as its connection remembers it, without the number in it. A client that waits for events
 // sends the same request again and again. The results of checking these bytes can be used again.
 type Memo struct {

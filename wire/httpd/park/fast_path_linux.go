@@ -120,10 +120,8 @@ func (l *loop) tryFastPath(c *eventConn, b []byte) (taken bool) {
 	if h.length > 0 && (h.length > int64(s.cfg.MaxBody) || s.active.Load() >= int64(s.cfg.MaxActive)) {
 		return false
 	}
-	l.request = FastRequest{Method: h.method, Target: h.target, Host: h.host, Authorization: h.authorization,
-		ContentType: h.contentType, UserAgent: h.userAgent,
-		Cookie: h.cookie, CSRFToken: h.csrfToken, Origin: h.origin, Referer: h.referer,
-		Body: b[size:], Address: c.ip(), c: c, head: b[:size]}
+	l.request = h.fastRequest(b[size:])
+	l.request.Address, l.request.c, l.request.head = c.ip(), c, b[:size]
 	defer l.recoverPanic()
 	taken = true // in case of a panic
 	return l.fastPath.Handle(&l.request)
