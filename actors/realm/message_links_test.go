@@ -11,6 +11,10 @@ import (
 // MarkLinks marks messages whose text has not changed since it was read.
 func TestMarkLinks(t *testing.T) {
 	s := newTestScene(t)
+	if s.Realm.Org().LinksChecked != MaxMessageID {
+		t.Error("a new organization is to be checked")
+	}
+	s.Realm.Org().LinksChecked = 0 // as in one that an older program has founded
 	a, b, c := s.post(s.ann, s.public, "t", "x"), s.post(s.ann, s.public, "t", "y"), s.post(s.ann, s.public, "t", "z")
 	do(s, s.ann, s.editText(b, "without a link"))
 	links := func() []MessageID {

@@ -85,6 +85,7 @@ func (c FoundRealm) Decide(t *Turn) (Done, error) {
 		return Done{}, BadRequest("Organization exists already")
 	}
 	t.Record(&Founded{StringID: c.StringID, Name: c.Name, UUID: t.UUID(), At: t.Now})
+	t.Record(&LinksMarked{UpTo: MaxMessageID}) // there are no older texts, so no start has to load it for them
 	return Done{}, nil
 }
 

@@ -94,6 +94,9 @@ func (m *Marker) mark(id realm.ID) (done, stopped bool) {
 	if !m.orgs.HasUncheckedLinks(id) {
 		return true, false
 	}
+	if !m.orgs.Owns(id) { // a core that follows must not load all organizations for it
+		return false, false
+	}
 	if m.orgs.IsAsleep(id) && !m.wait(sleepingPause) {
 		return false, true
 	}

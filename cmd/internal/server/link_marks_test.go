@@ -18,6 +18,12 @@ func TestOldLinksAreMarked(t *testing.T) {
 	d.linkMarks.Close() // it begins linkmarks.Delay after the start, maybe while the messages below are being stored
 	d.linkMarks = nil
 	id, general := d.orgs.Realms()[""], realm.ChannelID(0)
+	if _, err := d.orgs.Turn(id, realm.System, func(t *realm.Turn) (any, error) {
+		t.Org().LinksChecked = 0 // as in an organization that an older program has founded
+		return nil, nil
+	}); err != nil {
+		t.Fatal(err)
+	}
 	_, err := d.orgs.View(id, realm.System, func(v realm.View) (any, error) {
 		general = v.FindChannelByName("general").ID
 		return nil, nil
