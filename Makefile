@@ -158,7 +158,7 @@ browser-screens: build ## renew the screenshots of .github/docs/screens.md
 kill: ## kill -9 a loaded server KILLS times (100) with CLIENTS pollers (60); SEED repeats a run
 	KILLS=$${KILLS:-100} CLIENTS=$${CLIENTS:-60} $(GO) test ./cmd/parley -run '^TestKill$$' -count=1 -v -timeout 24h
 
-kill-cluster: ## kill -9 a random one of three loaded cores KILLS times (100) with CLIENTS pollers (30); SEED repeats a run
+kill-cluster: ## kill -9 a random one of three loaded cores KILLS times (100) with CLIENTS pollers (30) and SLEEPERS organizations that sleep and wake (0); SEED repeats a run
 	KILLS=$${KILLS:-100} CLIENTS=$${CLIENTS:-30} $(GO) test ./cmd/parley -run '^TestClusterKill$$' -count=1 -v -timeout 24h
 
 kill-presence: ## kill -9 the leader, then all three cores; the presence of users may be 31 seconds old
@@ -174,7 +174,7 @@ damage-cluster: ## flip a bit in the log of the leader, in the tables of another
 freeze-cluster: ## stop the leader and another core for FREEZES seconds ("1 4 12") while clients of all cores read; SEED
 	FREEZES="$${FREEZES:-1 4 12}" $(GO) test ./cmd/parley -run '^TestClusterFreeze$$' -count=1 -v -timeout 30m
 
-partition-cluster: ## cut, delay and half-cut the network between three cores in eight ways, then CUTS times (20) at random (needs root); SEED repeats
+partition-cluster: ## cut, delay and half-cut the network between three cores in eight ways, then CUTS times (20) at random (needs root), with SLEEPERS organizations that sleep and wake (0); SEED repeats
 	PARTITIONS=all $(GO) test ./cmd/parley -run '^TestCluster(Partition|Cuts)$$' -count=1 -v -timeout 30m
 
 # Builds this program and that of PREVIOUS, a commit or a program file, for the command that follows.

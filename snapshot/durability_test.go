@@ -157,6 +157,37 @@ func TestDurabilityManifestIsNeverAhead(t *testing.T) {
 	})
 }
 
+// Snapshots that are written at the same time share durability manifests: each is in one when it returns.
+func TestSnapshotsShareDurabilityManifests(t *testing.T) {
+	const realms, rounds = 20, 10
+	s := mustOpen(t, vfs.NewCrashableMem())
+	for id := range RealmID(realms) {
+		mustClaim(t, s, id+1)
+	}
+	var all sync.WaitGroup
+	for id := range RealmID(realms) {
+		all.Go(func() {
+			for n := range Seq(rounds) {
+				err := s.Append([]Entry{{Realm: id + 1, Epoch: 1, After: n, Facts: facts("fact")}})[0]
+				if err == nil {
+					err = s.Snapshot(id+1, 1, n+1, func(func(Row) error) error { return nil })
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				s.manifestMu.Lock()
+				w, err := s.readDurabilityManifest()
+				s.manifestMu.Unlock()
+				if err != nil || w.realms[id].realm != id+1 || w.realms[id].rows != n+1 {
+					t.Errorf("organization %d after its snapshot at %d: %v, %v", id+1, n+1, w.realms[id], err)
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
 func TestCloseEmptiesTheLog(t *testing.T) {
 	fs := vfs.NewMem()
 	s := newFilledStore(t, fs)

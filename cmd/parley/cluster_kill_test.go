@@ -20,7 +20,8 @@ import (
 // that service is back soon. KILLS, CLIENTS and SEED make the test longer or repeat it: make kill-cluster.
 func TestClusterKill(t *testing.T) {
 	run := newKillRun(t, "KILLS", 3, 12)
-	cores := startCores(t, "a", "b", "c")
+	cores := startCluster(t, newCores(t, t.TempDir(), []string{"a", "b", "c"}, sleeperArgs()...)...)
+	asleep := startSleepers(t, cores)
 	at := cores.balance()
 	l := newKillRecord(t, run, at)
 	l.startSending()
@@ -54,6 +55,7 @@ func TestClusterKill(t *testing.T) {
 	t.Logf("longest time without an acknowledged change: %v; median of all kills %v",
 		all[len(all)-1].Round(time.Millisecond), all[len(all)/2].Round(time.Millisecond))
 	l.end()
+	asleep.end()
 	out, code := runParley("cluster", "verify", "--data", cores.list[0].data)
 	if code != 0 || !strings.Contains(out, "equal=true") || !strings.Contains(out, "nodes=3") {
 		t.Errorf("the cores differ: %s", out)

@@ -61,8 +61,8 @@ func startCoresIn(t *testing.T, w *testNetwork) *runningCores {
 	for i, name := range []string{"a", "b", "c"} {
 		ip := address(1 + i)
 		cores = append(cores, &runningCore{name: name, data: filepath.Join(dir, name), listen: ip.String() + ":9991",
-			peer: ip.String() + ":9992", args: []string{"--debug-listen", ip.String() + debugPort,
-				"--checkpoint-interval", testCheckpoints.String()},
+			peer: ip.String() + ":9992", args: append([]string{"--debug-listen", ip.String() + debugPort,
+				"--checkpoint-interval", testCheckpoints.String()}, sleeperArgs()...),
 			run: func(cmd *exec.Cmd) *program { return w.start(1+i, cmd) }})
 	}
 	return startCluster(t, cores...)
@@ -84,6 +84,7 @@ func TestClusterPartition(t *testing.T) {
 	}
 	t.Logf("%d partitions, SEED=%d", len(list), seed)
 	all := startCoresIn(t, w)
+	asleep := startSleepers(t, all)
 	h := startHistory(t, seed, all.urls()...)
 	polls := startPolls(t, all, h.users[0])
 	for _, p := range list {
@@ -132,6 +133,7 @@ func TestClusterPartition(t *testing.T) {
 	}
 	polls.end(0)
 	h.end()
+	asleep.end()
 	all.expectEqual()
 	h.check()
 }
