@@ -47,8 +47,8 @@ func newAuditListCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "list",
 		Short: "Print the audit log, the oldest entry first",
-		Long: "Print the audit log, the oldest entry first. With --follow the command continues with new entries until " +
-			"it is stopped; with --out too it continues after the last entry of the file.",
+		Long: "Print the audit log, the oldest entry first. With --follow the command continues with new entries " +
+			"until it is stopped; with --out too it continues after the last entry of the file.",
 		Args: noArgs,
 	}
 	data := dataFlag(c, anyServer)

@@ -59,8 +59,8 @@ func startSleepers(t *testing.T, all *runningCores) *sleepers {
 	key := regexp.MustCompile(`\b[a-zA-Z0-9]{32}\b`)
 	for i := range n {
 		name := fmt.Sprint("sleeper", i)
-		out, code := runParley("realm", "create", "--data", all.list[0].data, "--realm", name, "--name", name, "--owner",
-			sleeperOwner)
+		out, code := runParley("realm", "create", "--data", all.list[0].data, "--realm", name, "--name", name,
+			"--owner", sleeperOwner)
 		s := &sleeper{name: name, key: key.FindString(out), texts: map[string]bool{}}
 		if code != 0 || s.key == "" {
 			t.Fatal(out)

@@ -202,8 +202,8 @@ func BenchmarkForwardedSend(b *testing.B) {
 	server.options.Cluster = ownerCluster{}
 	const form = "type=stream&to=general&topic=lunch&content=Shall+we+meet+at+**noon**%3F&queue_id=q%3A1&local_id=17.01"
 	request := ForwardedRequest{ID: "edge-1", Realm: 1, Remote: "192.0.2.1", HTTP: fmt.Appendf(nil,
-		"POST /api/v1/messages HTTP/1.1\r\nHost: example.com\r\nUser-Agent: ZulipMobile/1\r\nAuthorization: Basic %s\r\n"+
-			"Accept: */*\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n%s",
+		"POST /api/v1/messages HTTP/1.1\r\nHost: example.com\r\nUser-Agent: ZulipMobile/1\r\n"+
+			"Authorization: Basic %s\r\nAccept: */*\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n%s",
 		base64.StdEncoding.EncodeToString([]byte(testEmail+":"+testKey)), len(form), form)}
 	if a, err := server.ServeForwarded(request); err != nil || !strings.HasPrefix(string(a.HTTP), "HTTP/1.1 200") {
 		b.Fatalf("%s %v", a.HTTP, err)

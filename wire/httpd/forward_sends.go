@@ -17,8 +17,8 @@ import (
 	"parley/wire/httpd/park"
 )
 
-// ForwardedSends carries out the messages that another node sends, like the fast path of a loop: without a goroutine and
-// a context of fasthttp for each. Those that arrive together are passed to their organizations together. It takes only
+// ForwardedSends carries out the messages that another node sends, like the fast path of a loop: without a goroutine
+// and a context of fasthttp for each. Those that arrive together are passed to their organizations together. It takes only
 // ordinary requests; ServeForwarded answers all others. One goroutine uses it.
 type ForwardedSends struct {
 	path  fastPath
@@ -54,8 +54,8 @@ func contextOf(r *fasthttp.Request) *fasthttp.RequestCtx {
 	return &ctx
 }
 
-// headWithoutLength returns the head of a response up to the value of Content-Length, which is its last header. Its date
-// is left out: the other node sets that of its answer.
+// headWithoutLength returns the head of a response up to the value of Content-Length, which is its last header. Its
+// date is left out: the other node sets that of its answer.
 func headWithoutLength(r *fasthttp.Response) []byte {
 	const name = fasthttp.HeaderContentLength + ": "
 	var kept []string

@@ -49,8 +49,8 @@ type Handler interface {
 
 // SharedCalls answers calls of a node that need not wait, without a goroutine for each. One goroutine uses it.
 type SharedCalls interface {
-	// Begin begins a call and returns true, or returns false without side effects: then Handler.Call answers it. done is
-	// called once, at the latest soon after Flush, from another goroutine too. It does not wait.
+	// Begin begins a call and returns true, or returns false without side effects: then Handler.Call answers it. done
+	// is called once, at the latest soon after Flush, from another goroutine too. It does not wait.
 	Begin(request []byte, done func(answer []byte, err error)) bool
 	// Flush is called when no further call is available: Begin may have postponed work until now.
 	Flush()
