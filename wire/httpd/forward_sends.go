@@ -18,8 +18,8 @@ import (
 )
 
 // ForwardedSends carries out the messages that another node sends, like the fast path of a loop: without a goroutine
-// and a context of fasthttp for each. Those that arrive together are passed to their organizations together. It takes only
-// ordinary requests; ServeForwarded answers all others. One goroutine uses it.
+// and a context of fasthttp for each. Those that arrive together are passed to their organizations together. It takes
+// only ordinary requests; ServeForwarded answers all others. One goroutine uses it.
 type ForwardedSends struct {
 	path  fastPath
 	heads [2][]byte // of successful answers, by API key and by browser session, up to the length of the body
