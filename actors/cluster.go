@@ -155,6 +155,11 @@ func (srv *Server) startStandby(l *loadedRealm, idle int64) *realmActor {
 // nil unless the organization was asleep.
 func (srv *Server) publishStandby(a *realmActor, s *sleeper) {
 	srv.runtime.Send(a.handle.pid, a.follower.Retry()) // its actor changes the state from now on
+	if srv.isLeader.Load() {                           // otherwise the first request would find no owner, and be sent again after a while
+		done := make(chan struct{})
+		srv.runtime.Send(a.handle.pid, reached{done})
+		<-done
+	}
 	a.publishAs(true, s)
 	srv.runtime.Send(a.handle.pid, leadershipChanged{srv.isLeader.Load()}) // it may have changed before publishAs
 }

@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -149,5 +150,39 @@ func TestMixedCoresDoNotSleep(t *testing.T) {
 	all.wait("ticks have passed", func() bool { return c.srv.second.Load() > ticks+7 })
 	if x := c.srv.SleepStats(); x.Awake != 1 || x.Sleeps != 0 {
 		t.Errorf("%+v", x)
+	}
+}
+
+// The leader owns an organization from the moment at which a request finds it in memory: a request of another core that
+// finds no owner would be sent again, after a pause.
+func TestWokenOrganizationsAreOwned(t *testing.T) {
+	const organizations = 30
+	all := newSleepyCores(t, time.Minute, "a")
+	all.wait("a leader", func() bool { return all.leader() != nil })
+	srv := all.leader().srv
+	for i := range organizations {
+		if _, err := srv.CreateRealm(fmt.Sprint("o", i), "Ours"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all.wait("all organizations sleep", func() bool {
+		all.list[0].elapsed.Add(int64(time.Second))
+		return srv.SleepStats().Asleep == organizations
+	})
+	for _, id := range srv.Realms() {
+		woken := make(chan error, 1)
+		go func() { woken <- srv.Wake(id) }()
+		for waits := true; waits; {
+			if !srv.Owns(id) {
+				t.Fatalf("organization %d has no owner while it wakes", id)
+			}
+			select {
+			case err := <-woken:
+				if waits = false; err != nil {
+					t.Fatal(err)
+				}
+			default:
+			}
+		}
 	}
 }

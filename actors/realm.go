@@ -123,6 +123,8 @@ func (a *realmActor) Receive(message any) {
 	case storeAsleep:
 		a.storeAsleep()
 		m.done <- nil
+	case reached:
+		close(m.done)
 	case restRealm:
 		a.beginRest()
 	case closeRealm:

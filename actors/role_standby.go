@@ -31,7 +31,9 @@ type claim struct {
 type (
 	// leadershipChanged says that this node has become the leader or has lost the leadership.
 	leadershipChanged struct{ on bool }
-	claimEnded        struct {
+	// reached says that the actor has handled all messages before it. It closes done.
+	reached    struct{ done chan struct{} }
+	claimEnded struct {
 		claim   *claim
 		claimed realm.Claimed
 		err     error
