@@ -512,7 +512,7 @@ func (c *coresClient) missing() (n int) {
 	return n
 }
 
-// report prints the table and notes what has missed its limit.
+// report prints the table and notes the values that missed their limit.
 func (r *coresRun) report(kills, moves []time.Duration) {
 	for _, x := range []struct {
 		what  string

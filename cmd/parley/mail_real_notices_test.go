@@ -92,7 +92,7 @@ func (r *mailboxReader) wait(t *testing.T, user, subject string) (found readMail
 	return found
 }
 
-// checkNotice checks what all emails of the server have.
+// checkNotice checks the fields and parts that all emails of the server have.
 func checkNotice(t *testing.T, m readMail, to string) {
 	t.Helper()
 	if from, err := mail.ParseAddress(m.field(t, "from")); err != nil || *from != (mail.Address{Name: "Chat",
@@ -125,7 +125,7 @@ func checkNotice(t *testing.T, m readMail, to string) {
 	}
 }
 
-// oneClick does what a mail program does with the fields for one click, and returns the status.
+// oneClick unsubscribes as a mail program does it with one click, and returns the status.
 func oneClick(t *testing.T, m readMail) int {
 	t.Helper()
 	at := strings.Trim(m.field(t, "list-unsubscribe"), "<>")

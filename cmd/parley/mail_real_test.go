@@ -27,8 +27,8 @@ type realMailServers struct {
 }
 
 // startMailServers starts both. chat is the address to which mail for chat.example is relayed; "": it is delivered to
-// the mailbox of nobody. Mail for example.org is delivered to the mailbox of its recipient. Sieve scripts in the folder
-// sieve, such as bo@example.org.sieve, decide about mails for their user; rule is that of nobody, "": none.
+// the catch-all mailbox. Mail for example.org is delivered to the mailbox of its recipient. Sieve scripts in the folder
+// sieve, such as bo@example.org.sieve, decide about mails for their user; rule is that of the catch-all, "": none.
 func startMailServers(t *testing.T, chat, rule string) *realMailServers {
 	t.Helper()
 	if os.Getenv("MAIL") == "" {

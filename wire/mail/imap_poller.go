@@ -222,8 +222,8 @@ func (p *IMAPPoller) recipients(h mailHeader, fields []string) (to []mailRecipie
 	return to, last
 }
 
-// senderPath returns the sender of the envelope, which mail servers write into the header. "unknown" stands for a
-// server that does not.
+// senderPath returns the sender of the envelope, which mail servers write into the header. It is "unknown" if
+// the server does not.
 func senderPath(h mailHeader) string {
 	if path, ok := h["return-path"]; ok {
 		return strings.Trim(path, "<> ")

@@ -51,7 +51,7 @@ type Config struct {
 	From           string // address, with or without a name
 	Security       string
 	Folder         string
-	DKIM           *DKIMKey // signs the emails; nil: the mail server does, or nobody
+	DKIM           *DKIMKey // signs the emails; nil: the mail server may
 
 	TLS         *tls.Config     // nil: the system's root certificates
 	RetryPauses []time.Duration // nil: the default
