@@ -128,7 +128,7 @@ func TestCallsWithLiveKit(t *testing.T) {
 }
 
 // Users start and join a call at an edge. The edge, its core and a LiveKit server are processes. The edge shows the
-// users in the call, also after the core was killed. Users who lose the channel are removed from the call, and users who
+// users in the call, also after the core was killed. Users who lose the channel are removed from the call. Users who
 // leave the call are shown no more.
 func TestCallsWithLiveKitAtEdge(t *testing.T) {
 	port, keyFile := startLiveKit(t)
