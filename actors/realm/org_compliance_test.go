@@ -48,8 +48,8 @@ func approve(id int64) realm.AnswerComplianceRequest {
 
 func refuse(id int64) realm.AnswerComplianceRequest { return realm.AnswerComplianceRequest{ID: id} }
 
-// A request that is sent twice is one request, and the owners are told once. Another owner and other criteria make other
-// requests, and so does a request after the first one was refused.
+// A request that is sent twice is one request, and the owners are told once. Another owner and other criteria make
+// other requests, and so does a request after the first one was refused.
 func TestComplianceRequestIsSentTwice(t *testing.T) {
 	s := newComplianceScene(t)
 	Do(s.Scene, s.olive, realm.DemandTwoOwners{On: true})
@@ -57,8 +57,9 @@ func TestComplianceRequestIsSentTwice(t *testing.T) {
 	first := Do(s.Scene, s.olive, jsonExport())
 	told := len(ListEventsOf[*realm.MessageArrived](s.Scene, s.oscar))
 	again := Do(s.Scene, s.olive, jsonExport())
-	if n := len(ListEventsOf[*realm.MessageArrived](s.Scene, s.oscar)); again.ID != first.ID || told != 1 || n != 0 {
-		t.Errorf("the requests are %d and %d, and the other owner is told %d and %d times", first.ID, again.ID, told, n)
+	more := len(ListEventsOf[*realm.MessageArrived](s.Scene, s.oscar))
+	if again.ID != first.ID || told != 1 || more != 0 {
+		t.Errorf("the requests are %d and %d, the other owner is told %d and %d times", first.ID, again.ID, told, more)
 	}
 	other := exportWith("theft")
 	ids := map[int64]bool{first.ID: true}

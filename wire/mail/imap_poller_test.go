@@ -110,6 +110,25 @@ func TestMailboxIsPolled(t *testing.T) {
 	}
 }
 
+// Emails of the server that a user's mailbox forwards to a channel are refused: each would cause the next one.
+func TestOwnEmailsAreNotPosted(t *testing.T) {
+	b, x, _ := newFakeReplies()
+	b.fakeChannels.posts = make(chan [2]string, 10)
+	x.Own = "Parley <noreply@chat.example>"
+	to := "plans." + token + "@chat.example"
+	for from, want := range map[string]error{
+		`"Chat" <NoReply@chat.example>`: errOwnMail, "noreply@chat.example": errOwnMail,
+		"noreply@example.org": nil, `"noreply@chat.example" <ann@example.org>`: nil, "": nil} {
+		err := x.deliver("ann@example.org", to, "From: "+from+"\nSubject: s\n\nwho rows?\n")
+		if !errors.Is(err, want) || (err == nil) != (len(b.posts) == 1) {
+			t.Errorf("from %s: %v, %d messages", from, err, len(b.posts))
+		}
+		for len(b.posts) > 0 {
+			<-b.posts
+		}
+	}
+}
+
 // twoChannels knows the addresses of two channels.
 type twoChannels struct{ fakeChannels }
 
