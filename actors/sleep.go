@@ -513,8 +513,8 @@ func (srv *Server) SleepStats() (x SleepStats) {
 	return x
 }
 
-// sleepersUsage returns the numbers of the organizations that are asleep, with the people of a day. A core that does not
-// lead returns none: the leader counts them.
+// sleepersUsage returns the numbers of the organizations that are asleep, with the people of a day. A core that does
+// not lead returns none: the leader counts them.
 func (srv *Server) sleepersUsage(day int64) realm.UsageNumbers {
 	n := realm.UsageNumbers{Day: day}
 	if !srv.ownsSleepers() {

@@ -171,8 +171,8 @@ func TestLooksDoNotKeepAwake(t *testing.T) {
 	})
 }
 
-// The metrics of usage have the messages, the active people and the programs of an organization, also while it is asleep
-// and after a start. On the next day no person was active.
+// The metrics of usage have the messages, the active people and the programs of an organization, also while it is
+// asleep and after a start. On the next day no person was active.
 func TestUsageMetrics(t *testing.T) {
 	runSynctest(t, func(t *testing.T) {
 		contents := newDiskContents()
