@@ -123,7 +123,7 @@ conform-s3: build ## run the checks of conform with files in a bucket; kill -9 K
 login: ## log in at login providers of others, which it installs (needs Node); skips those that it cannot install
 	LOGIN=1 $(GO) test ./cmd/parley -run '^TestReal' -count=1 -v -timeout 20m
 
-mail: ## send mail through mail servers of others (needs root, swaks, dovecot-imapd, dovecot-lmtpd, opensmtpd, openssl)
+mail: ## send mail through mail servers of others (needs root, swaks, dovecot-imapd, dovecot-lmtpd, dovecot-sieve, opensmtpd, openssl, python3)
 	MAIL=1 $(GO) test ./cmd/parley -run '^TestMailThroughRealServers' -count=1 -v -timeout 10m
 
 # The newest version that the module proxy has with all its modules. It has directives that go install does not accept, so

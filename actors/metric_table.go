@@ -85,6 +85,22 @@ func (srv *Server) MetricTable(r RealmMetrics) []registry.Metric {
 			Read:    func() int64 { return srv.Metrics.MessagesPurged.Load() },
 		},
 		{
+			Name: "parley_usage_messages",
+			Meaning: "Messages of users in all organizations that this node owns, since their usage is counted. " +
+				"Deleted messages stay counted.",
+			Read: func() int64 { return int64(r.Usage.Messages) },
+		},
+		{
+			Name:    "parley_usage_active_people",
+			Meaning: "People that were active today (UTC) in the organizations that this node owns.",
+			Read:    func() int64 { return int64(r.Usage.Active) },
+		},
+		{
+			Name:    "parley_usage_file_bytes",
+			Meaning: "Bytes of uploaded files of the organizations that this node owns.",
+			Read:    func() int64 { return r.Usage.FileBytes },
+		},
+		{
 			Name: "parley_damaged_texts",
 			Meaning: "Message texts that could not be read since the start, without those that were read or erased " +
 				"later.",
@@ -208,6 +224,12 @@ func (srv *Server) Labeled(r RealmMetrics) []registry.Labeled {
 			Name: "parley_refusals_total", Counter: true, Label: "code",
 			Meaning: "Commands and views refused, by the protocol's error code.",
 			Each:    registry.EachOf(r.Refusals),
+		},
+		{
+			Name: "parley_usage_messages_sent_total", Counter: true, Label: "client",
+			Meaning: "Messages that users have sent through this node since its start, by client program; other: " +
+				"programs with other names.",
+			Each: srv.Metrics.eachSent,
 		},
 		{
 			Name: "parley_realm_in_flight", Label: "realm",

@@ -2,6 +2,7 @@ package actors
 
 import (
 	"errors"
+	"slices"
 	"sync/atomic"
 
 	"parley/actors/delivery"
@@ -16,6 +17,43 @@ type Metrics struct {
 	Views, Busy atomic.Int64
 	// Messages that went to the archive, came back from it, and were deleted permanently.
 	MessagesArchived, MessagesRestored, MessagesPurged atomic.Int64
+	// Messages of users by client program: those of usageClients, and all others.
+	sent [len(usageClients) + 1]atomic.Int64
+}
+
+// usageClients are the client programs whose messages are counted apart. Clients choose their names, so others are
+// counted together.
+var usageClients = [...]string{"website", "ZulipElectron", "ZulipFlutter", "ZulipMobile", "ZulipMobile/flutter",
+	"ZulipTerminal", "ZulipPython", "Internal"}
+
+// otherClients is the label of the messages of other programs.
+const otherClients = "other"
+
+// countSent counts a message of a user, as the usage of its organization does.
+func (m *Metrics) countSent(f realm.Fact, r *realm.Realm) {
+	sent, is := f.(*realm.MessageSent)
+	if !is {
+		return
+	}
+	if u := r.Find(sent.Sender); u == nil || u.System {
+		return
+	}
+	i := slices.Index(usageClients[:], sent.Client)
+	if i < 0 {
+		i = len(usageClients)
+	}
+	m.sent[i].Add(1)
+}
+
+// eachSent passes the numbers of messages by client program.
+func (m *Metrics) eachSent(send func(string, float64)) {
+	for i := range m.sent {
+		name := otherClients
+		if i < len(usageClients) {
+			name = usageClients[i]
+		}
+		send(name, float64(m.sent[i].Load()))
+	}
 }
 
 // countArchive counts the messages that a fact moves to the archive, restores or purges.
@@ -41,6 +79,7 @@ type RealmMetrics struct {
 	DeliveryLag        map[realm.ID]int64 // the expected wait of new events, in nanoseconds
 	RetentionLag       map[realm.ID]int64 // seconds for which messages that are to be deleted have been due
 	Archived           map[realm.ID]int64 // messages in the archive
+	Usage              realm.UsageNumbers // of all organizations that this node owns, also those that are asleep
 	Sleep              SleepStats
 	Refusals           map[string]int64 // rejected commands and views, by the protocol's code
 }
@@ -52,11 +91,15 @@ func (srv *Server) RealmMetrics() RealmMetrics {
 		Waiting: map[realm.ID]int64{}, DeliveryLag: map[realm.ID]int64{}, Refusals: map[string]int64{}}
 	m.Sleep = srv.SleepStats()
 	now := srv.now().Unix()
+	m.Usage = srv.sleepersUsage(now / secondsPerDay)
 	srv.eachRealm(func(r *realmHandle) {
 		m.InFlight[r.id], m.DurableFacts[r.id] = r.inFlight.Load(), int64(r.durable.Load())
 		m.RetentionLag[r.id], m.Archived[r.id] = r.retentionLag.Load(), r.archived.Load()
 		m.Waiting[r.id], m.DeliveryLag[r.id] = r.sessions.Flow.State()
 		m.SnapshotAgeSeconds[r.id] = max(0, now-r.lastSnapshot.Load())
+		if n := r.usage.Load(); n != nil && r.owned.Load() {
+			m.Usage.Add(*n)
+		}
 	})
 	srv.refusals.Range(func(code, n any) bool {
 		m.Refusals[code.(string)] = n.(*atomic.Int64).Load()

@@ -66,6 +66,7 @@ func (r *ownerRole) Publish(c *stream.Committed, p *stream.Output) {
 	var jobs []*realm.OutboxJobsAdded
 	for _, f := range c.Facts {
 		r.srv.Metrics.countArchive(f)
+		r.srv.Metrics.countSent(f, r.Realm())
 		if f, is := f.(*realm.OutboxJobsAdded); is {
 			jobs = append(jobs, f)
 		}
@@ -95,6 +96,9 @@ func (r *ownerRole) tick(now int64) {
 	r.turns.Tick(now)
 	r.handle.retentionLag.Store(r.Realm().RetentionLag())
 	r.handle.archived.Store(int64(r.Realm().ArchivedCount()))
+	if n := r.Realm().Usage(); r.handle.usage.Load() == nil || *r.handle.usage.Load() != n {
+		r.handle.usage.Store(&n)
+	}
 	r.owned.Limit()
 	r.journalAcks()
 	r.rows.Tick()

@@ -97,8 +97,9 @@ type realmHandle struct {
 	followers         *realmFollowers // other nodes
 	closed            atomic.Bool     // a fact on disk says that the organization is deactivated
 	latencies         turnLatencies
-	retentionLag      atomic.Int64 // see realm.Realm.RetentionLag
-	archived          atomic.Int64 // messages in the archive
+	retentionLag      atomic.Int64                       // see realm.Realm.RetentionLag
+	archived          atomic.Int64                       // messages in the archive
+	usage             atomic.Pointer[realm.UsageNumbers] // nil: not yet known
 }
 
 // Options configure a server.

@@ -513,6 +513,23 @@ func (srv *Server) SleepStats() (x SleepStats) {
 	return x
 }
 
+// sleepersUsage returns the numbers of the organizations that are asleep, with the people of a day. A core that does
+// not lead returns none: the leader counts them.
+func (srv *Server) sleepersUsage(day int64) realm.UsageNumbers {
+	n := realm.UsageNumbers{Day: day}
+	if !srv.ownsSleepers() {
+		return n
+	}
+	srv.mu.RLock()
+	defer srv.mu.RUnlock()
+	for _, s := range srv.sleepers.byID {
+		if s.state == asleep || s.state == waking {
+			n.Add(s.known.Usage)
+		}
+	}
+	return n
+}
+
 // sleeperOf returns the record of an organization that is not in memory.
 func (srv *Server) sleeperOf(id realm.ID) (known realm.Asleep, ok bool) {
 	srv.mu.RLock()

@@ -171,6 +171,43 @@ func TestLooksDoNotKeepAwake(t *testing.T) {
 	})
 }
 
+// The metrics of usage have the messages, the active people and the programs of an organization, also while it is
+// asleep and after a start. On the next day no person was active.
+func TestUsageMetrics(t *testing.T) {
+	runSynctest(t, func(t *testing.T) {
+		contents := newDiskContents()
+		srv := sleepyServer(t, contents)
+		people := createOrganization(t, srv, "ann", "bo")
+		for _, who := range append(people, people...) {
+			mustCall(t, srv, who, "POST /messages", params{"type": "stream", "to": "one", "topic": "t",
+				"content": "hello"})
+		}
+		time.Sleep(2 * time.Second) // an organization reports its numbers once a second
+		synctest.Wait()
+		expect := func(when string, messages uint64, active int) {
+			t.Helper()
+			if n := srv.RealmMetrics().Usage; n.Messages != messages || n.Active != active {
+				t.Errorf("%s: %+v, want %d messages and %d people", when, n, messages, active)
+			}
+		}
+		expect("awake", 4, 2)
+		sent := 0.0
+		srv.Metrics.eachSent(func(_ string, n float64) { sent += n })
+		if sent != 4 {
+			t.Errorf("%v messages are counted by program", sent)
+		}
+		expectAsleep(t, srv)
+		expect("asleep", 4, 2)
+		closeServer(t, srv)
+		srv = sleepyServer(t, contents)
+		expect("after a start", 4, 2)
+		time.Sleep(24 * time.Hour)
+		synctest.Wait()
+		expect("the next day", 4, 0)
+		closeServer(t, srv)
+	})
+}
+
 // A scheduled message is sent once and in time, although its organization is asleep, also if the server was killed or
 // started again before.
 func TestDueTimeWakes(t *testing.T) {

@@ -39,7 +39,7 @@ type organizationFields struct {
 	CreateWebPublic  int                        `json:"realm_create_web_public_stream_policy"`
 	Wildcards        int                        `json:"realm_wildcard_mention_policy"`
 	Plan             int                        `json:"realm_plan_type"`
-	UploadQuota      *int                       `json:"realm_upload_quota_mib"` // always null
+	UploadQuota      int64                      `json:"realm_upload_quota_mib" zero:"null"`
 	PushEnabled      bool                       `json:"realm_push_notifications_enabled"`
 	PushEnd          int64                      `json:"realm_push_notifications_enabled_end_timestamp" zero:"null"`
 	ExternalAccounts map[string]externalAccount `json:"realm_default_external_accounts"`
@@ -149,6 +149,7 @@ func newOrganizationFields(s *initialState) organizationFields {
 	enabled, end := s.pushRights()
 	return organizationFields{
 		Settings:        registeredSettings{s},
+		UploadQuota:     s.call.Tools.UploadQuota >> 20,
 		Permissions:     registeredPermissions{s},
 		Name:            o.Name,
 		Description:     o.Description,

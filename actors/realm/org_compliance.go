@@ -84,6 +84,16 @@ type ComplianceRequest struct {
 	Used      int64 // time at which the file was written
 }
 
+// asksSame reports whether an owner, or the operator, made this request and asks the same again.
+func (q *ComplianceRequest) asksSame(me *User, again *ComplianceRequest) bool {
+	if me == nil && len(q.Owners) > 0 || me != nil && (len(q.Owners) == 0 || q.Owners[0] != me.ID) {
+		return false
+	}
+	a, b := &q.Criteria, &again.Criteria
+	return q.End == again.End && slices.Equal(a.Persons, b.Persons) && slices.Equal(a.Channels, b.Channels) &&
+		a.From == b.From && a.To == b.To && a.Search == b.Search && a.Format == b.Format
+}
+
 // State returns whether a request is "pending", "approved", "refused", "used" or "expired" at a time.
 func (q *ComplianceRequest) State(now int64) string {
 	switch {
@@ -220,8 +230,14 @@ func (c AskComplianceExport) Decide(t *Turn) (ComplianceRequest, error) {
 	return t.askOwners(me, ComplianceRequest{Criteria: *x})
 }
 
-// askOwners records a request and tells the other owners. me is nil for the operator.
+// askOwners records a request and tells the other owners. me is nil for the operator. A request that its owner has
+// already made, and that waits, is returned instead: a form may be sent twice.
 func (t *Turn) askOwners(me *User, q ComplianceRequest) (ComplianceRequest, error) {
+	for _, id := range t.small.compliance.keys() {
+		if p := t.small.compliance.must(id); p.State(t.Now) == "pending" && p.asksSame(me, &q) {
+			return *p, nil
+		}
+	}
 	forgotten := int64(0)
 	if t.small.compliance.size() >= MaxComplianceRequests {
 		for _, id := range t.small.compliance.keys() {

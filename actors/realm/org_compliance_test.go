@@ -1,6 +1,7 @@
 package realm_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -35,11 +36,45 @@ func jsonExport() realm.AskComplianceExport {
 	return realm.AskComplianceExport{Criteria: realm.ComplianceCriteria{Format: "jsonl", Search: "fraud"}}
 }
 
+func exportWith(search string) realm.AskComplianceExport {
+	x := jsonExport()
+	x.Criteria.Search = search
+	return x
+}
+
 func approve(id int64) realm.AnswerComplianceRequest {
 	return realm.AnswerComplianceRequest{ID: id, Approve: true}
 }
 
 func refuse(id int64) realm.AnswerComplianceRequest { return realm.AnswerComplianceRequest{ID: id} }
+
+// A request that is sent twice is one request, and the owners are told once. Another owner and other criteria make
+// other requests, and so does a request after the first one was refused.
+func TestComplianceRequestIsSentTwice(t *testing.T) {
+	s := newComplianceScene(t)
+	Do(s.Scene, s.olive, realm.DemandTwoOwners{On: true})
+	s.OpenQueue(s.oscar)
+	first := Do(s.Scene, s.olive, jsonExport())
+	told := len(ListEventsOf[*realm.MessageArrived](s.Scene, s.oscar))
+	again := Do(s.Scene, s.olive, jsonExport())
+	more := len(ListEventsOf[*realm.MessageArrived](s.Scene, s.oscar))
+	if again.ID != first.ID || told != 1 || more != 0 {
+		t.Errorf("the requests are %d and %d, the other owner is told %d and %d times", first.ID, again.ID, told, more)
+	}
+	other := exportWith("theft")
+	ids := map[int64]bool{first.ID: true}
+	for _, q := range []realm.ComplianceRequest{Do(s.Scene, s.olive, other), Do(s.Scene, s.oscar, jsonExport()),
+		Do(s.Scene, System, jsonExport()), Do(s.Scene, s.olive, realm.DemandTwoOwners{On: false})} {
+		if ids[q.ID] {
+			t.Errorf("%+v is an earlier request", q)
+		}
+		ids[q.ID] = true
+	}
+	Do(s.Scene, s.oscar, refuse(first.ID))
+	if q := Do(s.Scene, s.olive, jsonExport()); ids[q.ID] {
+		t.Errorf("%+v is a refused request", q)
+	}
+}
 
 // Where two owners must agree, an export takes a request of one and the approval of another. It is used once.
 func TestComplianceExportNeedsTwoOwners(t *testing.T) {
@@ -105,7 +140,7 @@ func TestComplianceRequestEnds(t *testing.T) {
 		expectRefused(s.Scene, s.otto, approve(q.ID), "Invalid request ID")
 		expectRefused(s.Scene, System, realm.NoteComplianceExport{Request: q.ID}, "is refused")
 	}
-	late, approved := Do(s.Scene, s.olive, jsonExport()), Do(s.Scene, s.olive, jsonExport())
+	late, approved := Do(s.Scene, s.olive, jsonExport()), Do(s.Scene, s.olive, exportWith("theft"))
 	s.Advance(7*24*3600 - 1)
 	Do(s.Scene, s.oscar, approve(approved.ID))
 	s.Advance(1)
@@ -119,12 +154,12 @@ func TestComplianceRequestEnds(t *testing.T) {
 	s.Advance(7 * 24 * 3600)
 	expectRefused(s.Scene, System, realm.NoteComplianceExport{Request: approved.ID}, "is expired")
 	first := Do(s.Scene, s.olive, jsonExport())
-	for range realm.MaxComplianceRequests {
-		if _, err := Try(s.Scene, s.olive, jsonExport()); err != nil {
+	for i := range realm.MaxComplianceRequests {
+		if _, err := Try(s.Scene, s.olive, exportWith(fmt.Sprint(i))); err != nil {
 			break
 		}
 	}
-	expectRefused(s.Scene, s.olive, jsonExport(), "too many requests")
+	expectRefused(s.Scene, s.olive, exportWith("theft"), "too many requests")
 	if list, _ := s.ViewAs(s.olive).ComplianceRequests(); len(list) != realm.MaxComplianceRequests {
 		t.Errorf("%d requests are kept", len(list))
 	}

@@ -240,6 +240,32 @@ type ChannelTotal struct {
 	People, Bots int
 }
 
+// UsageNumbers are numbers of an organization for the metrics of a server.
+type UsageNumbers struct {
+	Day       int64  // days since 1970, of Active
+	Active    int    // people that were active on the day
+	Messages  uint64 // messages of users since counting began
+	FileBytes int64  // uploaded files
+}
+
+// Usage returns the numbers of the newest day.
+func (r *Realm) Usage() UsageNumbers {
+	n := UsageNumbers{Day: r.small.usage.last, FileBytes: r.index.uploadBytes}
+	if d := r.small.usage.days.find(n.Day); d != nil {
+		n.Active, n.Messages = d.People.Len(), d.Messages
+	}
+	return n
+}
+
+// Add adds the numbers of another organization. Those of an earlier day have no active people.
+func (n *UsageNumbers) Add(x UsageNumbers) {
+	if x.Day == n.Day {
+		n.Active += x.Active
+	}
+	n.Messages += x.Messages
+	n.FileBytes += x.FileBytes
+}
+
 // UsageTotals returns the numbers of the organization, and the messages by channel in the last days. Only owners and
 // the operator are allowed to see them, because they name private channels.
 func (v View) UsageTotals(days int64) (out UsageTotals, err error) {

@@ -25,6 +25,7 @@ type Asleep struct {
 	// LinksUnchecked says that messages may be older than the program that counts links; see Organization.LinksChecked.
 	LinksUnchecked bool
 	Archived       int64 // messages in the archive
+	Usage          UsageNumbers
 	ArchiveTime    int64 // seconds for which they can be restored; a setting of the server, on which Due depends
 }
 
@@ -81,7 +82,7 @@ func (r *Realm) Sleep(now int64) (Asleep, bool) {
 		return a, false
 	}
 	a.StringID, a.Name, a.Closed = r.Org().StringID, r.Org().Name, r.Closed()
-	a.Archived = int64(r.ArchivedCount())
+	a.Archived, a.Usage = int64(r.ArchivedCount()), r.Usage()
 	a.ArchiveTime = r.archiveTime
 	a.LinksUnchecked = r.Org().LinksChecked != MaxMessageID
 	r.EachQueue(func(q *Queue) {

@@ -8,7 +8,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -123,6 +125,71 @@ func TestCallsWithLiveKit(t *testing.T) {
 	if _, err := ann.call("POST", "calls/livekit", toCy); err == nil {
 		t.Error("a user without the permission starts a call")
 	}
+}
+
+// Users start and join a call at an edge. The edge, its core and a LiveKit server are processes. The edge shows the
+// users in the call, also after the core was killed. Users who lose the channel are removed from the call. Users who
+// leave the call are shown no more.
+func TestCallsWithLiveKitAtEdge(t *testing.T) {
+	port, keyFile := startLiveKit(t)
+	c := startEdgesOf(t, 0, "--livekit-url", "ws://127.0.0.1:"+port, "--livekit-key-file", keyFile)
+	edge := c.addEdge("b")
+	olive, ann, bo := demoAccount(t, edge.url(), "olive@example.org"), demoAccount(t, edge.url(), "ann@example.org"),
+		demoAccount(t, edge.url(), "bo@example.org")
+	atCore := demoAccount(t, c.core.url(), "ann@example.org")
+	place := url.Values{"type": {"channel"}, "to": {"general"}, "topic": {"boats"}}
+	path := "calls/livekit/" + fmt.Sprint(ann.must(t, "POST", "calls/livekit", place)["call_key"])
+	shows := func(names ...string) {
+		t.Helper()
+		for _, who := range []*account{ann, atCore} {
+			eventually(t, fmt.Sprintf("%s shows %v in the call", who.url, names), func() bool {
+				a, err := who.call("GET", path, nil)
+				return err == nil && slices.Equal(namesOf(a["present"]), names)
+			})
+		}
+	}
+	leaveAnn := joinLiveKit(t, port, ann.must(t, "POST", path+"/token", nil))
+	joinLiveKit(t, port, bo.must(t, "POST", path+"/token", nil))
+	shows("Ann Lee", "Bo Park")
+	c.core.kill()
+	c.start(c.core, "--livekit-url", "ws://127.0.0.1:"+port, "--livekit-key-file", keyFile)
+	shows("Ann Lee", "Bo Park")
+	olive.must(t, "DELETE", "users/me/subscriptions", url.Values{"subscriptions": {`["general"]`},
+		"principals": {`["bo@example.org"]`}})
+	shows("Ann Lee")
+	bo.expectRefusal(t, path, nil, "The call has ended")
+	leaveAnn()
+	shows()
+}
+
+// namesOf returns the names of the people in a call.
+func namesOf(present any) []string {
+	names := []string{}
+	list, _ := present.([]any)
+	for _, p := range list {
+		names = append(names, fmt.Sprint(p.(map[string]any)["full_name"]))
+	}
+	slices.Sort(names)
+	return names
+}
+
+// joinLiveKit opens a connection to LiveKit, which makes the user of a token present, and returns how to end it.
+func joinLiveKit(t *testing.T, port string, answer map[string]any) (leave func()) {
+	t.Helper()
+	r, err := http.NewRequest("GET", "http://127.0.0.1:"+port+"/rtc?auto_subscribe=1&sdk=go&version=1.0.0&protocol=9"+
+		"&access_token="+url.QueryEscape(fmt.Sprint(answer["token"])), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header = http.Header{"Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Sec-Websocket-Version": {"13"},
+		"Sec-Websocket-Key": {"AAAAAAAAAAAAAAAAAAAAAA=="}}
+	a, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil || a.StatusCode != http.StatusSwitchingProtocols {
+		t.Fatalf("LiveKit answers %v, %v", a, err)
+	}
+	end := sync.OnceFunc(func() { a.Body.Close() })
+	t.Cleanup(end)
+	return end
 }
 
 // Without the setting there are no calls, no field of the registration, and no page.

@@ -60,6 +60,12 @@ func newExportComplianceCommand() *cobra.Command {
 		if err := x.Check(); err != nil {
 			return err
 		}
+		// The value of a variable that is not set must not choose all messages.
+		for name, value := range map[string]string{"from": *from, "to": *to, "search": x.Search} {
+			if c.Flags().Changed(name) && value == "" {
+				return fmt.Errorf("--%s must not be empty; leave it out to choose all messages", name)
+			}
+		}
 		if run.ask {
 			return run.askOwners(data(), c.OutOrStdout())
 		}

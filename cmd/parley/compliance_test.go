@@ -191,6 +191,7 @@ func (s *complianceScene) checkCriteria(all int) {
 		"--person nobody@example.org --out x": "no user", "--channel nowhere --out x": "no channel",
 		"--format pdf --out x": "--format", "--from yesterday --out x": "--from must be a day",
 		"--from 2026-02-01 --to 2026-01-01 --out x": "must not be before", "": "--out is required",
+		"--search= --out x": "--search must not be empty", "--to= --out x": "--to must not be empty",
 	} {
 		out, code := runParley(append([]string{"export", "compliance", "--data", s.data}, strings.Fields(args)...)...)
 		if code == 0 || !strings.Contains(out, want) {

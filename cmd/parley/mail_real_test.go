@@ -17,8 +17,8 @@ import (
 )
 
 // mailPrograms are the programs of others with which make mail tries the ways of mail, and their Debian packages.
-var mailPrograms = map[string]string{"swaks": "swaks", "dovecot": "dovecot-imapd dovecot-lmtpd", "smtpd": "opensmtpd",
-	"openssl": "openssl"}
+var mailPrograms = map[string]string{"swaks": "swaks", "dovecot": "dovecot-imapd dovecot-lmtpd dovecot-sieve",
+	"smtpd": "opensmtpd", "openssl": "openssl"}
 
 // realMailServers are a mail server that relays and delivers (OpenSMTPD) and one with mailboxes (Dovecot).
 type realMailServers struct {
@@ -27,8 +27,9 @@ type realMailServers struct {
 }
 
 // startMailServers starts both. chat is the address to which mail for chat.example is relayed; "": it is delivered to
-// the mailbox of nobody. Mail for example.org is delivered to the mailbox of its recipient.
-func startMailServers(t *testing.T, chat string) *realMailServers {
+// the catch-all mailbox. Mail for example.org is delivered to the mailbox of its recipient. Sieve scripts in the folder
+// sieve, such as bo@example.org.sieve, decide about mails for their user; rule is that of the catch-all, "": none.
+func startMailServers(t *testing.T, chat, rule string) *realMailServers {
 	t.Helper()
 	if os.Getenv("MAIL") == "" {
 		t.Skip("make mail runs this test: it starts mail servers of others")
@@ -50,6 +51,7 @@ func startMailServers(t *testing.T, chat string) *realMailServers {
 	}
 	os.Chmod(folder, 0o755)
 	os.Chmod(boxes, 0o777)
+	s.addRule(t, "nobody", rule)
 	port := func(address string) string { _, p, _ := net.SplitHostPort(address); return p }
 	replace := strings.NewReplacer("FOLDER", folder, "IMAPPORT", port(s.imap), "LMTPPORT", port(s.lmtp), "SMTPPORT",
 		port(s.smtp), "CHAT", chat)
@@ -72,6 +74,20 @@ func startMailServers(t *testing.T, chat string) *realMailServers {
 		})
 	}
 	return s
+}
+
+// addRule sets the Sieve script of a user.
+func (s *realMailServers) addRule(t *testing.T, user, rule string) {
+	t.Helper()
+	folder := filepath.Join(s.folder, "sieve")
+	if err := os.MkdirAll(folder, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	os.Chmod(folder, 0o777) // Dovecot stores the compiled script beside it
+	if rule != "" {
+		writeFile(t, filepath.Join(folder, user+".sieve"), rule)
+		os.Chmod(filepath.Join(folder, user+".sieve"), 0o644)
+	}
 }
 
 // run starts a program, and ends it with the test.
@@ -99,6 +115,13 @@ ssl = no
 disable_plaintext_auth = no
 mail_location = maildir:FOLDER/mail/%u
 first_valid_uid = 1
+submission_host = 127.0.0.1:SMTPPORT
+protocol lmtp {
+  mail_plugins = sieve
+}
+plugin {
+  sieve = file:FOLDER/sieve/%u.sieve
+}
 passdb {
   driver = static
   args = password=secret
@@ -168,23 +191,29 @@ func (s *realMailServers) swaks(t *testing.T, from, to, text string) {
 }
 
 // An email about missed messages goes out through a real mail server, signed, into a real mailbox. Its reply comes back
-// through the mail server by SMTP, or through a mailbox by IMAP, and a refused reply returns to its sender.
+// through the mail server by SMTP, through a mailbox by IMAP, or through a folder into which a Sieve rule puts it. A
+// refused reply returns to its sender.
 func TestMailThroughRealServers(t *testing.T) {
-	for _, way := range []string{"SMTP", "IMAP"} {
+	for _, way := range []string{"SMTP", "IMAP", "Sieve"} {
 		t.Run(way, func(t *testing.T) { tryRealMail(t, way) })
 	}
 }
 
+// chatRule is a Sieve rule that files the mails for the server.
+const chatRule = `require ["fileinto", "mailbox"];
+if header :contains ["to", "cc", "received"] "@chat.example" { fileinto :create "Parley"; }
+`
+
 func tryRealMail(t *testing.T, way string) {
-	listen := ""
-	if way == "SMTP" {
+	listen, rule := "", ""
+	switch way {
+	case "SMTP":
 		listen = freeAddress(t)
+	case "Sieve":
+		rule = chatRule
 	}
-	s := startMailServers(t, listen)
-	key := filepath.Join(s.folder, "dkim.pem")
-	if out, err := exec.Command("openssl", "genpkey", "-algorithm", "rsa", "-out", key).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	s := startMailServers(t, listen, rule)
+	key, record := realMailKey(t, s)
 	host, port, _ := net.SplitHostPort(s.smtp)
 	_, imap, _ := net.SplitHostPort(s.imap)
 	flags := []string{"--smtp-host", host, "--smtp-port", port, "--smtp-tls", "none", "--mail-domain", "chat.example",
@@ -194,6 +223,9 @@ func tryRealMail(t *testing.T, way string) {
 	} else {
 		flags = append(flags, "--imap-host", host, "--imap-port", imap, "--imap-tls", "none", "--imap-user", "nobody",
 			"--imap-password", "secret")
+	}
+	if way == "Sieve" {
+		flags = append(flags, "--imap-folder", "Parley")
 	}
 	at := demo(t, filepath.Join(t.TempDir(), "data"), flags...).serving()
 	ann, bo := demoAccount(t, at, "ann@example.org"), demoAccount(t, at, "bo@example.org")
@@ -213,7 +245,7 @@ func tryRealMail(t *testing.T, way string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	checkRealSignature(t, text, key)
+	checkRealSignature(t, text, record)
 	to, err := email.Header.AddressList("Reply-To")
 	if err != nil || email.Header.Get("List-Unsubscribe-Post") != "List-Unsubscribe=One-Click" {
 		t.Fatalf("%v\n%s", err, text)
@@ -223,6 +255,19 @@ func tryRealMail(t *testing.T, way string) {
 	s.swaks(t, "bo@example.org", to[0].Address, reply+"Auto-Submitted: auto-replied\n\nI am away\n")
 	s.swaks(t, "bo@example.org", to[0].Address, reply+"\nI do\n\nOn Monday, Parley wrote:\n> Ann: who rows?\n> x\n")
 	waitForMessage(t, ann, "I do")
+	if way == "Sieve" { // a mailing list of others whose mails become messages of a channel
+		channel := fmt.Sprint(ann.must(t, "GET", "streams/1/email_address", nil)["email"])
+		forward := "redirect :copy \"" + channel + "\";\n"
+		s.addRule(t, "list@example.org", "require \"copy\";\n"+forward)
+		s.addRule(t, "bo@example.org", "require \"copy\";\n"+forward) // a user who forwards emails of the server, too
+		ann.must(t, "POST", "messages", url.Values{"type": {"direct"}, "to": {"[" + id + "]"}, "content": {"a loop?"}})
+		eventually(t, "the next email is in Bo's mailbox", func() bool {
+			return strings.Contains(strings.Join(s.mails("bo@example.org"), "\n"), "a loop?")
+		})
+		s.swaks(t, "eve@example.org", "list@example.org",
+			"From: eve@example.org\nTo: list@example.org\nSubject: news\n\nfrom the list\n")
+		waitForMessage(t, ann, "From: eve@example.org\n\nfrom the list")
+	}
 	if way == "SMTP" {
 		eventually(t, "Eve gets her mail back", func() bool {
 			return strings.Contains(strings.Join(s.mails("eve@example.org"), "\n"), "Only the person who got the email")
@@ -231,7 +276,8 @@ func tryRealMail(t *testing.T, way string) {
 	a := ann.must(t, "GET", "messages", url.Values{"anchor": {"newest"}, "num_before": {"20"}, "num_after": {"0"}})
 	for _, m := range a["messages"].([]any) {
 		c := fmt.Sprint(m.(map[string]any)["content"])
-		if strings.Contains(c, "forged") || strings.Contains(c, "away") {
+		if strings.Contains(c, "forged") || strings.Contains(c, "away") ||
+			strings.Contains(c, "a loop?") && m.(map[string]any)["type"] != "private" {
 			t.Errorf("a mail that is no reply became %q", c)
 		}
 	}
@@ -247,17 +293,13 @@ func waitForMessage(t *testing.T, who *account, text string) {
 	}
 }
 
-// checkRealSignature checks the signature of an email as it arrived, with the key that openssl has made.
-func checkRealSignature(t *testing.T, text, key string) {
+// checkRealSignature checks the signature of an email as it arrived, with the record of the key that openssl has made.
+func checkRealSignature(t *testing.T, text, record string) {
 	t.Helper()
-	der, err := exec.Command("sh", "-c", "openssl pkey -in "+key+" -pubout -outform DER | base64 -w0").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
 	// The lines that the mail servers have added are not signed.
 	signed := strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\n", "\r\n")
-	record := func(string) ([]string, error) { return []string{"v=DKIM1; k=rsa; p=" + string(der)}, nil }
-	v, err := dkim.VerifyWithOptions(strings.NewReader(signed), &dkim.VerifyOptions{LookupTXT: record})
+	lookup := func(string) ([]string, error) { return []string{record}, nil }
+	v, err := dkim.VerifyWithOptions(strings.NewReader(signed), &dkim.VerifyOptions{LookupTXT: lookup})
 	if err != nil || len(v) != 1 || v[0].Err != nil || v[0].Domain != "chat.example" {
 		t.Errorf("%d signatures, err %v in\n%s", len(v), err, text)
 		for _, x := range v {

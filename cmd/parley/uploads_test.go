@@ -245,6 +245,9 @@ func TestRefusedUploadsLeaveNothing(t *testing.T) {
 	p := demo(t, data, "--upload-quota", "1")
 	at := p.serving()
 	ann := demoAccount(t, at, "ann@example.org")
+	if q := ann.must(t, "POST", "register", nil)["realm_upload_quota_mib"]; q != 1.0 {
+		t.Errorf("clients are told the quota %v", q)
+	}
 	uploads := filepath.Join(data, "uploads")
 	for what, try := range map[string]struct {
 		files  map[string]io.Reader

@@ -26,7 +26,8 @@ var describedCases = []describedCase{
 	{"freshdesk", "", `{"freshdesk_webhook": {"triggered_event": "{ticket_action:created}", "ticket_id": 11,
 		"ticket_subject": "No sound", "ticket_url": "https://help.example.com/helpdesk/tickets/11",
 		"ticket_description": "<p>The <b>speaker</b> is silent.</p>", "ticket_type": "Problem",
-		"ticket_priority": "High", "ticket_status": "Open", "requester_name": "Ada", "requester_email": "ada@example.com"}}`,
+		"ticket_priority": "High", "ticket_status": "Open", "requester_name": "Ada",
+		"requester_email": "ada@example.com"}}`,
 		"#11: No sound", "Ada <ada@example.com> created [ticket #11](https://help.example.com/helpdesk/tickets/11):\n" +
 			"~~~ quote\nThe **speaker** is silent.\n~~~\n\n" +
 			"* **Type**: Problem\n* **Priority**: High\n* **Status**: Open"},

@@ -26,7 +26,7 @@ type DKIMKey struct {
 
 // signedFields are the header fields that signatures cover. Those of one-click unsubscription must be (RFC 8058).
 var signedFields = []string{"From", "To", "Subject", "Date", "Message-ID", "Reply-To", "MIME-Version", "Content-Type",
-	"List-Unsubscribe", "List-Unsubscribe-Post"}
+	"Auto-Submitted", "List-Unsubscribe", "List-Unsubscribe-Post"}
 
 // minRSABits is the shortest RSA key that receivers accept (RFC 8301).
 const minRSABits = 1024

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,6 +24,8 @@ const (
 	imapTimeout = 2 * time.Minute
 	// maxMailsPerLook limits the mails of one look; the next look takes the others. Each is in memory for a moment.
 	maxMailsPerLook = 50
+	// maxNamedRecipients limits the addresses of the domain that are read from a header: each is searched for.
+	maxNamedRecipients = 100
 )
 
 // IMAPConfig is the mailbox that a poller reads.
@@ -177,30 +180,50 @@ func (p *IMAPPoller) remove(c *imapclient.Client, set imap.UIDSet) error {
 	return c.Expunge().Close()
 }
 
-// post posts a mail to the addresses in its header. The one to which the mail server delivered it counts most.
+// post posts a mail to the addresses in its header.
 func (p *IMAPPoller) post(mail []byte) error {
 	h := readHeader(newMailLines(bytes.NewReader(mail)), nil)
-	var to []mailRecipient
+	to, err := p.recipientsOfCopy(h)
+	if err != nil {
+		return err
+	}
+	return p.receiver.receive(bytes.NewReader(mail), senderPath(h), to)
+}
+
+// recipientsOfCopy returns the recipients in the first of recipientFields that have a valid one.
+func (p *IMAPPoller) recipientsOfCopy(h mailHeader) ([]mailRecipient, error) {
 	last := error(errUnknownAddress)
-	for _, address := range recipientsOf(h, p.c.Domain) {
+	for _, fields := range recipientFields {
+		to, err := p.recipients(h, fields)
+		if len(to) > 0 {
+			return to, nil
+		}
+		if err != nil {
+			last = err
+		}
+	}
+	return nil, last
+}
+
+// recipients returns the valid recipients in some fields of a header: channels, or the address of a reply. The error is
+// that of an invalid one.
+func (p *IMAPPoller) recipients(h mailHeader, fields []string) (to []mailRecipient, last error) {
+	for _, address := range recipientsOf(h, p.c.Domain, fields) {
 		r, err := p.receiver.recipient(address)
 		switch {
 		case err != nil:
 			last = err
 		case r.reply != nil:
-			return p.receiver.receive(bytes.NewReader(mail), senderPath(h), []mailRecipient{r})
+			return []mailRecipient{r}, nil
 		case len(to) < maxRecipients:
 			to = append(to, r)
 		}
 	}
-	if len(to) == 0 {
-		return last
-	}
-	return p.receiver.receive(bytes.NewReader(mail), senderPath(h), to)
+	return to, last
 }
 
-// senderPath returns the sender of the envelope, which mail servers write into the header. "unknown" stands for a
-// server that does not.
+// senderPath returns the sender of the envelope, which mail servers write into the header. It is "unknown" if
+// the server does not.
 func senderPath(h mailHeader) string {
 	if path, ok := h["return-path"]; ok {
 		return strings.Trim(path, "<> ")
@@ -208,18 +231,35 @@ func senderPath(h mailHeader) string {
 	return "unknown"
 }
 
-// recipientsOf returns the addresses of a domain in the fields that name recipients, each once.
-func recipientsOf(h mailHeader, domain string) (out []string) {
-	for _, field := range []string{"delivered-to", "x-original-to", "envelope-to", "to", "cc"} {
+// recipientFields are the fields that name recipients. The first ones say to which the mail server delivered this copy:
+// the others may name recipients that got a copy of their own. Some servers name the recipient only in Received.
+var recipientFields = [][]string{{"delivered-to", "x-original-to", "envelope-to"}, {"to", "cc"}, {receivedField}}
+
+// receivedFor finds the recipient in a Received field.
+var receivedFor = regexp.MustCompile(`\bfor <([^<>\s]+)>`)
+
+// recipientsOf returns the addresses of a domain in some fields, each once.
+func recipientsOf(h mailHeader, domain string, fields []string) (out []string) {
+	add := func(address string) {
+		address = strings.ToLower(address)
+		_, host, _ := strings.Cut(address, "@")
+		if strings.EqualFold(host, domain) && !slices.Contains(out, address) && len(out) < maxNamedRecipients {
+			out = append(out, address)
+		}
+	}
+	for _, field := range fields {
+		if field == receivedField {
+			for _, found := range receivedFor.FindAllStringSubmatch(h[field], maxNamedRecipients) {
+				add(found[1])
+			}
+			continue
+		}
 		list, err := parseAddresses(decodeCharset("", []byte(h[field])))
 		if err != nil {
 			continue
 		}
 		for _, a := range list {
-			_, host, _ := strings.Cut(a.Address, "@")
-			if strings.EqualFold(host, domain) && !slices.Contains(out, strings.ToLower(a.Address)) {
-				out = append(out, strings.ToLower(a.Address))
-			}
+			add(a.Address)
 		}
 	}
 	return out

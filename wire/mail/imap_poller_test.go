@@ -110,6 +110,64 @@ func TestMailboxIsPolled(t *testing.T) {
 	}
 }
 
+// Emails of the server that a user's mailbox forwards to a channel are refused: each would cause the next one.
+func TestOwnEmailsAreNotPosted(t *testing.T) {
+	b, x, _ := newFakeReplies()
+	b.fakeChannels.posts = make(chan [2]string, 10)
+	x.Own = "Parley <noreply@chat.example>"
+	to := "plans." + token + "@chat.example"
+	for from, want := range map[string]error{
+		`"Chat" <NoReply@chat.example>`: errOwnMail, "noreply@chat.example": errOwnMail,
+		"noreply@example.org": nil, `"noreply@chat.example" <ann@example.org>`: nil, "": nil} {
+		err := x.deliver("ann@example.org", to, "From: "+from+"\nSubject: s\n\nwho rows?\n")
+		if !errors.Is(err, want) || (err == nil) != (len(b.posts) == 1) {
+			t.Errorf("from %s: %v, %d messages", from, err, len(b.posts))
+		}
+		for len(b.posts) > 0 {
+			<-b.posts
+		}
+	}
+}
+
+// twoChannels knows the addresses of two channels.
+type twoChannels struct{ fakeChannels }
+
+func (twoChannels) Known(t string) bool { return t == token || t == otherToken }
+
+const otherToken = "543210zyxwvutsrqponmlkjihgfedcba"
+
+// Each copy of a mail is posted to the recipient of the copy: not to all that its header names. Mail servers say in
+// different fields who that is.
+func TestMailboxHasCopies(t *testing.T) {
+	p := &IMAPPoller{c: IMAPConfig{Domain: "chat.example"}, receiver: &Receiver{Mailboxes: twoChannels{}}}
+	for name, x := range map[string]struct {
+		header string
+		want   []string
+	}{
+		"a copy for one of two": {"X-Original-To: B\nTo: A\n", []string{otherToken}},
+		"the mailbox itself":    {"Delivered-To: all@chat.example\nTo: A\nCc: B, A\n", []string{token, otherToken}},
+		"a forwarded mail": {"Delivered-To: all@box.example\nDelivered-To: B\nTo: list@box.example\n",
+			[]string{otherToken}},
+		"Received and To":        {"Received: by a for <B>; now\nTo: A\n", []string{token}},
+		"no address of a domain": {"Received: by a for <all>; now\nTo: list@box.example\n", nil},
+		"only Received": {"Received: from a by b with LMTP for <all>; now\nReceived: from c by d\n\tfor <B>; now\n" +
+			"Received: from e by f for <list@box.example>\nTo: list@box.example\n", []string{otherToken}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			header := strings.NewReplacer("A", "plans."+token+"@chat.example", "B", "crew."+otherToken+"@chat.example").
+				Replace(x.header)
+			to, err := p.recipientsOfCopy(readHeader(newMailLines(strings.NewReader(header+"\nhello\n")), nil))
+			var got []string
+			for _, r := range to {
+				got = append(got, r.token)
+			}
+			if !slices.Equal(got, x.want) || (err == nil) != (x.want != nil) {
+				t.Errorf("the recipients are %q, %v, want %q", got, err, x.want)
+			}
+		})
+	}
+}
+
 // Mails that cannot be posted for now do not keep out later ones: each look begins where the last one ended.
 func TestMailboxIsPolledInTurn(t *testing.T) {
 	b := newMailbox(t)

@@ -131,6 +131,12 @@ type mailHeader map[string]string
 // maxHeader is the number of bytes of a header that are stored.
 const maxHeader = 256 << 10
 
+// receivedField is the field in which each mail server says from where, and mostly for whom, it got a mail.
+const receivedField = "received"
+
+// hopFields are fields that each mail server on the way adds. Their values are joined by commas.
+var hopFields = map[string]bool{receivedField: true, "delivered-to": true, "x-original-to": true}
+
 // readHeader reads a header. Lines that are no fields are ignored, unless the header has no field at all or no end:
 // then they are the text of a mail without a header.
 func readHeader(l *mailLines, boundaries []string) mailHeader {
@@ -165,7 +171,11 @@ func readHeader(l *mailLines, boundaries []string) mailHeader {
 			}
 		case isField:
 			last = name
-			if _, again := h[name]; again {
+			switch first, again := h[name]; {
+			case again && hopFields[name]:
+				h[last] = first + ", " + value
+				continue
+			case again:
 				last = "second " + name
 			}
 			h[last] = value

@@ -147,7 +147,8 @@ func TestMailPages(t *testing.T) {
 			t.Errorf("%s\nis shown as %q, want %q", page, text, want)
 		}
 	}
-	both := "Content-Type: multipart/alternative; boundary=b\n\n--b\n\nplain\n--b\nContent-Type: text/html\n\n<p>page\n--b--\n"
+	both := "Content-Type: multipart/alternative; boundary=b\n\n--b\n\nplain\n--b\n" +
+		"Content-Type: text/html\n\n<p>page\n--b--\n"
 	for options, want := range map[string]string{"": "plain", ".prefer-text": "plain", ".prefer-html": "page"} {
 		if _, text, _ := parsed(t, both, options); text != want {
 			t.Errorf("an address with %q shows %q, want %q", options, text, want)

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	netmail "net/mail"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -34,6 +36,7 @@ type Mailboxes interface {
 type Receiver struct {
 	Mailboxes Mailboxes
 	Senders   SenderCheck // of replies
+	Own       string      // Config.From: mails from this address are refused
 	Log       *slog.Logger
 	Now       func() time.Time
 
@@ -79,6 +82,7 @@ var (
 	errNotPosted   = mailError(554, 5, 7, 1, "Mail cannot be posted")
 	errAutomatic   = mailError(554, 5, 7, 1, "Only people can reply: this mail was sent by a program or a list")
 	errOtherSender = mailError(554, 5, 7, 1, "Only the person who got the email can reply to it, from the same address")
+	errOwnMail     = mailError(554, 5, 4, 6, "Emails of this server cannot be posted, because that could make a loop")
 	errForged      = mailError(554, 5, 7, 1, "The sender's domain does not confirm this mail (DMARC)")
 	errNothingNew  = mailError(554, 5, 6, 0, "The reply has no text of its own")
 	errTooMany     = mailError(450, 4, 7, 1, "Too many replies; send it again later")
@@ -121,6 +125,10 @@ func (x *Receiver) receive(r io.Reader, sender string, to []mailRecipient) error
 		return err
 	}
 	defer m.close()
+	if x.isOwn(m.header) {
+		x.Log.Warn("mail of this server refused: it was forwarded to a channel", "subject", m.header["subject"])
+		return errOwnMail
+	}
 	for _, to := range to {
 		m.Text = m.textFor(to.options)
 		if err := x.Mailboxes.Post(to.token, m.IncomingMail); err != nil {
@@ -219,6 +227,16 @@ func (x *Receiver) count(who replyAuthor) bool {
 	}
 	x.replies[who]++
 	return x.replies[who] <= maxRepliesPerHour
+}
+
+// isOwn reports whether a mail is an email of this server. A user's mailbox may forward them to a channel, whose new
+// message would cause the next email.
+func (x *Receiver) isOwn(h mailHeader) bool {
+	own, err := parseAddresses(x.Own)
+	from, fault := parseAddresses(decodeCharset("", []byte(h["from"])))
+	return err == nil && fault == nil && len(own) == 1 && slices.ContainsFunc(from, func(a *netmail.Address) bool {
+		return strings.EqualFold(a.Address, own[0].Address)
+	})
 }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -51,7 +51,7 @@ type Config struct {
 	From           string // address, with or without a name
 	Security       string
 	Folder         string
-	DKIM           *DKIMKey // signs the emails; nil: the mail server does, or nobody
+	DKIM           *DKIMKey // signs the emails; nil: the mail server may
 
 	TLS         *tls.Config     // nil: the system's root certificates
 	RetryPauses []time.Duration // nil: the default
@@ -156,7 +156,7 @@ var errBadEmail = errors.New("invalid email")
 // message returns an email in the form of the mail library. The Message-ID is a hash of job, so a second delivery of
 // the same job can be recognized.
 func (s *Sender) message(email realm.Email, job string) (*mail.Msg, error) {
-	m := mail.NewMsg()
+	m := mail.NewMsg(mail.WithNoDefaultUserAgent())
 	if err := m.From(s.c.From); err != nil {
 		return nil, fmt.Errorf("%w: %w", errBadEmail, err)
 	}
@@ -168,7 +168,8 @@ func (s *Sender) message(email realm.Email, job string) (*mail.Msg, error) {
 	id := sha256.Sum256([]byte(job))
 	_, host, _ := strings.Cut(strings.TrimSuffix(s.c.From, ">"), "@")
 	m.SetMessageIDWithValue(hex.EncodeToString(id[:16]) + "@" + host)
-	m.SetBoundary("=_" + hex.EncodeToString(id[16:])) // an email is written twice if it is signed
+	// An email is written twice if it is signed. The library does not quote the boundary, so it is a token of MIME.
+	m.SetBoundary("part_" + hex.EncodeToString(id[16:]))
 	m.SetGenHeader("Auto-Submitted", "auto-generated")
 	m.SetBodyString(mail.TypeTextPlain, plainText(email))
 	m.AddAlternativeString(mail.TypeTextHTML, htmlText(email))

@@ -12,7 +12,10 @@ import (
 	"io"
 	"log/slog"
 	"math/big"
+	"mime"
+	"mime/multipart"
 	"net"
+	"net/mail"
 	"os"
 	"path/filepath"
 	"strings"
@@ -190,8 +193,45 @@ func TestRetryAfterTemporaryFailure(t *testing.T) {
 				t.Errorf("the email does not contain %q:\n%s", want, text)
 			}
 		}
+		parts := partsOf(t, strings.TrimPrefix(text, "bo@example.com\n"))
+		if !strings.Contains(parts["text/plain"], "Olive <3 invites you.") ||
+			!strings.Contains(parts["text/html"], `<a href="https://chat.example.com/join/abc">`) {
+			t.Errorf("the parts are %q", parts)
+		}
 	default:
 		t.Fatalf("nothing was received; log:\n%s", log)
+	}
+}
+
+// partsOf returns the parts of an email, as a program that reads mail finds them, by their type.
+func partsOf(t *testing.T, text string) map[string]string {
+	t.Helper()
+	m, err := mail.ReadMessage(strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if agent := m.Header.Get("User-Agent") + m.Header.Get("X-Mailer"); agent != "" {
+		t.Errorf("the email names the program %q", agent)
+	}
+	kind, params, err := mime.ParseMediaType(m.Header.Get("Content-Type"))
+	if err != nil || kind != "multipart/alternative" {
+		t.Fatalf("the type is %q, %v", m.Header.Get("Content-Type"), err)
+	}
+	parts := map[string]string{}
+	for r := multipart.NewReader(m.Body, params["boundary"]); ; {
+		p, err := r.NextPart()
+		if err == io.EOF {
+			return parts
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kind, _, _ := mime.ParseMediaType(p.Header.Get("Content-Type"))
+		parts[kind] = string(body)
 	}
 }
 

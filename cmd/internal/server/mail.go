@@ -101,8 +101,9 @@ func (s *Server) openIncomingMail() (*incomingMail, error) {
 	if !s.receivesMail() {
 		return nil, nil
 	}
-	domain := s.mailHost(s.sites.Site("").Host)
-	receiver := &mail.Receiver{Mailboxes: mail.Mailbox{Organizations: s.orgs, Tools: s.tools},
+	host := s.sites.Site("").Host
+	domain := s.mailHost(host)
+	receiver := &mail.Receiver{Mailboxes: mail.Mailbox{Organizations: s.orgs, Tools: s.tools}, Own: s.mailSender(host),
 		Senders: mail.SenderCheck{AddressOnly: !s.MailDMARC}, Log: s.log, Now: time.Now}
 	box := mail.IMAPConfig{Host: s.IMAPHost, Port: s.IMAPPort, User: s.IMAPUser, Password: s.IMAPPassword,
 		Security: s.IMAPTLS, Folder: s.IMAPFolder, Domain: domain}
