@@ -30,7 +30,7 @@ type Assistant interface {
 	StopPart(by Asker, id string) error
 }
 
-// AssistedPart is what was written of a text.
+// AssistedPart is a text so far.
 type AssistedPart struct {
 	ID       string // "": the text was known
 	Text     string // plain text

@@ -181,7 +181,7 @@ func (p *part) wakeReaders() {
 	p.changed = make(chan struct{})
 }
 
-// refusalText returns what a reader sees of an error.
+// refusalText returns the text of an error for readers.
 func refusalText(err error) string {
 	var r *realm.Refusal
 	if errors.As(err, &r) {

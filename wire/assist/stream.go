@@ -92,7 +92,7 @@ func (a *Assistant) askForPieces(ctx context.Context, r chatRequest, show func(s
 	return "", 0, err
 }
 
-// stream is what a model has sent of an answer.
+// stream collects the pieces of an answer.
 type stream struct {
 	text       strings.Builder
 	characters int

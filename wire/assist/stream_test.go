@@ -47,7 +47,7 @@ func newTestStreams(t *testing.T, h http.HandlerFunc, change func(*Options)) *As
 	return a
 }
 
-// readAll reads a text to its end and returns what its reader saw.
+// readAll reads a text to its end and returns each state of it.
 func readAll(a *Assistant, by wire.Asker, p wire.AssistedPart) (seen []string, err error) {
 	for !p.Complete {
 		if p, err = a.ReadPart(by, p.ID, len([]rune(p.Text))); err != nil || p.Error != "" {
