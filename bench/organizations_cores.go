@@ -512,7 +512,7 @@ func (c *coresClient) missing() (n int) {
 	return n
 }
 
-// report prints the table and notes what has missed its limit.
+// report prints the table and names the measures that missed their limits.
 func (r *coresRun) report(kills, moves []time.Duration) {
 	for _, x := range []struct {
 		what  string

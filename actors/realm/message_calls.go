@@ -42,7 +42,7 @@ type Call struct {
 	Starter    UserID
 	Started    int64
 	Present    []UserID // ascending
-	EmptySince int64    // 0: somebody is there
+	EmptySince int64    // 0: it is not empty
 }
 
 // StartCall asks to start a call in a conversation: Send has the link with the key. If the conversation has a call

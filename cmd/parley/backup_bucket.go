@@ -144,7 +144,7 @@ func (b bucketBackup) restoreAt(f *offsite.Folder, dir string, end restoreEnd, o
 	})
 }
 
-// read passes the content of a backup to a function, and prints what it lacks.
+// read passes the content of a backup to a function, and prints the names of missing parts.
 func (b bucketBackup) read(f *offsite.Folder, chosen offsite.Backup, out io.Writer, fn func(io.Reader) error) error {
 	r, err := f.Stream(chosen, b.incomplete)
 	if err != nil {

@@ -16,8 +16,8 @@
 //     escape it.
 //   - Everything is bounded: requests in progress, the time and the size of an answer, the tokens of a user and of an
 //     organization in a day, and the cache. An answer that is of no use is a refusal that does not quote it.
-//   - A request to a model ends when its text has no reader any more. A text that breaks off is not cached, and costs
-//     what was estimated.
+//   - A request to a model ends when its text has no reader any more. A text that breaks off is not cached, and its
+//     cost is the estimate.
 //   - Tokens are counted by facts of the organization, before a request and again after it. So a restart, a crash or a
 //     new owner of the organization loses no count; a request that a crash ends costs as much as was estimated.
 package assist

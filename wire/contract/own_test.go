@@ -104,7 +104,8 @@ func checkFields(t *testing.T, where, path string, own, protocol *shape.Shape) {
 		case !ok && protocol.Closed && ownFields[where+" "+path+"."+name] == "":
 			t.Errorf("%s: %s.%s is not in the protocol", where, path, name)
 		case !ok && protocol.Closed && f.Required(): // clients that check answers would refuse all of them
-			t.Errorf("%s: %s.%s is not in the protocol, so it must be left out where it says nothing", where, path, name)
+			t.Errorf("%s: %s.%s is not in the protocol, so it must be left out where it says nothing", where, path,
+				name)
 		case ok:
 			checkWithin(t, where, path+"."+name, f.Shape, p.Shape)
 			// an exception: a host without organization has no values for some fields

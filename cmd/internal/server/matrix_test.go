@@ -100,7 +100,7 @@ type matrixRequest struct {
 	refusal, code     string // "" if it was not refused
 }
 
-// coverage collects what the tables have asked so far, and which events they have compared.
+// coverage collects the questions that the tables have asked so far, and the events that they have compared.
 type coverage struct {
 	sync.Mutex
 	login matrixLogin
