@@ -21,7 +21,7 @@ const (
 	mcpClients = 200
 	mcpRounds  = 150
 	mcpReads   = 20
-	// mcpPause lies between two rounds: an agent opens its stream again after 100 ms.
+	// mcpPause is the time between two rounds: an agent opens its stream again after 100 ms.
 	mcpPause = 150 * time.Millisecond
 	// mcpWait is how long a message may take to all clients.
 	mcpWait  = 30 * time.Second

@@ -36,6 +36,8 @@ var outsideCrowds = map[string]string{
 	"POST /compliance_exports/{request_id}":       testedAlone + "; requests are in no event and no register",
 	"POST /users/me/data_exports":                 testedAlone + "; no client state depends on exports",
 	"DELETE /users/me/data_exports/{export_id}":   testedAlone + "; no client state depends on exports",
+	"POST /assisted_texts":                        testedAlone + "; texts of services are in no event and no register",
+	"DELETE /assisted_texts/{text_key}":           testedAlone + "; texts of services are in no event and no register",
 	"POST /calls/livekit":                         testedAlone + "; calls are in no register",
 	"POST /calls/livekit/{call_key}/token":        testedAlone + "; it changes nothing that clients show",
 	"PATCH /audit_log":                            testedAlone + "; the log is in no event and no register",

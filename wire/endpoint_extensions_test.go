@@ -23,6 +23,7 @@ var pinnedExtensions = []string{
 	"GET /analytics/chart_data", "GET /analytics/chart_data/stream/{stream_id}", "GET /usage",
 	"POST /external/{integration}", "HEAD /external/{integration}",
 	"GET /messages/{message_id}/translation",
+	"POST /assisted_texts", "GET /assisted_texts/{text_key}", "DELETE /assisted_texts/{text_key}",
 	"POST /calls/livekit", "GET /calls/livekit/{call_key}", "POST /calls/livekit/{call_key}/token",
 	"GET /bot_commands", "PUT /bots/{bot_id}/commands",
 	"GET /bots/{bot_id}/deliveries", "POST /bots/{bot_id}/deliveries",

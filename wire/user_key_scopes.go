@@ -38,6 +38,8 @@ var endpointRights = map[string]string{
 	"GET /tus/{upload}":                                 realm.RightUpload,
 	"HEAD /tus/{upload}":                                realm.RightUpload,
 	"DELETE /attachments/{attachment_id}":               realm.RightUpload,
+	"POST /assisted_texts":                              realm.RightRead,
+	"DELETE /assisted_texts/{text_key}":                 realm.RightRead,
 	"POST /reminders":                                   realm.RightRemind,
 	"DELETE /reminders/{reminder_id}":                   realm.RightRemind,
 	"POST /messages/flags":                              realm.RightMark,

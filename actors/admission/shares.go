@@ -24,7 +24,7 @@ func NewShares(max int64, several func() bool) *Shares {
 func Half(max int64) int64 { return (max + 1) / 2 }
 
 // Take counts n more units of an organization. It reports false, and counts nothing, if the organization would have
-// more than its share; a single use always fits. "" stands for requests that belong to no organization: they count
+// more than its share; a single use always fits. "" is the key of requests that belong to no organization: they count
 // together.
 func (s *Shares) Take(organization string, n int64) bool {
 	limited := s.several != nil && s.several()

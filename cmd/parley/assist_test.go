@@ -175,6 +175,62 @@ func testAssistantAccess(t *testing.T, service *assistService, olive, bo *accoun
 	olive.expectRefusal(t, "messages/summary", none, "No messages in conversation")
 }
 
+// A text is read while the model writes it, only by the user who has started it and while the owners agree. A text of
+// the model that breaks off is marked.
+func TestAssistedTexts(t *testing.T) {
+	steps := make(chan string)
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "text/event-stream")
+		for text := range steps {
+			if text == "" {
+				return
+			}
+			piece, _ := json.Marshal(map[string]any{"choices": []any{map[string]any{"delta": map[string]any{
+				"content": text}}}})
+			fmt.Fprintf(w, "data: %s\n\n", piece)
+			w.(http.Flusher).Flush()
+		}
+	}))
+	t.Cleanup(service.Close)
+	t.Cleanup(func() { close(steps) })
+	p := demo(t, t.TempDir(), "--assist-url", service.URL, "--assist-model", "tiny", "--assist-allow", "127.0.0.0/8")
+	at := p.serving()
+	olive, ann, bo := demoAccount(t, at, "olive@example.org"), demoAccount(t, at, "ann@example.org"),
+		demoAccount(t, at, "bo@example.org")
+	ann.say(t, "plans", "general", "zebra plan")
+	narrow := url.Values{"narrow": {`[{"operator":"search","operand":"zebra"}]`}}
+	refuse := func(a *account, method, path string, form url.Values, want string) {
+		t.Helper()
+		if _, err := a.call(method, path, form); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s %s: %v, want %q", method, path, err, want)
+		}
+	}
+	refuse(ann, "POST", "assisted_texts", narrow, "does not allow summaries")
+	olive.must(t, "PATCH", "realm", url.Values{"assistant_enabled": {"true"}})
+	refuse(ann, "POST", "assisted_texts", nil, "Either 'narrow' or 'message_id' is required")
+	refuse(ann, "POST", "assisted_texts", url.Values{"message_id": {"999999"}}, "Invalid message(s)")
+	begun := ann.must(t, "POST", "assisted_texts", narrow)
+	path := "assisted_texts/" + begun["text_key"].(string)
+	steps <- "- A <b>zebra</b>"
+	a := ann.must(t, "GET", path, nil)
+	if a["text"] != "<ul>\n<li>A &lt;b&gt;zebra&lt;/b&gt;</li>\n</ul>" || a["complete"] != false {
+		t.Errorf("the reader sees %v", a)
+	}
+	refuse(bo, "GET", path, nil, "The text does not exist.")
+	refuse(bo, "DELETE", path, nil, "The text does not exist.")
+	olive.must(t, "PATCH", "realm", url.Values{"assistant_enabled": {"false"}})
+	refuse(ann, "GET", path, nil, "does not allow summaries")
+	olive.must(t, "PATCH", "realm", url.Values{"assistant_enabled": {"true"}})
+	steps <- ""
+	a = ann.must(t, "GET", path, url.Values{"after": {jsonID(a["characters"])}})
+	if a["error"] != "The service for summaries and translations failed." || a["complete"] != false {
+		t.Errorf("after the text broke off: %v", a)
+	}
+	ann.must(t, "DELETE", path, nil)
+	refuse(ann, "GET", path, nil, "The text does not exist.")
+}
+
 // An address in a private network is refused at the start.
 func TestAssistantNeedsAllowedNetwork(t *testing.T) {
 	out, code := runParley("serve", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--assist-url",

@@ -43,6 +43,15 @@ func (a *Assistant) Bounds() []registry.Bound {
 			Whole:    registry.OfOne,
 		},
 		{
+			Name:     "assist_parts",
+			Of:       "summaries and translations that users read while they are written",
+			Overflow: "the complete one that was read first is forgotten; its reader asks for it again",
+			Reason:   "each has up to 8,000 characters; those that are being written are bounded by assist_requests",
+			Limit:    registry.Constant(maxParts),
+			Used:     func() int64 { return a.Parts() },
+			Whole:    registry.Cached,
+		},
+		{
 			Name:     "assist_cached",
 			Of:       "summaries and translations that are kept until their messages change",
 			Overflow: "the one that was not used for the longest time is made again when it is asked for",
@@ -65,7 +74,8 @@ func (a *Assistant) Metrics() []registry.Metric {
 // Labeled returns the metrics with a label.
 func (a *Assistant) Labeled() []registry.Labeled {
 	return []registry.Labeled{{Name: "parley_assist_requests_total", Counter: true, Label: "result",
-		Meaning: "Requests for summaries and translations: cached, answered, failed, or refused because of a limit.",
+		Meaning: "Requests for summaries and translations: cached, answered, failed, refused because of a " +
+			"limit, or stopped by the reader.",
 		Each: func(send func(string, float64)) {
 			for i, name := range resultNames {
 				send(name, float64(a.results[i].Load()))

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 
 	"parley/wire"
@@ -35,6 +36,7 @@ type chatRequest struct {
 	MaxTokens   int64         `json:"max_tokens"`
 	Temperature float64       `json:"temperature"`
 	Stream      bool          `json:"stream"`
+	Options     *streamOption `json:"stream_options,omitempty"`
 }
 
 type chatAnswer struct {
@@ -44,23 +46,40 @@ type chatAnswer struct {
 	Usage json.RawMessage `json:"usage"`
 }
 
-// askModel sends a job to the model. It asks for the whole answer at once, because a part of one cannot be cached.
-func (a *Assistant) askModel(ctx context.Context, j job) (text string, cost int64, err error) {
+// askModel sends a job to the model. With show, it asks for the answer in pieces; a service that refuses this is asked
+// for the whole.
+func (a *Assistant) askModel(ctx context.Context, j job, show func(string)) (text string, cost int64, err error) {
+	r := chatRequest{Model: a.o.AssistModel, Messages: []chatMessage{{"system", j.instruction}, {"user", j.text}},
+		MaxTokens: j.written, Temperature: 0.2}
+	if show != nil {
+		text, cost, err = a.askForPieces(ctx, r, show)
+		var status statusError
+		if !errors.As(err, &status) || !slices.Contains(noStreamStatus, int(status)) {
+			return text, cost, err
+		}
+	}
 	var out chatAnswer
-	err = a.post(ctx, a.o.AssistURL, "/chat/completions", a.modelKey, chatRequest{Model: a.o.AssistModel,
-		Messages: []chatMessage{{"system", j.instruction}, {"user", j.text}}, MaxTokens: j.written,
-		Temperature: 0.2}, &out)
-	if err != nil {
+	if err = a.post(ctx, a.o.AssistURL, "/chat/completions", a.modelKey, r, &out); err != nil {
 		return "", 0, err
 	}
-	if len(out.Choices) == 0 {
+	return out.text()
+}
+
+// text returns the text of an answer and its cost.
+func (c *chatAnswer) text() (string, int64, error) {
+	if len(c.Choices) == 0 {
 		return "", 0, errNoText
 	}
-	var usage struct {
+	return c.Choices[0].Message.Content, totalTokens(c.Usage), nil
+}
+
+// totalTokens returns the tokens that a service counts; 0: unknown. The text is of use without them.
+func totalTokens(usage json.RawMessage) int64 {
+	var u struct {
 		Total int64 `json:"total_tokens"`
 	}
-	_ = json.Unmarshal(out.Usage, &usage) // the text is of use without it
-	return out.Choices[0].Message.Content, usage.Total, nil
+	_ = json.Unmarshal(usage, &u)
+	return u.Total
 }
 
 // translatorCodes are the codes of LibreTranslate that are not the first part of the protocol's codes.
@@ -90,14 +109,24 @@ func (a *Assistant) askTranslator(ctx context.Context, text, language string) (s
 
 // post sends JSON to a service and decodes its answer.
 func (a *Assistant) post(ctx context.Context, base, path, key string, body, into any) error {
-	text, err := json.Marshal(body)
+	res, err := a.send(ctx, base, path, key, body)
 	if err != nil {
 		return err
+	}
+	defer res.Body.Close()
+	return decode(res.Body, into)
+}
+
+// send sends JSON to a service and returns its answer with status 200. The caller closes its body.
+func (a *Assistant) send(ctx context.Context, base, path, key string, body any) (*http.Response, error) {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(base, "/")+path,
 		bytes.NewReader(text))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("User-Agent", "Parley/"+wire.Version)
@@ -106,13 +135,18 @@ func (a *Assistant) post(ctx context.Context, base, path, key string, body, into
 	}
 	res, err := a.client.Do(r)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
-		return statusError(res.StatusCode)
+		res.Body.Close()
+		return nil, statusError(res.StatusCode)
 	}
-	answer, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
+	return res, nil
+}
+
+// decode reads an answer in JSON.
+func decode(body io.Reader, into any) error {
+	answer, err := io.ReadAll(io.LimitReader(body, maxAnswer+1))
 	switch {
 	case err != nil:
 		return err

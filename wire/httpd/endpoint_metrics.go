@@ -70,8 +70,9 @@ func (s *Server) EndpointMetrics() []registry.Labeled {
 	return []registry.Labeled{
 		{
 			Name: "parley_http_endpoint_requests_total", Counter: true, Label: "endpoint",
-			Meaning: "Answered requests of an endpoint, without those that the event loop answers (polls, plain sends).",
-			Each:    of(func(x *endpointCounts) *atomic.Int64 { return &x.requests }),
+			Meaning: "Answered requests of an endpoint, without those that the event loop answers (polls, " +
+				"plain sends).",
+			Each: of(func(x *endpointCounts) *atomic.Int64 { return &x.requests }),
 		},
 		{
 			Name: "parley_http_endpoint_refused_total", Counter: true, Label: "endpoint",

@@ -150,7 +150,7 @@ const (
 	generatedStart    = 1_600_000_000 // time of the first message, in Unix seconds
 )
 
-// generatedText returns the text of a message in which mention stands for a mention of a user.
+// generatedText returns the text of a message in which mention means a mention of a user.
 func generatedText(rng *rand.Rand, mention string) string {
 	words := []string{
 		"the",

@@ -150,7 +150,7 @@ func Check(disk snapshot.Disk, store *files.Store, content bool, out io.Writer) 
 }
 
 // FindMissing returns the files that rows of an organization name and that are missing, or damaged; see Check. It
-// reads the state of one organization at a time, as a start does. only 0 stands for all organizations.
+// reads the state of one organization at a time, as a start does. only 0 means all organizations.
 func FindMissing(
 	disk snapshot.Disk, store *files.Store, only realm.ID, content bool,
 ) (bad []Missing, checked int, err error) {

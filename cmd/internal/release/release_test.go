@@ -24,7 +24,7 @@ func newTestRelease(t *testing.T, version string) *Release {
 		Notices: "notices"}
 }
 
-// smallProgram builds the release tool itself, which stands for the program: it too has modules.
+// smallProgram builds the release tool itself, in place of the program: it too has modules.
 func smallProgram(t *testing.T) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "program")

@@ -78,3 +78,76 @@ scene('an owner allows summaries, members have a topic summarized and a message 
     service.close();
   }
 });
+
+// signal returns a promise and the function that resolves it.
+function signal() {
+  let resolve;
+  return { promise: new Promise((r) => { resolve = r; }), resolve };
+}
+
+// streamingModel starts a service that sends an answer in pieces, the next one when it is let.
+async function streamingModel(pieces) {
+  const steps = pieces.map(() => signal());
+  const seen = { gone: signal() };
+  const server = http.createServer(async (request, answer) => {
+    for await (const _ of request);
+    request.socket.on('close', () => seen.gone.resolve());
+    answer.writeHead(200, { 'Content-Type': 'text/event-stream' });
+    for (const [i, content] of pieces.entries()) {
+      answer.write(`data: ${JSON.stringify({ choices: [{ delta: { content } }] })}\n\n`);
+      await steps[i].promise;
+    }
+    answer.destroy(); // in the middle
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return { url: `http://127.0.0.1:${server.address().port}/v1`, step: (i) => steps[i].resolve(), gone: seen.gone.promise,
+    close: () => { server.closeAllConnections(); server.close(); } };
+}
+
+scene('a summary is shown while it is written, stops when its window closes, and is marked when it is incomplete', async (s) => {
+  const service = await streamingModel(['- Bo wants', ' <b>soup</b> @**all**', '\n- Ann']);
+  try {
+    const parley = await s.serve('--assist-url', service.url, '--assist-model', 'tiny', '--assist-allow', '127.0.0.0/8');
+    await parley.call(OLIVE, 'PATCH', 'realm', { assistant_enabled: 'true' });
+    await say(parley, BO, 'Soup, please', 'lunch');
+    const ann = await opened(s, parley, ANN, '#inbox');
+    const entry = ann.page.locator('.inbox-row', { hasText: 'lunch' });
+    const summarize = async () => {
+      await entry.hover();
+      await entry.getByRole('button', { name: 'Actions of the topic' }).click();
+      await ann.page.getByRole('menuitem', { name: 'Summarize topic' }).click();
+    };
+    await summarize();
+    const dialog = ann.page.getByRole('dialog', { name: 'Summary' });
+    await dialog.getByRole('listitem').getByText('Bo wants', { exact: true }).waitFor();
+    await dialog.getByText('The text is being written…').waitFor();
+    await ann.accessible();
+    service.step(0);
+    await dialog.getByRole('listitem').getByText('Bo wants <b>soup</b> @**all**', { exact: true }).waitFor();
+    assert.equal(await dialog.locator('.content b, .content .user-mention').count(), 0);
+    service.step(1);
+    await dialog.getByRole('listitem').getByText('Ann', { exact: true }).waitFor();
+    service.step(2);
+    await dialog.getByRole('alert').getByText('The text is incomplete.').waitFor();
+    assert.equal(await dialog.getByRole('listitem').count(), 2);
+    await ann.accessible();
+  } finally {
+    service.close();
+  }
+  const slow = await streamingModel(['- Bo wants']);
+  try {
+    const parley = await s.serve('--assist-url', slow.url, '--assist-model', 'tiny', '--assist-allow', '127.0.0.0/8');
+    await parley.call(OLIVE, 'PATCH', 'realm', { assistant_enabled: 'true' });
+    await say(parley, BO, 'Soup, please', 'lunch');
+    const ann = await opened(s, parley, ANN, '#inbox');
+    const entry = ann.page.locator('.inbox-row', { hasText: 'lunch' });
+    await entry.hover();
+    await entry.getByRole('button', { name: 'Actions of the topic' }).click();
+    await ann.page.getByRole('menuitem', { name: 'Summarize topic' }).click();
+    await ann.page.getByRole('dialog', { name: 'Summary' }).getByText('Bo wants').waitFor();
+    await ann.page.keyboard.press('Escape');
+    await slow.gone;
+  } finally {
+    slow.close();
+  }
+});

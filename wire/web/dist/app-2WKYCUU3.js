@@ -1,0 +1,1 @@
+import{pd as r}from"./chunk-SLJYOF4I.js";r();
