@@ -135,9 +135,6 @@ type groupJSON struct {
 	System      bool            `json:"is_system_group"`
 	Deactivated bool            `json:"deactivated"`
 	Rules       groupRules
-	// MemberCount is an extension for clients with a short list of users: the list of members is not complete. It has
-	// only the caller, or nobody.
-	MemberCount *int `json:"member_count,omitzero"`
 }
 
 // groupRules is the permission settings of a group, all of them.
@@ -192,7 +189,7 @@ func (g groupValueJSON) appendTo(b []byte) []byte {
 
 func newGroup(g realm.GroupInfo) groupJSON {
 	return groupJSON{g.ID, g.Name, g.Description, g.Created, g.Creator, g.Members, g.Subgroups, g.System, g.Deactivated,
-		groupRules(g.Settings), nil}
+		groupRules(g.Settings)}
 }
 
 // groupChanged renders a changed group: one event for each field. Clients that do not know deactivated groups get a

@@ -274,15 +274,15 @@ type registration struct {
 	Defaults     encoded[preferences]  `json:"realm_user_settings_defaults,omitzero"`
 	Devices      map[string]deviceJSON `json:"devices,omitzero"`
 
-	Users         encoded[[]registeredUserJSON] `json:"realm_users,omitzero"`
-	InactiveUsers encoded[[]registeredUserJSON] `json:"realm_non_active_users,omitzero"`
-	SystemBots    encoded[[]systemBotJSON]      `json:"cross_realm_bots,omitzero"`
-	Groups        encoded[[]groupJSON]          `json:"realm_user_groups,omitzero"`
-	Bots          []botJSON                     `json:"realm_bots,omitzero"`
-	Statuses      map[string]statusJSON         `json:"user_status,omitzero"`
-	MutedUsers    []mutedUserJSON               `json:"muted_users,omitzero"`
-	ShortList     bool                          `json:"realm_users_incomplete,omitzero"`
-	ActiveUsers   int                           `json:"realm_active_user_count,omitzero"`
+	Users         encoded[[]registeredUserJSON]  `json:"realm_users,omitzero"`
+	InactiveUsers encoded[[]registeredUserJSON]  `json:"realm_non_active_users,omitzero"`
+	SystemBots    encoded[[]systemBotJSON]       `json:"cross_realm_bots,omitzero"`
+	Groups        encoded[[]registeredGroupJSON] `json:"realm_user_groups,omitzero"`
+	Bots          []botJSON                      `json:"realm_bots,omitzero"`
+	Statuses      map[string]statusJSON          `json:"user_status,omitzero"`
+	MutedUsers    []mutedUserJSON                `json:"muted_users,omitzero"`
+	ShortList     bool                           `json:"realm_users_incomplete,omitzero"`
+	ActiveUsers   int                            `json:"realm_active_user_count,omitzero"`
 
 	Channels        encoded[[]channelJSON]      `json:"streams,omitzero"`
 	Subscriptions   encoded[[]subscriptionJSON] `json:"subscriptions,omitzero"`

@@ -165,7 +165,7 @@ func groupsSection(s *initialState) {
 		s.answer.Groups = s.shortGroups(all)
 		return
 	}
-	s.answer.Groups = inFragments[[]groupJSON](sharedFragment(s.GroupListJSON(all, func() []byte {
+	s.answer.Groups = inFragments[[]registeredGroupJSON](sharedFragment(s.GroupListJSON(all, func() []byte {
 		return encode(allGroups(s.View, all))
 	})))
 }

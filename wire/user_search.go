@@ -28,13 +28,15 @@ const (
 )
 
 type peopleForm struct {
-	Gravatar    bool                     `form:"client_gravatar,default=true"`
-	IDs         form.Opt[[]realm.UserID] `form:"user_ids,maxitems=200"`
-	Query       string                   `form:"query,maxlen=100"`
-	Kind        string                   `form:"kind,default=all,in=all|people|bots"`
-	Deactivated string                   `form:"deactivated,default=none,in=none|also|only"`
-	Offset      int64                    `form:"offset,default=0,min=0,max=5000"`
-	Max         int64                    `form:"max,default=50,min=1,max=50"`
+	Gravatar    bool                      `form:"client_gravatar,default=true"`
+	IDs         form.Opt[[]realm.UserID]  `form:"user_ids,maxitems=200"`
+	Query       string                    `form:"query"`
+	Kind        string                    `form:"kind,default=all,in=all|people|bots"`
+	Deactivated string                    `form:"deactivated,default=none,in=none|also|only"`
+	Offset      int64                     `form:"offset,default=0,min=0,max=5000"`
+	Max         int64                     `form:"max,default=50,min=1,max=50"`
+	Channel     form.Opt[realm.ChannelID] `form:"channel_id"`
+	Group       form.Opt[realm.GroupID]   `form:"group_id"`
 }
 
 // peopleAnswer has users with their presence and status, because clients that fetch a user show these too.
@@ -84,7 +86,10 @@ func getPeople(c *Call, f peopleForm) (*peopleAnswer, error) {
 			}
 			return p, nil
 		}
-		users, more := v.SearchPeople(f.query())
+		users, more, err := v.SearchPeople(f.query())
+		if err != nil {
+			return nil, err
+		}
 		for _, u := range users {
 			p.add(c, v, u, f.Gravatar)
 		}
@@ -106,7 +111,8 @@ func getPeople(c *Call, f peopleForm) (*peopleAnswer, error) {
 
 func (f *peopleForm) query() realm.PeopleQuery {
 	return realm.PeopleQuery{Text: f.Query, Active: f.Deactivated != "only", Deactivated: f.Deactivated != "none",
-		People: f.Kind != "bots", Bots: f.Kind != "people", Offset: int(f.Offset), Max: int(f.Max)}
+		People: f.Kind != "bots", Bots: f.Kind != "people", Offset: int(f.Offset), Max: int(f.Max),
+		Channel: f.Channel.Value, Group: f.Group.Value}
 }
 
 const (

@@ -60,8 +60,15 @@ func shortUsersSection(s *initialState) {
 	}
 }
 
+// registeredGroupJSON is a user group in a registration. A member count says that the list of members is not complete: of
+// a large group, clients with a short list of users get the caller, or nobody.
+type registeredGroupJSON struct {
+	groupJSON
+	MemberCount *int `json:"member_count,omitzero"`
+}
+
 // shortGroups returns the user groups, without the members of large ones.
-func (s *initialState) shortGroups(deactivated bool) encoded[[]groupJSON] {
+func (s *initialState) shortGroups(deactivated bool) encoded[[]registeredGroupJSON] {
 	var list fragmentList
 	s.EachGroup(func(g *realm.Group) {
 		if g.Deactivated && !deactivated {
@@ -69,14 +76,14 @@ func (s *initialState) shortGroups(deactivated bool) encoded[[]groupJSON] {
 		}
 		list.add(ownFragment(s.ShortGroupJSON(g, func() []byte {
 			members := s.MembersShown(g)
-			out := newGroup(s.GroupInfoWith(g, members.IDs))
+			out := registeredGroupJSON{groupJSON: newGroup(s.GroupInfoWith(g, members.IDs))}
 			if !members.All {
 				out.MemberCount = &members.Count
 			}
 			return encode(out)
 		})))
 	})
-	return inFragments[[]groupJSON](list.end()...)
+	return inFragments[[]registeredGroupJSON](list.end()...)
 }
 
 // shortSubscriberList returns the field with the subscribers of a channel: all of a small channel, of a large one only

@@ -160,6 +160,9 @@ func TestUserLimit(t *testing.T) {
 	}
 	s.Join("Bo")
 	Do(s, adam, bot(1))
+	if err := s.ViewAs(adam).CheckUserList(false); err == nil || !strings.Contains(err.Error(), "registration-size") {
+		t.Errorf("a complete list of users that is too large: %v", err)
+	}
 	why := fmt.Sprintf("This organization cannot have more users (limit: %d)", n+2)
 	ExpectRefusal(s, adam, bot(2), why)
 	ExpectRefusal(s, System, realm.CreateUser{Email: "cy@example.org", Name: "Cy"}, why)

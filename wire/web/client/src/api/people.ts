@@ -7,6 +7,8 @@ export interface PeopleQuery {
   kind?: "people" | "bots";
   deactivated?: "also" | "only";
   offset?: number;
+  channel_id?: number; // only subscribers
+  group_id?: number; // only direct members
 }
 
 export function fetchPeople(user_ids: number[]): Promise<answers.GetPeopleAnswer> {

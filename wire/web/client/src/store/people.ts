@@ -15,9 +15,9 @@ const maxPause = 30_000;
 
 let wanted = new Set<number>(); // in flight: to be fetched
 let fetching = new Map<number, boolean>(); // in flight: true if an event came since the request
-let unknown = new Set<number>(); // users that do not exist, or that the user must not see
-let searched = new Map<string, number>(); // when a search was made, in milliseconds
-let queue = ""; // the registration that all of these belong to
+let unknown = new Set<number>(); // cache: users that do not exist, or that the user must not see
+let searched = new Map<string, number>(); // cache: when a search was made, in milliseconds
+let queue = ""; // cache: the registration that all of these belong to
 let timer: ReturnType<typeof setTimeout> | undefined; // in flight
 let failures = 0; // in flight
 
@@ -31,12 +31,14 @@ export function isComing(id: number): boolean {
   return isShort() && !unknown.has(id);
 }
 
-export function installPeople(): void {
+export function startPeople(): void {
   whenMissing(want);
   afterEvent((e) => {
-    if (e.type === "realm_user" && fetching.has(e.person.user_id)) fetching.set(e.person.user_id, true);
-    else if (e.type === "user_status" && fetching.has(e.user_id)) fetching.set(e.user_id, true);
-    if (e.type === "realm_user" && e.op !== "update") unknown.delete(e.person.user_id);
+    const id = e.type === "realm_user" ? e.person.user_id : e.type === "user_status" ? e.user_id : 0;
+    if (id === 0) return;
+    if (fetching.has(id)) fetching.set(id, true);
+    if (searches > 0) touched.add(id);
+    if (e.type === "realm_user" && e.op !== "update") unknown.delete(id);
   });
 }
 
@@ -106,11 +108,14 @@ function put(a: answers.GetPeopleAnswer): void {
   });
 }
 
+let searches = 0; // in flight: how many searches wait for an answer
+const touched = new Set<number>(); // in flight: users with an event meanwhile
+
 let typing: ReturnType<typeof setTimeout> | undefined; // in flight
 
 // findPeople makes the users known that the server finds for a text. Lists that filter the users of the state then show
 // them. It resolves when they are known, and does nothing if all users are known anyway.
-export async function findPeople(query: string, more: Omit<PeopleQuery, "query"> = {}): Promise<boolean> {
+async function findPeople(query: string, more: Omit<PeopleQuery, "query"> = {}): Promise<boolean> {
   if (!isShort()) return false;
   forgetOld();
   const q: PeopleQuery = { query: query.trim().slice(0, 100), ...more };
@@ -119,15 +124,29 @@ export async function findPeople(query: string, more: Omit<PeopleQuery, "query">
   searched.set(key, Date.now());
   const of = queue;
   try {
-    const answer = await searchPeople(q);
-    if (of !== peek().queue.id) return false;
-    const before = new Map(answer.people.map((u) => [u.user_id, peek().users.has(u.user_id)]));
-    // a known user has had all events
-    put({ ...answer, people: answer.people.filter((u) => !before.get(u.user_id)) });
-    return answer.more;
+    return (await pageOfPeople(q)).more;
   } catch {
-    searched.delete(key);
+    if (of === queue) searched.delete(key);
     return false;
+  }
+}
+
+// pageOfPeople returns the users that a search finds, and makes them known.
+export async function pageOfPeople(q: PeopleQuery): Promise<{ ids: number[]; more: boolean }> {
+  forgetOld();
+  const of = queue;
+  searches++;
+  try {
+    const answer = await searchPeople(q);
+    if (of === peek().queue.id) {
+      // a known user has had all events; of others the answer can be older than an event
+      const others = answer.people.filter((u) => !peek().users.has(u.user_id));
+      if (others.length > 0) put({ ...answer, people: others.filter((u) => !touched.has(u.user_id)) });
+      for (const u of others) if (touched.has(u.user_id)) want(u.user_id);
+    }
+    return { ids: answer.people.map((u) => u.user_id), more: answer.more };
+  } finally {
+    if (--searches === 0) touched.clear();
   }
 }
 

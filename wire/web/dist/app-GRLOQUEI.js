@@ -1,1 +1,0 @@
-import{pd as r}from"./chunk-YGMU7ZFH.js";r();
