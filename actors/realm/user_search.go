@@ -283,11 +283,14 @@ func (s *peopleFinder) searchIndex(x *PeopleIndex) {
 	if s.text == "" {
 		return
 	}
-	longest := slices.MaxFunc(s.words, func(a, b string) int { return cmp.Compare(len(a), len(b)) })
-	if longest != s.text {
-		walk(x.names.starting(longest))
+	// the word that begins the fewest words of names
+	rarest := slices.MinFunc(s.words, func(a, b string) int {
+		return cmp.Compare(x.count(a), x.count(b))
+	})
+	if rarest != s.text {
+		walk(x.names.starting(rarest))
 	}
-	walk(x.words.starting(longest))
+	walk(x.words.starting(rarest))
 	if len(s.words) == 1 {
 		walk(x.emails.starting(s.text))
 	}

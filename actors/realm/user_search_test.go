@@ -78,6 +78,7 @@ func TestSearchPeople(t *testing.T) {
 				{"ann", "Ann Smith, Bo Annable, Cy Anderssonlongname Annatoo"},
 				{"ANN s", "Ann Smith"},
 				{"smith ann", "Ann Smith"},
+				{"annatoo c", "Cy Anderssonlongname Annatoo"},
 				{"anderssonlong", "Cy Anderssonlongname Annatoo"},
 				{"anderssonlonx", ""},
 				{"old", ""},
