@@ -110,7 +110,9 @@ const censusChunksPerView = 200
 // prepareUserList prepares the list of users of a registration in several views, because it can be large. It reports
 // whether the client gets a short list, and refuses a list of all users that is too large.
 func prepareUserList(c *Call, q *realm.Queue, wants func(string) bool) (short bool, err error) {
-	if !wants("realm_user") && !wants("realm_user_groups") && !wants("subscription") {
+	lists := realm.UserLists{Accounts: wants("realm_user"), Members: wants("realm_user_groups"),
+		Subscribers: wants("subscription") && q.Subscribers == "true"}
+	if lists == (realm.UserLists{}) && !wants("subscription") {
 		return false, nil
 	}
 	for counted := false; !counted; {
@@ -124,10 +126,11 @@ func prepareUserList(c *Call, q *realm.Queue, wants func(string) bool) (short bo
 	if short {
 		return true, nil
 	}
-	if err := checkPermission(c, func(v realm.View) error {
-		return v.CheckUserList(wants("subscription") && q.Subscribers == "true")
-	}); err != nil || !wants("realm_user") {
+	if err := checkPermission(c, func(v realm.View) error { return v.CheckUserLists(lists) }); err != nil {
 		return false, err
+	}
+	if !lists.Accounts {
+		return false, nil
 	}
 	return false, encodeUsersAhead(c, q)
 }

@@ -13,7 +13,7 @@ type Limits struct {
 	BotsPerUser      int // deactivated ones included
 	Users            int // accounts in the organization, bots and deactivated ones included
 	ShortListFrom    int // accounts above which clients that can do so get a short list of users
-	RegistrationSize int // bytes of lists in a registration; see Realm.ListsSize and Realm.UserListSize
+	RegistrationSize int // bytes of lists in a registration; see Realm.ListsSize and Realm.UserListsSize
 }
 
 // DefaultLimits are the limits that no operator has changed. They are larger than any organization needs, and small
@@ -222,18 +222,26 @@ func (r *Realm) ListsSize() (n int) {
 	return n + r.small.registrationSize()
 }
 
-// UserListSize returns about how many bytes of a registration with all users are the accounts and the members of
-// groups, and with subscribers the subscribers of channels.
-func (r *Realm) UserListSize(subscribers bool) int {
+// UserLists are the lists of a registration that grow with the users.
+type UserLists struct {
+	Accounts, Members, Subscribers bool // Members are those of groups
+}
+
+// UserListsSize returns about how many bytes complete lists have.
+func (r *Realm) UserListsSize(of UserLists) (n int) {
 	census := r.Census()
-	n := census.Bytes
-	for g := groupOwners; g <= groupEveryone; g++ {
-		n += registeredIDBytes * census.Direct(g)
+	if of.Accounts {
+		n += census.Bytes
 	}
-	for _, g := range r.groups.all() {
-		n += registeredIDBytes * len(g.Members)
+	if of.Members {
+		for g := groupOwners; g <= groupEveryone; g++ {
+			n += registeredIDBytes * census.Direct(g)
+		}
+		for _, g := range r.groups.all() {
+			n += registeredIDBytes * len(g.Members)
+		}
 	}
-	if subscribers {
+	if of.Subscribers {
 		for id := range r.channels.all() {
 			n += registeredSubscriberBytes * r.index.channels[id].active.Len()
 		}
@@ -241,13 +249,14 @@ func (r *Realm) UserListSize(subscribers bool) int {
 	return n
 }
 
-// CheckUserList refuses a registration with a list of all users that would be larger than the limit. Such a client
-// cannot use the organization; trying again does not help.
-func (v View) CheckUserList(subscribers bool) error {
-	if n := v.UserListSize(subscribers); n > v.limits.RegistrationSize {
-		return BadRequest("This organization has too many users for this client: their list has about %d MB (limit: "+
+// CheckUserLists refuses a registration with complete lists that would be larger than the limit. Such a client cannot
+// use the organization; trying again does not help.
+func (v View) CheckUserLists(of UserLists) error {
+	if n := v.UserListsSize(of); n > v.limits.RegistrationSize {
+		return BadRequest("This organization has too many users for this client: their lists have about %d MB (limit: "+
 			"%d MB, registration-size). Use a client that gets a short list of users, or register with "+
-			"fetch_event_types without realm_user, realm_user_groups and subscription", n>>20, v.limits.RegistrationSize>>20)
+			"fetch_event_types without realm_user and realm_user_groups, and without all subscribers",
+			n>>20, v.limits.RegistrationSize>>20)
 	}
 	return nil
 }
