@@ -103,7 +103,9 @@ func (l *prefixList) starting(prefix string) []uint32 {
 }
 
 // count returns how many words of names can begin with a text.
-func (x *PeopleIndex) count(text string) int { return len(x.names.starting(text)) + len(x.words.starting(text)) }
+func (x *PeopleIndex) count(text string) int {
+	return len(x.names.starting(text)) + len(x.words.starting(text))
+}
 
 // peopleSearch is the state of the search for users of one organization.
 type peopleSearch struct {
