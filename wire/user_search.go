@@ -120,7 +120,7 @@ const (
 	peopleTextsPerView = 10_000
 	// peopleWait is how long a request waits for the index that another one builds, and peoplePause how often it looks.
 	peopleWait  = 10 * time.Second
-	peoplePause = 20 * time.Millisecond
+	peoplePause = 50 * time.Millisecond
 )
 
 // preparePeopleSearch builds the index of names of a large organization, or waits for another request that does. The

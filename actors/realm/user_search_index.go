@@ -42,43 +42,50 @@ func prefixKey(text string) uint64 {
 
 // BuildPeopleIndex builds an index. It takes about two seconds for a million users, so it is called outside of turns.
 func BuildPeopleIndex(list []PersonText) *PeopleIndex {
-	type entry struct {
-		text string
-		id   uint32
-	}
-	sorted := func(entries []entry) (out prefixList) {
-		slices.SortFunc(entries, func(a, b entry) int {
-			return cmp.Or(cmp.Compare(a.text, b.text), cmp.Compare(a.id, b.id))
-		})
-		out.keys, out.ids = make([]uint64, len(entries)), make([]uint32, len(entries))
-		for i, e := range entries {
-			out.keys[i], out.ids[i] = prefixKey(e.text), e.id
-		}
-		return out
-	}
-	entries := make([]entry, 0, len(list))
+	entries := make([]textEntry, 0, len(list))
 	for _, p := range list {
-		entries = append(entries, entry{fold(p.Name), uint32(p.ID)})
+		entries = append(entries, newTextEntry(fold(p.Name), uint32(p.ID), uint32(p.ID)))
 	}
-	x := &PeopleIndex{names: sorted(entries)}
-	var words []entry
-	for _, e := range entries { // in the order of names
+	x := &PeopleIndex{names: sortTexts(entries)}
+	var words []textEntry
+	for i, e := range entries { // in the order of names
 		_, rest, _ := strings.Cut(e.text, " ")
 		for _, w := range strings.Fields(rest) {
-			words = append(words, entry{w, e.id})
+			words = append(words, newTextEntry(w, e.id, uint32(i)))
 		}
 	}
-	slices.SortStableFunc(words, func(a, b entry) int { return cmp.Compare(a.text, b.text) })
-	x.words = prefixList{make([]uint64, len(words)), make([]uint32, len(words))}
-	for i, e := range words {
-		x.words.keys[i], x.words.ids[i] = prefixKey(e.text), e.id
-	}
+	x.words = sortTexts(words)
 	entries = entries[:0]
 	for _, p := range list {
-		entries = append(entries, entry{FoldEmail(p.Email), uint32(p.ID)})
+		entries = append(entries, newTextEntry(FoldEmail(p.Email), uint32(p.ID), uint32(p.ID)))
 	}
-	x.emails = sorted(entries)
+	x.emails = sortTexts(entries)
 	return x
+}
+
+// textEntry is a text of an account while the index is built. Entries with the same text are in the order of rank.
+type textEntry struct {
+	key      uint64
+	text     string
+	id, rank uint32
+}
+
+func newTextEntry(text string, id, rank uint32) textEntry {
+	return textEntry{prefixKey(text), text, id, rank}
+}
+
+func sortTexts(entries []textEntry) prefixList {
+	slices.SortFunc(entries, func(a, b textEntry) int {
+		if a.key != b.key { // for nearly all, which is much faster than to compare the texts
+			return cmp.Compare(a.key, b.key)
+		}
+		return cmp.Or(cmp.Compare(a.text, b.text), cmp.Compare(a.rank, b.rank))
+	})
+	out := prefixList{make([]uint64, len(entries)), make([]uint32, len(entries))}
+	for i, e := range entries {
+		out.keys[i], out.ids[i] = e.key, e.id
+	}
+	return out
 }
 
 // SizeBytes returns the memory of the index.

@@ -71,10 +71,10 @@ scene('administrators find users of a large organization page by page', async (s
   await eventually('the first page is there', async () => await rows.count() === 50);
   await me.page.getByRole('button', { name: 'Show more' }).click();
   await eventually('the second page is there', async () => await rows.count() === 100);
-  await me.page.getByRole('searchbox', { name: 'Filter' }).fill('user 2999');
+  await me.page.getByRole('searchbox', { name: 'Filter', exact: true }).fill('user 2999');
   await eventually('the user is found', async () => await rows.count() === 1);
   await me.page.getByRole('button', { name: 'Deactivate: User 2999' }).click();
-  await me.page.getByRole('dialog').getByRole('button', { name: 'Deactivate' }).click();
+  await me.page.getByRole('dialog').getByRole('button', { name: 'Deactivate', exact: true }).click();
   await me.page.getByRole('tab', { name: 'Deactivated' }).click();
   await rows.getByText('User 2999').waitFor();
 });
