@@ -60,8 +60,8 @@ func shortUsersSection(s *initialState) {
 	}
 }
 
-// registeredGroupJSON is a user group in a registration. A member count says that the list of members is not complete: of
-// a large group, clients with a short list of users get the caller, or nobody.
+// registeredGroupJSON is a user group in a registration. A member count says that the list of members is not complete:
+// of a large group, clients with a short list of users get only the caller, or an empty list.
 type registeredGroupJSON struct {
 	groupJSON
 	MemberCount *int `json:"member_count,omitzero"`

@@ -160,7 +160,8 @@ func TestUserLimit(t *testing.T) {
 	}
 	s.Join("Bo")
 	Do(s, adam, bot(1))
-	if err := s.ViewAs(adam).CheckUserLists(realm.UserLists{Accounts: true}); err == nil || !strings.Contains(err.Error(), "registration-size") {
+	err := s.ViewAs(adam).CheckUserLists(realm.UserLists{Accounts: true})
+	if err == nil || !strings.Contains(err.Error(), "registration-size") {
 		t.Errorf("a complete list of users that is too large: %v", err)
 	}
 	why := fmt.Sprintf("This organization cannot have more users (limit: %d)", n+2)

@@ -68,9 +68,9 @@ func (s *Settings) Table() []registry.Setting {
 		{
 			Name: "registration-size", Default: strconv.Itoa(DefaultLimits.RegistrationSize >> 20),
 			Group: registry.Limits, Value: &s.RegistrationSize,
-			Meaning: "MiB of the channels, groups and smaller lists in a registration; requests that would make them " +
-				"larger are refused. The same for the users: registrations of clients that need the list of all users " +
-				"are refused beyond it; 0: no limit",
+			Meaning: "MiB of the channels, groups and smaller lists in a registration; requests that would make " +
+				"them larger are refused. The same for the users: registrations of clients that need the list of " +
+				"all users are refused beyond it; 0: no limit",
 		},
 		{
 			Name: "max-users", Default: strconv.Itoa(DefaultLimits.Users),

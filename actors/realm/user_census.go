@@ -14,8 +14,8 @@ type UserCensus struct {
 // Direct returns how many active users belong to a system group directly.
 func (c *UserCensus) Direct(g GroupID) int { return c.byGroup[g] }
 
-// userCensus is the census of each chunk of accounts, and its sum. Chunks that changed are counted again when somebody
-// asks.
+// userCensus is the census of each chunk of accounts, and its sum. Chunks that changed are counted again when the numbers
+// are needed.
 type userCensus struct {
 	chunks   []UserCensus // by chunk
 	sum      UserCensus
@@ -39,8 +39,8 @@ func (c *UserCensus) add(x *UserCensus, sign int) {
 	}
 }
 
-// WarmCensus counts at most max outdated chunks, and reports whether none is left. Requests call it in views before they
-// need the census, which would otherwise take a tenth of a second for a million accounts that were never counted.
+// WarmCensus counts at most max outdated chunks, and reports whether none is left. Requests call it in views before
+// they need the census, which would otherwise take a tenth of a second for a million accounts that were never counted.
 func (r *Realm) WarmCensus(max int) bool {
 	c := &r.cache.census
 	at, days := int64(0), r.OrgInt("waiting_period_threshold")
@@ -102,7 +102,7 @@ func (r *Realm) roleMembers(g GroupID, max int) []UserID {
 			continue
 		}
 		for _, u := range r.usersInChunk(i) {
-			if !u.Active || u.System || groupOfRole(u.Role) != g && !(g == groupFullMembers && r.listedAsFullMember(u)) {
+			if !u.Active || u.System || !r.isDirectMember(u, g) {
 				continue
 			}
 			if len(out) == max {
@@ -112,6 +112,11 @@ func (r *Realm) roleMembers(g GroupID, max int) []UserID {
 		}
 	}
 	return out
+}
+
+// isDirectMember reports whether a user belongs to a system group directly.
+func (r *Realm) isDirectMember(u *User, g GroupID) bool {
+	return groupOfRole(u.Role) == g || g == groupFullMembers && r.listedAsFullMember(u)
 }
 
 // FullMemberListLimit is the number of members from which clients with a short list of users do not get the members of
@@ -136,7 +141,7 @@ func (v View) MembersShown(g *Group) MembersShown {
 			return MembersShown{v.roleMembers(g.ID, FullMemberListLimit), n, true}
 		}
 		out := MembersShown{IDs: []UserID{}, Count: n}
-		if me != nil && (groupOfRole(me.Role) == g.ID || g.ID == groupFullMembers && v.listedAsFullMember(me)) {
+		if me != nil && v.isDirectMember(me, g.ID) {
 			out.IDs = append(out.IDs, me.ID)
 		}
 		return out

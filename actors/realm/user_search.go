@@ -31,8 +31,8 @@ const maxPeopleExamined = 50_000
 // fewVisible is the number of users that a limited guest can see up to which a search looks at each of them.
 const fewVisible = 5000
 
-// SearchPeople returns the users that match a query and that the caller may see, and whether there can be more. Those of
-// the caller's recent direct conversations are first, then users whose name begins with the text, then users of whom
+// SearchPeople returns the users that match a query and that the caller may see, and whether there can be more. Those
+// of the caller's recent direct conversations are first, then users whose name begins with the text, then users of whom
 // another word of the name does, then those with such an address; each in the order of names. The system bots are left
 // out.
 func (v View) SearchPeople(q PeopleQuery) (found []*User, more bool, _ error) {
@@ -90,9 +90,7 @@ func (s *peopleFinder) restrict() error {
 		if !g.System {
 			s.inside = append(s.inside, func(u *User) bool { return containsSorted(g.Members, u.ID) })
 		} else {
-			s.inside = append(s.inside, func(u *User) bool {
-				return groupOfRole(u.Role) == id || id == groupFullMembers && s.listedAsFullMember(u)
-			})
+			s.inside = append(s.inside, func(u *User) bool { return s.isDirectMember(u, id) })
 		}
 		if !g.System && len(g.Members) <= fewVisible {
 			few = g.Members

@@ -1,15 +1,15 @@
 package realm
 
 const (
-	// maxShortList is how many accounts a short list of users has, and maxShortListAdmins how many of them are owners
-	// and administrators that the caller has no recent conversation with. A registration takes about 500 bytes for each.
+	// maxShortList is how many accounts a short list of users has, about 500 bytes each. maxShortListAdmins is how many
+	// of them are owners, and likewise administrators, that the caller has no recent conversation with.
 	maxShortList       = 150
 	maxShortListAdmins = 20
 )
 
 // ShortUserList returns the accounts that a registration of the caller lists in a large organization: the caller, the
-// users of the caller's recent direct conversations, newest first, and owners and administrators. The caller may see all
-// of them. The system bots are not among them.
+// users of the caller's recent direct conversations, newest first, and owners and administrators. The caller may see
+// all of them. The system bots are not among them.
 func (v View) ShortUserList() (out []*User) {
 	seen := map[UserID]bool{}
 	add := func(id UserID) bool {
