@@ -129,7 +129,7 @@ export function Picker<T extends string | number>(p: Props<T>) {
         value={open && searched ? query : (chosen?.label ?? "")}
         onMouseDown={() => (open ? searched || hide() : show())}
         onInput={(e) => {
-          if (p.options.some((o) => o.user !== undefined)) findWhileTyping(e.currentTarget.value);
+          if (p.options.some((o) => o.user !== undefined)) findWhileTyping(e.currentTarget.value, { deactivated: "also" }); // some lists have deactivated users, too
           if (!open) return show((e as InputEvent).data ?? e.currentTarget.value); // not behind the label
           setQuery(e.currentTarget.value);
           setAt(0);

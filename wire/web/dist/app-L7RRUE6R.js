@@ -1,1 +1,0 @@
-import{sd as r}from"./chunk-G3MNZREZ.js";r();
