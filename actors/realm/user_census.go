@@ -14,8 +14,8 @@ type UserCensus struct {
 // Direct returns how many active users belong to a system group directly.
 func (c *UserCensus) Direct(g GroupID) int { return c.byGroup[g] }
 
-// userCensus is the census of each chunk of accounts, and its sum. Chunks that changed are counted again when the numbers
-// are needed.
+// userCensus is the census of each chunk of accounts, and its sum. Chunks that changed are counted again when a request
+// needs the numbers.
 type userCensus struct {
 	chunks   []UserCensus // by chunk
 	sum      UserCensus
