@@ -92,7 +92,7 @@ type postPresenceForm struct {
 	NewInput bool            `form:"new_user_input"`
 	Slim     bool            `form:"slim_presence"`
 
-	Users form.Opt[[]realm.UserID] `form:"presence_user_ids,maxitems=500,extension=clients that show few users ask for them"`
+	Users form.Opt[[]realm.UserID] `form:"presence_user_ids,maxitems=500,extension=clients can show few users"`
 }
 
 func postPresence(c *Call, f postPresenceForm) (*presencesAnswer, error) {
