@@ -36,8 +36,8 @@ func (f *fakeOrganizations) View(id realm.ID, _ realm.Caller, _ func(realm.View)
 func TestOrganizationsAsleepAreCompared(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "auth.toml")
-	text := "[[provider]]\nname = \"staff\"\ntype = \"ldap\"\nurls = [\"ldap://127.0.0.1:1\"]\nallow_insecure = true\n" +
-		"base_dn = \"dc=example\"\nbind_dn = \"cn=p\"\nbind_password_file = \"secret\"\n"
+	text := "[[provider]]\nname = \"staff\"\ntype = \"ldap\"\nurls = [\"ldap://127.0.0.1:1\"]\n" +
+		"allow_insecure = true\nbase_dn = \"dc=example\"\nbind_dn = \"cn=p\"\nbind_password_file = \"secret\"\n"
 	for name, content := range map[string]string{file: text, filepath.Join(dir, "secret"): "x\n"} {
 		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
