@@ -18,15 +18,8 @@ var peopleEndpoints = []Endpoint{
 
 const peopleReason = "a client with a short list of users fetches others by id, and searches for them by name"
 
-const (
-	// maxPeopleIDs is how many users one request can name: a page of messages has fewer senders.
-	maxPeopleIDs = 200
-	// maxPeopleFound is how many users one search returns.
-	maxPeopleFound = 50
-	// maxPeopleOffset is how far pages of a search go. A user further behind is found by more letters.
-	maxPeopleOffset = 5000
-)
-
+// peopleForm limits the ids to 200: a page of messages has fewer senders. A search returns at most 50 users. A user
+// beyond the offset of 5000 is found by more letters.
 type peopleForm struct {
 	Gravatar    bool                      `form:"client_gravatar,default=true"`
 	IDs         form.Opt[[]realm.UserID]  `form:"user_ids,maxitems=200"`
