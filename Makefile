@@ -6,7 +6,7 @@ GO ?= go
 export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
 export CGO_ENABLED := 0
 
-.PHONY: alerts-check bench bench-peers bench-proxies browser browser-big browser-kills browser-screens browser-shots browser-views build calls check clients clocks-cluster cluster-import conform conform-s3 crash crash-cluster cut-links damage-cluster docs freeze-cluster full-cluster help hooks kill kill-cluster kill-core-edges kill-edges kill-presence licenses linear-edges login mail man mirror mirror-edge mixed-releases mutants partition-cluster poison race release release-check rolling-upgrade run sim sim-actors sleep-cluster test test-beside types upgrades versions web web-check web-mirror
+.PHONY: alerts-check bench bench-peers bench-proxies browser browser-big browser-kills browser-people browser-screens browser-shots browser-views build calls check clients clocks-cluster cluster-import conform conform-s3 crash crash-cluster cut-links damage-cluster docs freeze-cluster full-cluster help hooks kill kill-cluster kill-core-edges kill-edges kill-presence licenses linear-edges login mail man mirror mirror-edge mixed-releases mutants partition-cluster poison race release release-check rolling-upgrade run sim sim-actors sleep-cluster test test-beside types upgrades versions web web-check web-mirror
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
@@ -147,6 +147,9 @@ browser-kills: build ## kill -9 the server KILLS times (50) while people type in
 
 browser-big: build ## measure the client in an organization of 1,000,000 messages (3 minutes; use a quiet machine)
 	wire/web/browser/run big_realm.js
+
+browser-people: build ## measure an organization of PARLEY_CROWD users (1,000,000), PARLEY_CONNECTED (10,000) connected
+	wire/web/browser/run big_people.js
 
 SHOTS ?= bin/shots
 browser-shots: build ## write screenshots of the client's views into SHOTS (bin/shots); VIEWS='inbox|topic' chooses some

@@ -185,14 +185,14 @@ func newBotService(s realm.Service) (out botServiceJSON) {
 }
 
 // visibleBots returns the bots whose details the caller can see: administrators see all bots, other users their own.
-func visibleBots(v realm.View) []botJSON {
+func visibleBots(v realm.View, onlyOwn bool) []botJSON {
 	list := []botJSON{}
 	me := v.Me()
 	if me == nil {
 		return list
 	}
 	v.EachBot(func(u *realm.User) {
-		if u.BotOwner == me.ID || me.IsAdmin() {
+		if u.BotOwner == me.ID || me.IsAdmin() && !onlyOwn {
 			list = append(list, newBot(u.ID, v.BotOf(u.ID), channelNameLookup(v)))
 		}
 	})

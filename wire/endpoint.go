@@ -270,6 +270,7 @@ var endpoints = slices.Concat(
 	navigationEndpoints,
 	onboardingEndpoints,
 	ownExportEndpoints,
+	peopleEndpoints,
 	pictureEndpoints,
 	playgroundEndpoints,
 	presenceEndpoints,

@@ -193,6 +193,7 @@ var operationGroups = map[string]string{
 	"calls": "Calls", "zcommand": "Messages", "messages": "Messages", "assisted_texts": "Messages",
 	"mark_all_as_read":    "Messages",
 	"mark_stream_as_read": "Messages", "mark_topic_as_read": "Messages", "typing": "Messages", "drafts": "Messages",
+	"people":         "Users",
 	"saved_snippets": "Messages", "scheduled_messages": "Messages", "reminders": "Messages",
 	"channel_folders": "Channels", "channels": "Channels", "streams": "Channels", "default_streams": "Channels",
 	"default_stream_groups": "Channels", "get_stream_id": "Channels", "user_topics": "Channels",

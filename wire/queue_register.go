@@ -50,6 +50,7 @@ type capsForm struct {
 	EmptyTopic         bool     `form:"empty_topic_name"`
 	SimplifiedPresence bool     `form:"simplified_presence_events"`
 	IndividualEmoji    bool     `form:"individual_emoji_changes"`
+	ShortUserList      bool     `form:"short_user_list"`
 }
 
 // caps returns the capabilities as bits. The order of the list is the order of the constants in the realm.
@@ -59,7 +60,7 @@ func (f *capsForm) caps() (c realm.Caps) {
 	}
 	for i, is := range []bool{f.NotificationNull, f.BulkDeletion, f.AvatarOptional, f.ChannelTyping, f.SettingsObject,
 		f.LinkifierTemplate, f.UserListIncomplete, f.DeactivatedGroups, f.ArchivedChannels, f.EmptyTopic,
-		f.SimplifiedPresence, f.IndividualEmoji} {
+		f.SimplifiedPresence, f.IndividualEmoji, f.ShortUserList} {
 		if is {
 			c |= 1 << i
 		}
@@ -90,14 +91,20 @@ func register(c *Call, f registerForm) (*registration, error) {
 	wants := func(name string) bool {
 		return (!fetch.Set || slices.Contains(fetch.Value, name)) && scope.AllowsEvents(name)
 	}
+	short, err := prepareUserList(c, &q, wants)
+	if err != nil {
+		return nil, err
+	}
 	var rows []presence.Row
-	if wants("presence") && c.Account != nil {
+	switch {
+	case c.Account == nil || !wants("presence"):
+	case short:
+		rows, err = presenceOfListed(c, f.HistoryDays)
+	default:
 		rows = presenceRows(c, -1, f.HistoryDays)
 	}
-	if wants("realm_user") {
-		if err := encodeUsersAhead(c, &q); err != nil {
-			return nil, err
-		}
+	if err != nil {
+		return nil, err
 	}
 	if wants("stream") || wants("subscription") {
 		if err := encodeChannelsAhead(c, wants("subscription") && f.Subscribers == form.AllSubscribers); err != nil {
@@ -111,7 +118,8 @@ func register(c *Call, f registerForm) (*registration, error) {
 	r, err := open(realm.Register{Queue: q, AllPublicGiven: f.AllPublic.Set,
 		State: func(v realm.View, _ *realm.Queue) (any, error) {
 			s := &initialState{call: c, View: v, queue: &q, Client: ClientOf(&q), answer: &registration{},
-				presence: rows, fetchTypesNamed: fetch.Set, wants: wants}
+				presence: rows, fetchTypesNamed: fetch.Set, wants: wants,
+				short: q.Caps&realm.CapShortUserList != 0 && v.LargeForLists()}
 			s.build()
 			return s, nil
 		}})
@@ -217,6 +225,8 @@ type initialState struct {
 	channels         []visibleChannel // valid if channelsGathered
 	channelsGathered bool
 	deferred         []func() // run after the turn
+	short            bool     // the client gets a short list of users
+	listed           []listedUser
 }
 
 // afterTurn schedules work with data that is already copied out of the realm, to keep the turn short.
@@ -264,13 +274,15 @@ type registration struct {
 	Defaults     encoded[preferences]  `json:"realm_user_settings_defaults,omitzero"`
 	Devices      map[string]deviceJSON `json:"devices,omitzero"`
 
-	Users         encoded[[]registeredUserJSON] `json:"realm_users,omitzero"`
-	InactiveUsers encoded[[]registeredUserJSON] `json:"realm_non_active_users,omitzero"`
-	SystemBots    encoded[[]systemBotJSON]      `json:"cross_realm_bots,omitzero"`
-	Groups        encoded[[]groupJSON]          `json:"realm_user_groups,omitzero"`
-	Bots          []botJSON                     `json:"realm_bots,omitzero"`
-	Statuses      map[string]statusJSON         `json:"user_status,omitzero"`
-	MutedUsers    []mutedUserJSON               `json:"muted_users,omitzero"`
+	Users         encoded[[]registeredUserJSON]  `json:"realm_users,omitzero"`
+	InactiveUsers encoded[[]registeredUserJSON]  `json:"realm_non_active_users,omitzero"`
+	SystemBots    encoded[[]systemBotJSON]       `json:"cross_realm_bots,omitzero"`
+	Groups        encoded[[]registeredGroupJSON] `json:"realm_user_groups,omitzero"`
+	Bots          []botJSON                      `json:"realm_bots,omitzero"`
+	Statuses      map[string]statusJSON          `json:"user_status,omitzero"`
+	MutedUsers    []mutedUserJSON                `json:"muted_users,omitzero"`
+	ShortList     bool                           `json:"realm_users_incomplete,omitzero"`
+	ActiveUsers   int                            `json:"realm_active_user_count,omitzero"`
 
 	Channels        encoded[[]channelJSON]      `json:"streams,omitzero"`
 	Subscriptions   encoded[[]subscriptionJSON] `json:"subscriptions,omitzero"`
@@ -340,7 +352,7 @@ var sections = []section{
 	sectionFor("custom_profile_fields", func(s *initialState) {
 		s.answer.ProfileFields = newProfileFields(s.ProfileFields())
 	}),
-	sectionFor("realm_bot", func(s *initialState) { s.answer.Bots = visibleBots(s.View) }),
+	sectionFor("realm_bot", func(s *initialState) { s.answer.Bots = visibleBots(s.View, s.short) }),
 	sectionFor("drafts", draftsSection),
 	sectionFor("scheduled_messages", func(s *initialState) {
 		s.answer.Scheduled = newScheduledList(s.ScheduledOf(s.User), s.Client)

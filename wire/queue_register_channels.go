@@ -59,7 +59,11 @@ func subscriptionsSection(s *initialState) {
 		own          realm.Subscription
 	}
 	var counts [3]int
-	recent, channels := recentUsers(s.View, s.call.Server), s.visibleChannels()
+	channels := s.visibleChannels()
+	var recent func(realm.UserID) bool
+	if !s.short {
+		recent = recentUsers(s.View, s.call.Server)
+	}
 	entries := make([]entry, 0, len(channels))
 	for _, c := range channels {
 		x := s.SubscriptionOf(s.User, c.ID)
@@ -77,8 +81,12 @@ func subscriptionsSection(s *initialState) {
 		if x != nil {
 			e.own = *x
 		}
-		e.roster = Fragment{JSON: subscriberListJSON(s.View, c.Channel, s.Subscribers, recent),
-			Shared: s.Subscribers == form.AllSubscribers}
+		if s.short && s.Subscribers == form.PartialSubscribers {
+			e.roster = ownFragment(s.shortSubscriberList(c.Channel))
+		} else {
+			e.roster = Fragment{JSON: subscriberListJSON(s.View, c.Channel, s.Subscribers, recent),
+				Shared: s.Subscribers == form.AllSubscribers}
+		}
 		entries = append(entries, e)
 		counts[e.list]++
 	}

@@ -86,7 +86,8 @@ func buildUncached(s *initialState) *registration {
 	uncached.answer = &registration{}
 	usersSectionUncached(&uncached)
 	uncached.answer.Realm.JSON = encodedFieldsOf(registeredOrganization{newOrganizationFields(s), newServerFields(s)})
-	uncached.answer.Groups = encodedAs[[]groupJSON](encode(allGroups(s.View, s.Has(realm.CapDeactivatedGroups))))
+	groups := allGroups(s.View, s.Has(realm.CapDeactivatedGroups))
+	uncached.answer.Groups = encodedAs[[]registeredGroupJSON](encode(groups))
 	list := each(s.visibleChannels(),
 		func(c visibleChannel) channelJSON { return newChannel(s.ChannelInfo(c.Channel)) })
 	uncached.answer.Channels = encodedAs[[]channelJSON](encode(list))

@@ -38,7 +38,11 @@ type userListCacheKey struct {
 // usersSection adds all accounts, from cached JSON that all viewers of a kind share.
 func usersSection(s *initialState) {
 	me := s.Me()
-	if s.isLimitedGuest() {
+	switch {
+	case s.short:
+		shortUsersSection(s)
+		return
+	case s.isLimitedGuest():
 		usersSectionUncached(s)
 		return
 	}
@@ -157,7 +161,11 @@ func (l *objectList) end() Fragments {
 // groupsSection adds the user groups, the same for all users.
 func groupsSection(s *initialState) {
 	all := s.Has(realm.CapDeactivatedGroups)
-	s.answer.Groups = inFragments[[]groupJSON](sharedFragment(s.GroupListJSON(all, func() []byte {
+	if s.short {
+		s.answer.Groups = s.shortGroups(all)
+		return
+	}
+	s.answer.Groups = inFragments[[]registeredGroupJSON](sharedFragment(s.GroupListJSON(all, func() []byte {
 		return encode(allGroups(s.View, all))
 	})))
 }

@@ -4,7 +4,6 @@ import (
 	"crypto/md5"
 	"encoding/hex"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -264,19 +263,23 @@ type usersAnswer struct {
 func appendUsersAfter(
 	c *Call, v realm.View, f getUsersForm, after realm.UserID, max int, members *[]any,
 ) (last realm.UserID, more bool) {
-	if f.IDs.Set {
-		max = math.MaxInt // skipping an account is cheap, and few are requested
-	}
-	wanted := map[int64]bool{}
-	for _, id := range f.IDs.Value {
-		wanted[id] = true
-	}
-	return v.UsersAfter(after, max, func(u *realm.User) {
-		if !u.System && (!f.IDs.Set || wanted[int64(u.ID)]) && v.MaySeeUser(u) {
+	add := func(u *realm.User) {
+		if !u.System && v.MaySeeUser(u) {
 			x := newUserJSON(v, u, c.Site, f.Gravatar, f.Profile)
 			*members = append(*members, x.listed(v.Me()))
 		}
-	})
+	}
+	if !f.IDs.Set {
+		return v.UsersAfter(after, max, add)
+	}
+	wanted := slices.Clone(f.IDs.Value)
+	slices.Sort(wanted)
+	for _, id := range slices.Compact(wanted) {
+		if u := v.Find(realm.UserID(id)); u != nil {
+			add(u)
+		}
+	}
+	return 0, false
 }
 
 func getMe(c *Call, v realm.View, _ noParameters) (*ownUserJSON, error) {

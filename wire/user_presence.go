@@ -91,6 +91,8 @@ type postPresenceForm struct {
 	PingOnly bool            `form:"ping_only"`
 	NewInput bool            `form:"new_user_input"`
 	Slim     bool            `form:"slim_presence"`
+
+	Users form.Opt[[]realm.UserID] `form:"presence_user_ids,maxitems=500,extension=clients can show few users"`
 }
 
 func postPresence(c *Call, f postPresenceForm) (*presencesAnswer, error) {
@@ -110,6 +112,9 @@ func postPresence(c *Call, f postPresenceForm) (*presencesAnswer, error) {
 	}
 	if f.PingOnly {
 		return pingAnswer(f.since()), nil
+	}
+	if f.Users.Set {
+		return newPresences(c, presenceOf(c, f.Users.Value, f.since(), f.History), f.since(), f.Last.Set || f.Slim)
 	}
 	return presences(c, f.since(), f.History, f.Last.Set || f.Slim)
 }
@@ -135,7 +140,11 @@ func nowWithFraction(c *Call) float64 { return float64(c.Server.Now().UnixMicro(
 
 // presences returns the presence of all users that the caller can see, in the modern or the legacy format.
 func presences(c *Call, last, days int64, modern bool) (*presencesAnswer, error) {
-	rows := presenceRows(c, last, days)
+	return newPresences(c, presenceRows(c, last, days), last, modern)
+}
+
+// newPresences returns the rows of users that the caller can see.
+func newPresences(c *Call, rows []presence.Row, last int64, modern bool) (*presencesAnswer, error) {
 	return Read(c, func(v realm.View) (*presencesAnswer, error) {
 		out, newest := newPresenceMap(v, rows, c.Site, modern)
 		return &presencesAnswer{out, max(newest, last), nowWithFraction(c)}, nil

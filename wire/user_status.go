@@ -140,6 +140,15 @@ func newStatus(s realm.UserStatus) statusJSON {
 
 func statusSection(s *initialState) {
 	all := map[string]statusJSON{}
+	if s.short {
+		for _, u := range s.listedUsers() {
+			if x := s.StatusOf(u.ID); u.Active && x != (realm.UserStatus{}) {
+				all[u.ID.String()] = newStatus(x)
+			}
+		}
+		s.answer.Statuses = all
+		return
+	}
 	s.EachStatus(func(u realm.UserID, x realm.UserStatus) {
 		if w := s.Find(u); w != nil && w.Active && s.MaySeeUser(w) {
 			all[u.String()] = newStatus(x)

@@ -108,11 +108,33 @@ func (l Limits) Bounds(waiting func(OutboxJobKind) int64) []registry.Bound {
 		},
 		{
 			Name: "registration_bytes",
-			Of: "bytes of a registration that all users of an organization share: channels with their subscribers, " +
-				"accounts, groups and the lists of administrators",
-			Overflow: "400 for requests that would make it larger",
-			Reason:   "every client downloads it at its start",
-			Limit:    func() int64 { return int64(l.RegistrationSize) },
+			Of: "bytes of a registration that are channels, groups and the lists of administrators; likewise of the " +
+				"accounts with their memberships",
+			Overflow: "400 for requests that would make the lists larger, and for registrations of clients that need " +
+				"a longer list of users",
+			Reason: "every client downloads it at its start",
+			Limit:  func() int64 { return int64(l.RegistrationSize) },
+		},
+		{
+			Name:     "users",
+			Of:       "accounts of one organization, bots and deactivated ones included",
+			Overflow: "400",
+			Reason:   "about 3 kB of memory each",
+			Limit:    func() int64 { return int64(l.Users) },
+		},
+		{
+			Name:     "users_listed_to_all",
+			Of:       "accounts of one organization up to which every client gets all of them",
+			Overflow: "clients that can do so get a short list",
+			Reason:   "a client that opens downloads about 450 bytes for each",
+			Limit:    func() int64 { return int64(l.ShortListFrom) },
+		},
+		{
+			Name:     "changed_people",
+			Of:       "accounts that have changed since the index of names of one organization was built",
+			Overflow: "the index is built again",
+			Reason:   "each search looks at all of them: a millisecond",
+			Limit:    registry.Constant(maxPeopleChanged),
 		},
 		{
 			Name: "own_text_bytes",

@@ -158,9 +158,12 @@ type GroupInfo struct {
 }
 
 // GroupInfo returns a copy of a group that may leave the realm.
-func (r *Realm) GroupInfo(g *Group) GroupInfo {
+func (r *Realm) GroupInfo(g *Group) GroupInfo { return r.GroupInfoWith(g, r.DirectMembers(g)) }
+
+// GroupInfoWith is GroupInfo with a list of members that the caller has already.
+func (r *Realm) GroupInfoWith(g *Group, members []UserID) GroupInfo {
 	info := GroupInfo{ID: g.ID, Name: g.Name, Description: g.Description, Created: g.Created, Creator: g.Creator,
-		Members:   r.DirectMembers(g),
+		Members:   members,
 		Subgroups: slices.Clone(g.Subgroups), System: g.System, Deactivated: g.Deactivated, Settings: GroupValues{}}
 	for _, rule := range GroupRules {
 		info.Settings[rule.Name] = r.WithoutDeactivated(r.GroupSettingOf(g, rule.Name))

@@ -41,6 +41,8 @@ const (
 	CapEmptyTopicName
 	CapSimplifiedPresence
 	CapIndividualEmoji
+	// CapShortUserList is an extension of the protocol: in a large organization the client gets a short list of users.
+	CapShortUserList
 )
 
 // CapNames are the protocol's names, in the order of the bits.
@@ -48,7 +50,7 @@ var CapNames = []string{"notification_settings_null", "bulk_message_deletion", "
 	"stream_typing_notifications",
 	"user_settings_object", "linkifier_url_template", "user_list_incomplete", "include_deactivated_groups",
 	"archived_channels",
-	"empty_topic_name", "simplified_presence_events", "individual_emoji_changes"}
+	"empty_topic_name", "simplified_presence_events", "individual_emoji_changes", "short_user_list"}
 
 // Queue lifetimes in seconds. The numbers come from the protocol.
 const (

@@ -11,7 +11,9 @@ type Limits struct {
 	Groups           int // in the organization, deactivated ones included
 	GroupsPerDay     int // created by a user below administrator
 	BotsPerUser      int // deactivated ones included
-	RegistrationSize int // bytes of a registration that all users share; see Realm.RegistrationSize
+	Users            int // accounts in the organization, bots and deactivated ones included
+	ShortListFrom    int // accounts above which clients that can do so get a short list of users
+	RegistrationSize int // bytes of lists in a registration; see Realm.ListsSize and Realm.UserListsSize
 }
 
 // DefaultLimits are the limits that no operator has changed. They are larger than any organization needs, and small
@@ -24,6 +26,8 @@ var DefaultLimits = Limits{
 	Groups:           5000,
 	GroupsPerDay:     100,
 	BotsPerUser:      100,
+	Users:            2_000_000,
+	ShortListFrom:    10_000,
 	RegistrationSize: 64 << 20,
 }
 
@@ -33,7 +37,8 @@ func (l Limits) withDefaults() Limits {
 	for _, x := range []struct{ field, value *int }{
 		{&l.Channels, &d.Channels}, {&l.ChannelsPerDay, &d.ChannelsPerDay}, {&l.ChannelsPerCall, &d.ChannelsPerCall},
 		{&l.JoinsPerCall, &d.JoinsPerCall}, {&l.Groups, &d.Groups}, {&l.GroupsPerDay, &d.GroupsPerDay},
-		{&l.BotsPerUser, &d.BotsPerUser}, {&l.RegistrationSize, &d.RegistrationSize},
+		{&l.BotsPerUser, &d.BotsPerUser}, {&l.Users, &d.Users}, {&l.ShortListFrom, &d.ShortListFrom},
+		{&l.RegistrationSize, &d.RegistrationSize},
 	} {
 		if *x.field == 0 {
 			*x.field = *x.value
@@ -168,7 +173,15 @@ func (t *Turn) checkNewBot(owner UserID) error {
 	if err := t.checkBotCount(owner); err != nil {
 		return err
 	}
-	return t.checkRegistrationSize(registeredUserBytes)
+	return t.checkUserCount()
+}
+
+// checkUserCount refuses a further account of an organization beyond the limit.
+func (v View) checkUserCount() error {
+	if v.users.size() >= v.limits.Users {
+		return BadRequest("This organization cannot have more users (limit: %d)", v.limits.Users)
+	}
+	return nil
 }
 
 // checkBotCount refuses a further bot of an owner beyond the limit, whether it is created or given to the owner.
@@ -196,21 +209,61 @@ const (
 	registeredRowBytes        = 300 // emoji, linkifier and other small rows
 )
 
-// RegistrationSize returns about how many bytes of a registration are the same for all users: channels with their
-// subscribers, accounts, groups, and the lists that administrators keep. The lists of one user have limits of their
-// own.
-func (r *Realm) RegistrationSize() (n int) {
+// ListsSize returns about how many bytes of a registration are channels, groups, and the lists that administrators
+// keep. All users get them. Of subscribers and members it contains as many as a client with a short list of users can
+// get. The lists of one user have limits of their own.
+func (r *Realm) ListsSize() (n int) {
 	for id, c := range r.channels.all() {
-		n += channelSize(c) + registeredSubscriberBytes*r.index.channels[id].active.Len()
+		n += channelSize(c) + registeredSubscriberBytes*min(r.index.channels[id].active.Len(), FullSubscriberListLimit)
 	}
 	for _, g := range r.groups.all() {
-		n += groupSize(g)
-	}
-	for _, u := range r.users.all() {
-		n += registeredUserBytes + len(u.Name) + 2*len(u.Email) + u.Profile.size() + u.ProfileHTML.size()
+		n += groupSize(g) - registeredIDBytes*max(len(g.Members)-FullMemberListLimit, 0)
 	}
 	return n + r.small.registrationSize()
 }
+
+// UserLists are the lists of a registration that grow with the users.
+type UserLists struct {
+	Accounts, Members, Subscribers bool // Members are those of groups
+}
+
+// UserListsSize returns about how many bytes complete lists have.
+func (r *Realm) UserListsSize(of UserLists) (n int) {
+	census := r.Census()
+	if of.Accounts {
+		n += census.Bytes
+	}
+	if of.Members {
+		for g := groupOwners; g <= groupEveryone; g++ {
+			n += registeredIDBytes * census.Direct(g)
+		}
+		for _, g := range r.groups.all() {
+			n += registeredIDBytes * len(g.Members)
+		}
+	}
+	if of.Subscribers {
+		for id := range r.channels.all() {
+			n += registeredSubscriberBytes * r.index.channels[id].active.Len()
+		}
+	}
+	return n
+}
+
+// CheckUserLists refuses a registration with complete lists that would be larger than the limit. Such a client cannot
+// use the organization; trying again does not help.
+func (v View) CheckUserLists(of UserLists) error {
+	if n := v.UserListsSize(of); n > v.limits.RegistrationSize {
+		return BadRequest("This organization has too many users for this client: their lists have about %d MB (limit: "+
+			"%d MB, registration-size). Use a client that gets a short list of users, or register with "+
+			"fetch_event_types without realm_user and realm_user_groups, and without all subscribers",
+			n>>20, v.limits.RegistrationSize>>20)
+	}
+	return nil
+}
+
+// LargeForLists reports whether the organization has so many accounts that clients that can do so get a short list of
+// users.
+func (r *Realm) LargeForLists() bool { return r.users.size() > r.limits.ShortListFrom }
 
 // registrationSize is the part of the small tables.
 func (n *smallTables) registrationSize() (size int) {
@@ -280,8 +333,8 @@ func (t *Turn) checkRegistrationSize(more int) error {
 	if t.System || more <= 0 {
 		return nil
 	}
-	if t.RegistrationSize()+more > t.limits.RegistrationSize {
-		return BadRequest("The lists of channels, users and groups of this organization cannot become larger "+
+	if t.ListsSize()+more > t.limits.RegistrationSize {
+		return BadRequest("The lists of channels and groups of this organization cannot become larger "+
 			"(limit: %d bytes)", t.limits.RegistrationSize)
 	}
 	return nil

@@ -120,25 +120,16 @@ func TestRegistrationSize(t *testing.T) {
 	long := strings.Repeat("x", 1000)
 	channel := Do(s, ann, realm.CreateChannel{New: realm.NewChannel{Name: "first"}}).ID
 	group := Do(s, ann, realm.CreateGroup{Name: "first", Members: []realm.UserID{ann}})
-	field := Do(s, adam, realm.SaveProfileField{New: true, Type: realm.LongText, Name: &[]string{"About"}[0]})
-	limit := s.Realm.RegistrationSize() + 100
+	limit := s.Realm.ListsSize() + 100
 	s.Realm.SetLimits(realm.Limits{RegistrationSize: limit})
-	why := fmt.Sprintf("The lists of channels, users and groups of this organization cannot become larger "+
+	why := fmt.Sprintf("The lists of channels and groups of this organization cannot become larger "+
 		"(limit: %d bytes)", limit)
-	data := long[:400]
 	for _, refused := range []func(){
 		func() { ExpectRefusal(s, ann, newChannels("x"), why) },
 		func() { ExpectRefusal(s, ann, realm.CreateChannel{New: realm.NewChannel{Name: "x"}}, why) },
 		func() { ExpectRefusal(s, ann, realm.EditChannel{Channel: channel, Description: &long}, why) },
 		func() { ExpectRefusal(s, ann, realm.CreateGroup{Name: "x"}, why) },
 		func() { ExpectRefusal(s, ann, realm.EditGroup{Group: group, Description: &long}, why) },
-		func() {
-			ExpectRefusal(s, ann, realm.CreateBot{Name: "Robo", Email: "r@example.com", ShortName: "r",
-				Type: realm.GenericBot}, why)
-		},
-		func() {
-			ExpectRefusal(s, ann, realm.ChangeProfile{Values: []realm.ProfileValue{{Field: field, Value: &data}}}, why)
-		},
 		func() {
 			ExpectRefusal(s, adam, realm.SaveProfileField{New: true, Type: realm.ShortText,
 				Name: &[]string{strings.Repeat("n", 40)}[0], Hint: &[]string{strings.Repeat("h", 80)}[0]}, why)
@@ -154,6 +145,28 @@ func TestRegistrationSize(t *testing.T) {
 	}
 	s.Realm.SetLimits(realm.Limits{})
 	Do(s, ann, newChannels("x"))
+}
+
+// Joining is not refused by the size of registrations, but by the number of accounts, for all roles and for bots.
+func TestUserLimit(t *testing.T) {
+	s := New(t)
+	adam := s.Join("Adam", realm.Administrator)
+	n := 0
+	s.Realm.EachUser(func(*realm.User) { n++ })
+	s.Realm.SetLimits(realm.Limits{Users: n + 2, RegistrationSize: 1})
+	bot := func(n int) realm.CreateBot {
+		return realm.CreateBot{Name: fmt.Sprint("Bot ", n), Email: fmt.Sprint("b", n, "@example.com"),
+			ShortName: fmt.Sprint("b", n), Type: realm.GenericBot}
+	}
+	s.Join("Bo")
+	Do(s, adam, bot(1))
+	err := s.ViewAs(adam).CheckUserLists(realm.UserLists{Accounts: true})
+	if err == nil || !strings.Contains(err.Error(), "registration-size") {
+		t.Errorf("a complete list of users that is too large: %v", err)
+	}
+	why := fmt.Sprintf("This organization cannot have more users (limit: %d)", n+2)
+	ExpectRefusal(s, adam, bot(2), why)
+	ExpectRefusal(s, System, realm.CreateUser{Email: "cy@example.org", Name: "Cy"}, why)
 }
 
 // One user's lists of texts, which that user's registrations contain, have a size too, new texts and changes alike.

@@ -82,7 +82,9 @@ func (v View) checkName(name string, except UserID) error {
 	if v.OrgBool("require_unique_names") {
 		name = strings.TrimSpace(name)
 		taken := false
-		v.EachUser(func(u *User) { taken = taken || u.ID != except && fold(u.Name) == fold(name) })
+		for _, id := range v.index.usersByName[fold(name)] {
+			taken = taken || id != except
+		}
 		if taken {
 			return BadRequest("Unique names required in this organization.")
 		}

@@ -16,6 +16,8 @@ type Settings struct {
 	MaxGroups            int
 	DailyGroups          int
 	MaxBots              int
+	MaxUsers             int
+	ShortUserList        int
 	RegistrationSize     int
 }
 
@@ -66,8 +68,21 @@ func (s *Settings) Table() []registry.Setting {
 		{
 			Name: "registration-size", Default: strconv.Itoa(DefaultLimits.RegistrationSize >> 20),
 			Group: registry.Limits, Value: &s.RegistrationSize,
-			Meaning: "MiB of a registration that all users of an organization share: channels, accounts, groups and " +
-				"smaller lists; requests that would exceed it are refused; 0: no limit",
+			Meaning: "MiB of the channels, groups and smaller lists in a registration; requests that would make " +
+				"them larger are refused. The same for the users: registrations of clients that need the list of " +
+				"all users are refused beyond it; 0: no limit",
+		},
+		{
+			Name: "max-users", Default: strconv.Itoa(DefaultLimits.Users),
+			Group: registry.Limits, Value: &s.MaxUsers,
+			Meaning: "accounts of one organization, bots and deactivated ones included: about 3 kB of memory each; " +
+				"0: no limit",
+		},
+		{
+			Name: "short-user-list", Default: strconv.Itoa(DefaultLimits.ShortListFrom),
+			Group: registry.Limits, Value: &s.ShortUserList,
+			Meaning: "accounts of one organization above which the web app, and other clients that can do so, get a " +
+				"short list of users and fetch others when they show them; 0: never",
 		},
 	}
 }

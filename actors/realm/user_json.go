@@ -39,6 +39,13 @@ type jsonCache struct {
 	groupLists    []groupListJSON
 	orgVersion    uint64
 	orgs          []orgJSON
+
+	// For clients with a short list of users; see user_census.go.
+	census                      userCensus
+	groupSizes                  map[GroupID]int
+	shortGroups                 map[GroupID][]byte
+	groupSizesOf, shortGroupsOf [2]uint64 // the versions that they were made from
+	people                      peopleSearch
 }
 
 // orgJSON is the encoded organization row for one kind of viewer.
@@ -67,7 +74,12 @@ type groupListKey struct {
 // countVersions lets the tables count changes of users, groups and the organization.
 func (r *Realm) countVersions() {
 	r.cache.chunkVersions = map[int64]uint64{}
-	r.users.onChange = func(u UserID) { r.cache.usersVersion++; r.cache.chunkVersions[int64(u)/usersPerChunk]++ }
+	r.users.onChange = func(u UserID) {
+		r.cache.usersVersion++
+		r.cache.chunkVersions[int64(u)/usersPerChunk]++
+		r.cache.census.markOutdated(u)
+		r.cache.people.markChanged(u)
+	}
 	r.groups.onChange = func(GroupID) { r.cache.groupsVersion++ }
 	r.org.onChange = func(int) { r.cache.orgVersion++ }
 }

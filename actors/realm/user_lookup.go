@@ -160,6 +160,15 @@ func (r *Realm) EachBot(fn func(*User)) {
 	})
 }
 
+// EachSystemBot calls fn with every system bot, ordered by id.
+func (r *Realm) EachSystemBot(fn func(*User)) {
+	for _, id := range []UserID{NotificationBot, WelcomeBot, EmailGateway} {
+		if u := r.users.find(id); u != nil && u.System {
+			fn(u)
+		}
+	}
+}
+
 // UsersAfter calls fn with at most max accounts with ids above after, in ascending order. It returns the id to continue
 // after, and whether there are more.
 func (r *Realm) UsersAfter(after UserID, max int, fn func(*User)) (last UserID, more bool) {
@@ -284,6 +293,9 @@ type CreateUser struct {
 
 func (c CreateUser) Decide(t *Turn) (UserID, error) {
 	if err := t.CheckNewUser(c.Email, c.Name); err != nil {
+		return 0, err
+	}
+	if err := t.checkUserCount(); err != nil {
 		return 0, err
 	}
 	email := strings.TrimSpace(c.Email)

@@ -6,7 +6,6 @@ import "slices"
 // that users may not edit themselves are accepted.
 func (t *Turn) profileChanges(u *User, values []ProfileValue, byAdmin bool) ([]Fact, error) {
 	var out []Fact
-	more := 0
 	for _, v := range values {
 		text, html, err := t.profileValue(v, byAdmin)
 		if err != nil {
@@ -15,11 +14,7 @@ func (t *Turn) profileChanges(u *User, values []ProfileValue, byAdmin bool) ([]F
 		if u.Profile[v.Field] == text {
 			continue
 		}
-		more += len(text) + len(html) - len(u.Profile[v.Field]) - len(u.ProfileHTML[v.Field])
 		out = append(out, &ProfileChanged{User: u.ID, Field: v.Field, Value: text, HTML: html})
-	}
-	if err := t.checkRegistrationSize(more); err != nil {
-		return nil, err
 	}
 	return slices.Clip(out), nil
 }

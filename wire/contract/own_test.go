@@ -38,12 +38,17 @@ var ownFields = map[string]string{
 	"POST /register .realm_assistant_enabled":              assisted,
 	"POST /register .server_calls":                         calls,
 	"POST /register .realm_can_start_calls_group":          calls,
+	"POST /register .realm_users_incomplete":               shortList,
+	"POST /register .realm_active_user_count":              shortList,
+	"POST /register .realm_user_groups[].member_count":     shortList,
 	"PATCH /settings .api_key":                             newKey,
 	"PATCH /settings/display .api_key":                     newKey,
 	"PATCH /settings/notifications .api_key":               newKey,
 }
 
 const repeated = "scheduled messages can be sent repeatedly"
+
+const shortList = "clients with a short list of users know that it is short"
 
 const assisted = "owners agree to summaries and translations, and clients offer them"
 

@@ -24,8 +24,8 @@ const (
 	// maxQueuedAnswers is the size of the answers that wait to be sent, in bytes, from which further ones wait at their
 	// goroutines.
 	maxQueuedAnswers = 1 << 20
-	// maxAnswerNow is the size of an answer to a call of SharedCalls, in bytes, that does not wait for room: it may come
-	// from an actor. The answer to a send has about 500.
+	// maxAnswerNow is the size of an answer to a call of SharedCalls, in bytes, that does not wait for room: it may
+	// come from an actor. The answer to a send has about 500.
 	maxAnswerNow = 2 << 10
 	// maxSharedAnswer limits an answer, in bytes, so that it fits into a message after those that wait.
 	maxSharedAnswer = MaxMessage - 2*maxQueuedAnswers - MaxSharedCalls*maxAnswerNow

@@ -34,7 +34,7 @@ var sharedSettings = []string{
 	"url", "allowed-hosts", "rate-limit", "anonymous-rate-limit", "login-limit", "max-body", "upload-quota",
 	"user-upload-quota", "open-organizations", "archive-days", "mail-domain", "max-channels", "daily-channels",
 	"request-channels", "request-subscriptions", "max-groups", "daily-groups", "max-bots", "registration-size",
-	"daily-invites",
+	"max-users", "short-user-list", "daily-invites",
 }
 
 // jwtKeysMark is the name under which cores compare jwt-keys. Its value is a signature with the server's secret, so

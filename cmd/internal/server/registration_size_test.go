@@ -21,7 +21,7 @@ func TestFullRegistration(t *testing.T) {
 		size = n
 	}
 	d := startDemo(t, func(s *Settings) { s.RegistrationSize = size })
-	const refusal = "The lists of channels, users and groups of this organization cannot become larger"
+	const refusal = "The lists of channels and groups of this organization cannot become larger"
 	fill := func(path string, form func(i int) url.Values) (made int) {
 		for ; ; made++ {
 			msg, ok := d.tryPost("ann@example.org", path, form(made))

@@ -261,6 +261,8 @@ func (s *Settings) realmLimits() realm.Limits {
 		Groups:           limit(s.MaxGroups),
 		GroupsPerDay:     limit(s.DailyGroups),
 		BotsPerUser:      limit(s.MaxBots),
+		Users:            limit(s.MaxUsers),
+		ShortListFrom:    limit(s.ShortUserList),
 		RegistrationSize: limit(min(s.RegistrationSize, math.MaxInt32>>20) << 20),
 	}
 }

@@ -11,7 +11,7 @@ import { fileURLToPath } from 'node:url';
 
 const PROGRAM = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../../../bin/parley');
 const READY_MS = 20_000; // a demo organization starts in under one second
-const CROWD_MS = 300_000; // a generated organization of 1,000,000 messages is made in 30 to 60 seconds
+const CROWD_MS = process.env.PARLEY_CROWD ? 1_800_000 : 300_000; // a generated organization of 1,000,000 messages is made in 30 to 60 seconds
 export const TIMEOUT_MS = 45_000; // of everything that happens in the background, beside other tests
 
 const TEMPLATE = process.env.PARLEY_TEMPLATE;
@@ -103,6 +103,9 @@ export class Parley {
 
   // #served returns how often the program has logged that it is ready.
   #served() { return this.text().split('msg=serving ').length; }
+
+  // pid is the id of the process.
+  get pid() { return this.#process.pid; }
 
   // text returns the output of the program.
   text() { return fs.readFileSync(this.log, 'utf8'); }

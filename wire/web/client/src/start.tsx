@@ -6,6 +6,7 @@ import { startTexts } from "./i18n/languages.ts";
 import { t } from "./i18n/text.ts";
 import { start } from "./store/connection.ts";
 import { startOutbox } from "./store/outbox.ts";
+import { startPeople } from "./store/people.ts";
 import { startPresence } from "./store/presence.ts";
 import { startKeys } from "./ui/keys.ts";
 import { installShortcuts } from "./shortcuts.ts";
@@ -25,6 +26,7 @@ addView("recent", () => import("./views/recent.tsx").then((m) => m.Recent));
 
 async function main(): Promise<void> {
   const root = document.getElementById("app")!;
+  startPeople();
   if (document.querySelector('meta[name="visitor"]')) return (await import("./visitor/app.tsx")).startVisitor(root);
   startOutbox();
   await start();

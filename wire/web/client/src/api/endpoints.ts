@@ -17,6 +17,7 @@ const capabilities = {
   empty_topic_name: true,
   simplified_presence_events: true,
   individual_emoji_changes: true,
+  short_user_list: true,
 };
 
 export const registerParams = {
@@ -209,7 +210,8 @@ export function sendTyping(n: TypingNotice): Promise<unknown> {
   return request("/typing", { method: "POST", params: { op: n.op, ...place } });
 }
 
-export function sendPresence(status: "active" | "idle", last: number, input: boolean): Promise<answers.PostUsersMePresenceAnswer> {
-  const params = { status, ping_only: false, new_user_input: input, last_update_id: last, slim_presence: true };
+// sendPresence also returns the presence of others, of some users if they are given.
+export function sendPresence(status: "active" | "idle", last: number, input: boolean, of?: number[]): Promise<answers.PostUsersMePresenceAnswer> {
+  const params = { status, ping_only: false, new_user_input: input, last_update_id: last, slim_presence: true, presence_user_ids: of };
   return request("/users/me/presence", { method: "POST", params, repeatable: true });
 }

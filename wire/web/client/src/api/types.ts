@@ -12,7 +12,6 @@ export type {
   Export,
   Folder as ChannelFolder,
   FoundMessage as Message,
-  Group as UserGroup,
   GroupValue as GroupSetting,
   Integration,
   Invite,
@@ -40,6 +39,9 @@ export type EventOf<T extends EventType> = Extract<schema.Event, { type: T }>;
 
 // RegisterAnswer is the answer of register. It describes what the client has asked for, which is everything.
 export type RegisterAnswer = Partial<schema.PostRegisterAnswer>;
+
+// UserGroup has a member_count if only some of its members are known.
+export type UserGroup = schema.Group & { member_count?: number };
 
 // User is an account. The lists of the registration imply is_active.
 export type User = schema.RegisteredUser & { is_active: boolean; is_system_bot?: boolean };

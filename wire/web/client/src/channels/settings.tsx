@@ -12,7 +12,8 @@ import { attempt } from "../store/actions.ts";
 import { mayInChannel, permissionOf } from "../store/queries.ts";
 import { peek, read } from "../store/store.ts";
 import { PersonName } from "../people/card.tsx";
-import { PeopleList, PersonForm } from "../people/pick.tsx";
+import { FoundPeople, PeopleList, PersonForm } from "../people/pick.tsx";
+import { isShort } from "../store/people.ts";
 import { Choice, Switch } from "../forms/fields.tsx";
 import { Allowed, SettingsForm } from "../forms/forms.tsx";
 import { GroupChoice } from "../people/group_choice.tsx";
@@ -258,27 +259,30 @@ function Subscribers({ channel: c }: { channel: Channel }) {
   const [error, setError] = useState("");
   const members = read("members").get(id);
   const complete = members?.complete ?? false;
+  const large = isShort() && !complete;
   useEffect(() => {
-    if (!complete) loadMembers(id).catch((err: unknown) => setError(errorText(err)));
-  }, [id, complete]);
+    if (!complete && !large) loadMembers(id).catch((err: unknown) => setError(errorText(err)));
+  }, [id, complete, large]);
   const mayAdd = mayAdminister(c) || mayInChannel(c, "can_add_subscribers_group") || (!c.invite_only && read("subscriptions").has(id));
   const mayRemove = mayAdminister(c) || mayInChannel(c, "can_remove_subscribers_group");
   const me = read("me").user_id;
   if (error) return <p role="alert">{error}</p>;
-  if (!members || !complete) return <p aria-busy="true" />;
+  if (!large && (!members || !complete)) return <p aria-busy="true" />;
+  const known = members?.ids ?? new Set<number>();
+  const list = {
+    label: t("Subscribers"),
+    action: t("Unsubscribe"),
+    may: (user: number) => mayRemove || user === me,
+    run: (user: number) => (user === me ? api.unsubscribe(c.name) : api.removeSubscribers(c.name, [user])),
+  };
+  const count = large ? (c.subscriber_count ?? 0) : known.size;
   return (
     <>
       {mayAdd && !c.is_archived && (
-        <PersonForm form="add-subscriber" title={t("Add subscribers")} button={t("Add")} without={members.ids} run={(user) => api.addSubscribers(c.name, [user])} />
+        <PersonForm form="add-subscriber" title={t("Add subscribers")} button={t("Add")} without={large ? new Set() : known} run={(user) => api.addSubscribers(c.name, [user])} />
       )}
-      <h4>{plural(members.ids.size, "{count} subscriber", "{count} subscribers")}</h4>
-      <PeopleList
-        label={t("Subscribers")}
-        ids={[...members.ids]}
-        action={t("Unsubscribe")}
-        may={(user) => mayRemove || user === me}
-        run={(user) => (user === me ? api.unsubscribe(c.name) : api.removeSubscribers(c.name, [user]))}
-      />
+      {count > 0 && <h4>{plural(count, "{count} subscriber", "{count} subscribers")}</h4>}
+      {large ? <FoundPeople {...list} of={{ channel_id: id }} /> : <PeopleList {...list} ids={[...known]} />}
     </>
   );
 }

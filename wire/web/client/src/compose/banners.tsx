@@ -6,6 +6,7 @@ import { type Channel, Role } from "../api/types.ts";
 import { plural, t } from "../i18n/text.ts";
 import { attempt } from "../store/actions.ts";
 import { loadMembers } from "../store/members.ts";
+import { isShort } from "../store/people.ts";
 import { resolvedMark } from "../store/narrow.ts";
 import { canResolve } from "../store/permissions.ts";
 import { mayInChannel, userName } from "../store/queries.ts";
@@ -29,7 +30,7 @@ function Banners() {
   const channel = direct || id === null ? undefined : read("channels").get(id);
   const mentioned = channel ? mentionedUsers(text.value) : [];
   const members = channel && read("members").get(channel.stream_id);
-  const ask = !!channel && mentioned.length > 0 && !members?.complete;
+  const ask = !!channel && mentioned.length > 0 && !members?.complete && !isShort();
   useEffect(() => {
     if (ask) void loadMembers(channel.stream_id).catch(() => {}); // without them there is no note
   }, [ask, channel?.stream_id]);

@@ -3,6 +3,7 @@ import type { Message } from "../api/types.ts";
 import { t } from "../i18n/text.ts";
 import { attempt } from "../store/actions.ts";
 import { conversationOfMessage } from "../store/narrow.ts";
+import { isShort } from "../store/people.ts";
 import { userName } from "../store/queries.ts";
 import { peek } from "../store/store.ts";
 import { linkOf } from "../store/router.ts";
@@ -18,7 +19,7 @@ function fence(text: string): string {
 export function mentionText(id: number, silent = false): string {
   const name = userName(id);
   const same = [...peek().users.values()].filter((u) => u.is_active && u.full_name === name).length > 1;
-  return `@${silent ? "_" : ""}**${name}${same ? "|" + id : ""}**`;
+  return `@${silent ? "_" : ""}**${name}${same || isShort() ? "|" + id : ""}**`; // others can have the name, too
 }
 
 // quote opens the compose box with the text of a message as a quotation.

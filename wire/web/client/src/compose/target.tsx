@@ -5,6 +5,7 @@ import { t } from "../i18n/text.ts";
 import { mayPost, topicName, userName } from "../store/queries.ts";
 import { resolvedMark } from "../store/narrow.ts";
 import { loadTopics } from "../store/topics.ts";
+import { findWhileTyping } from "../store/people.ts";
 import { read } from "../store/store.ts";
 import { Avatar } from "../ui/avatar.tsx";
 import { channelIcon, Icon } from "../ui/icons.tsx";
@@ -196,6 +197,7 @@ export function PeoplePicker() {
         {...comboAria("people-offers", offers.length, at)}
         onInput={(e) => {
           setQuery(e.currentTarget.value);
+          findWhileTyping(e.currentTarget.value);
           setAt(0);
         }}
         onKeyDown={keys}

@@ -5,6 +5,7 @@ import { loadEmoji, searchEmoji } from "../emoji/data.ts";
 import { plural, t } from "../i18n/text.ts";
 import { EmojiGlyph } from "../emoji/glyph.tsx";
 import { topicName } from "../store/queries.ts";
+import { loadPeople } from "../store/people.ts";
 import { peek } from "../store/store.ts";
 import { loadTopics } from "../store/topics.ts";
 import { Avatar } from "../ui/avatar.tsx";
@@ -107,7 +108,7 @@ const mentions: Completer = {
       insert: `@${silent ? "_" : ""}*${g.name}* `,
       Draw: () => <Named icon="people" name={g.name} />,
     }));
-    return { start: found.start, offers: [...users, ...wildcards(q, silent), ...groups].slice(0, maxOffers) };
+    return { start: found.start, offers: [...users, ...wildcards(q, silent), ...groups].slice(0, maxOffers), load: loadPeople(q) };
   },
 };
 

@@ -2,7 +2,7 @@
 import { Role, type User } from "../api/types.ts";
 import { t } from "../i18n/text.ts";
 import { go, goTo, routes } from "../store/router.ts";
-import { presenceOf, userName } from "../store/queries.ts";
+import { missingName, presenceOf, userName } from "../store/queries.ts";
 import { peek, read } from "../store/store.ts";
 import { Avatar } from "../ui/avatar.tsx";
 import { Icon } from "../ui/icons.tsx";
@@ -80,7 +80,7 @@ function mention(id: number): void {
 
 function UserCard({ id }: { id: number }) {
   const u = read("users").get(id);
-  if (!u) return <div class="card">{t("Unknown user")}</div>;
+  if (!u) return <div class="card">{missingName(id)}</div>;
   const status = read("statuses").get(id);
   const open = (fn: () => void) => () => {
     closePopover();

@@ -1,8 +1,8 @@
 // The value of a profile field: text, a link, a date, names of users.
 import { FieldType, type ProfileField } from "../api/types.ts";
-import { t } from "../i18n/text.ts";
 import { Content } from "../content/content.tsx";
-import { peek, read } from "../store/store.ts";
+import { userName } from "../store/queries.ts";
+import { read } from "../store/store.ts";
 import { formatDate } from "../ui/time.ts";
 
 interface Account {
@@ -40,7 +40,7 @@ export function FieldValue({ field: f, value, rendered }: { field: ProfileField;
     case FieldType.choice:
       return <>{parsed<Record<string, { text: string }>>(f.field_data, {})[value]?.text ?? value}</>;
     case FieldType.users:
-      return <>{parsed<number[]>(value, []).map((x) => peek().users.get(x)?.full_name ?? t("Unknown user")).join(", ")}</>;
+      return <>{parsed<number[]>(value, []).map((x) => userName(x)).join(", ")}</>;
     case FieldType.date:
       return <>{formatDate(Date.parse(value + "T12:00:00") / 1000)}</>;
     case FieldType.link:

@@ -23,7 +23,7 @@ function GroupCard({ id }: { id: number }) {
     <div class="card" role="dialog" aria-label={groupName(g)}>
       <strong class="card-name">{groupName(g)}</strong>
       {g.description && <p>{g.description}</p>}
-      <p class="quiet">{g.deactivated ? t("Deactivated") : plural(g.members.length, "{count} member", "{count} members")}</p>
+      <p class="quiet">{g.deactivated ? t("Deactivated") : plural(g.member_count ?? g.members.length, "{count} member", "{count} members")}</p>
       <ul>
         {names.slice(0, maxNames).map((x) => (
           <li key={x.key}>

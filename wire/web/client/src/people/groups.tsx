@@ -11,7 +11,7 @@ import { Allowed, SettingsForm } from "../forms/forms.tsx";
 import { GroupChoice } from "./group_choice.tsx";
 import { groupName } from "./group_names.ts";
 import { Confirm, Dialog, openDialog } from "../ui/dialogs.tsx";
-import { PeopleList, PersonForm } from "./pick.tsx";
+import { FoundPeople, PeopleList, PersonForm } from "./pick.tsx";
 
 export function Groups({ route }: { route: Route }) {
   const create = route.rest[0] === "new";
@@ -60,7 +60,7 @@ function List({ mine }: { mine: boolean }) {
             <span class="grow">
               <a href={`#groups/${g.id}/${encodeURIComponent(g.name)}`}>{g.name}</a>
               <small>
-                {g.deactivated ? t("Deactivated") : plural(g.members.length, "{count} member", "{count} members")}
+                {g.deactivated ? t("Deactivated") : plural(g.member_count ?? g.members.length, "{count} member", "{count} members")}
                 {g.description && ` · ${g.description}`}
               </small>
             </span>
@@ -108,6 +108,7 @@ function GroupPage({ group: g }: { group: UserGroup }) {
   const mayAdd = open && mayInGroup(g, "can_add_members_group");
   const mayRemove = open && mayInGroup(g, "can_remove_members_group");
   const inside = g.members.includes(me);
+  const list = { label: t("Members"), action: t("Remove"), may: () => mayRemove, run: (user: number) => api.changeMembers(g.id, { delete: [user] }) };
   return (
     <div class="dialog-text">
       <a class="button small quiet" href="#groups/all">
@@ -130,7 +131,7 @@ function GroupPage({ group: g }: { group: UserGroup }) {
         <PersonForm form="add-group-member" title={t("Add a member")} button={t("Add")} without={new Set(g.members)} run={(user) => api.changeMembers(g.id, { add: [user] })} />
       )}
       <h4>{t("Members")}</h4>
-      <PeopleList label={t("Members")} ids={g.members} action={t("Remove")} may={() => mayRemove} run={(user) => api.changeMembers(g.id, { delete: [user] })} />
+      {g.member_count === undefined ? <PeopleList {...list} ids={g.members} /> : <FoundPeople {...list} of={{ group_id: g.id }} />}
       <Subgroups group={g} may={mayAdd} />
       {!g.is_system_group && <GroupPermissions group={g} />}
     </div>

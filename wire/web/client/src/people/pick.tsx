@@ -3,7 +3,10 @@ import { useState } from "preact/hooks";
 import { plural, t } from "../i18n/text.ts";
 import { attempt } from "../store/actions.ts";
 import { userName } from "../store/queries.ts";
+import { isShort } from "../store/people.ts";
 import { read } from "../store/store.ts";
+import type { PeopleQuery } from "../api/people.ts";
+import { type Found, useFound } from "./found.ts";
 import { Avatar } from "../ui/avatar.tsx";
 import type { FormName } from "../forms/form_names.ts";
 import { SettingsForm } from "../forms/forms.tsx";
@@ -20,10 +23,46 @@ export function PersonForm(p: { form: FormName; title: string; button: string; w
       form={p.form}
       title={p.title}
       button={p.button}
-      disabled={others.length === 0}
+      disabled={others.length === 0 && !isShort()}
       fields={[{ name: "user", label: t("User"), kind: "choice", required: true, options: others.map((u) => ({ value: String(u.user_id), label: u.full_name, user: u.user_id })) }]}
       run={(v) => p.run(v.number("user"))}
     />
+  );
+}
+
+// FoundPeople is PeopleList for a channel or group of which not all members are known: the server searches.
+export function FoundPeople(p: { label: string; of: Omit<PeopleQuery, "query">; action: string; may: (user: number) => boolean; run: (user: number) => Promise<unknown> }) {
+  const [query, setQuery] = useState("");
+  const found = useFound(query, p.of);
+  return (
+    <>
+      <input class="input" type="search" aria-label={t("Filter")} placeholder={t("Filter")} value={query} onInput={(e) => setQuery(e.currentTarget.value)} />
+      <ul class="people-list" aria-label={p.label}>
+        {found.ids.map((id) => (
+          <li key={id}>
+            <Avatar id={id} size={24} />
+            <PersonName id={id} class="grow" />
+            {p.may(id) && (
+              <button type="button" class="button small quiet" aria-label={`${p.action}: ${userName(id)}`} onClick={() => void attempt(p.run(id)).then(() => found.reload())}>
+                {p.action}
+              </button>
+            )}
+          </li>
+        ))}
+        {found.ids.length === 0 && !found.loading && <li class="quiet">{t("No users")}</li>}
+      </ul>
+      <ShowMore of={found} />
+    </>
+  );
+}
+
+// ShowMore fetches the next users of a search.
+export function ShowMore({ of: found }: { of: Found }) {
+  if (!found.more) return null;
+  return (
+    <button type="button" class="button small quiet" disabled={found.loading} onClick={found.next}>
+      {t("Show more")}
+    </button>
   );
 }
 

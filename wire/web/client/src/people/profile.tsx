@@ -8,7 +8,7 @@ import { StatusEmoji } from "../emoji/glyph.tsx";
 import { closeOverlay, goTo, type Route } from "../store/router.ts";
 import { attempt } from "../store/actions.ts";
 import { hashOfChannel } from "../store/narrow.ts";
-import { presenceOf } from "../store/queries.ts";
+import { missingName, presenceOf } from "../store/queries.ts";
 import { peek, read } from "../store/store.ts";
 import { Avatar } from "../ui/avatar.tsx";
 import { Dialog } from "../ui/dialogs.tsx";
@@ -21,7 +21,7 @@ export function UserProfile({ route }: { route: Route }) {
   const u = read("users").get(id);
   if (!u) {
     return (
-      <Dialog title={t("Unknown user")} onClose={closeOverlay}>
+      <Dialog title={missingName(id)} onClose={closeOverlay}>
         <p class="dialog-text">{t("There is no such user, or you cannot see them.")}</p>
       </Dialog>
     );

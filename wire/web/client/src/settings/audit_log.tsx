@@ -85,7 +85,7 @@ export function AuditLog() {
 }
 
 function Filters({ filter, set }: { filter: AuditFilter; set: (f: AuditFilter) => void }) {
-  const users = [...read("users").values()].sort((a, b) => a.full_name.localeCompare(b.full_name)).map((u) => ({ value: u.user_id, label: u.full_name }));
+  const users = [...read("users").values()].sort((a, b) => a.full_name.localeCompare(b.full_name)).map((u) => ({ value: u.user_id, label: u.full_name, user: u.user_id }));
   const channels = [...read("channels").values()].sort((a, b) => a.name.localeCompare(b.name)).map((c) => ({ value: c.stream_id, label: c.name }));
   const all = { value: 0, label: t("All") };
   return (

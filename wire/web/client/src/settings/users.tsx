@@ -7,7 +7,11 @@ import { Role, type User } from "../api/types.ts";
 import { plural, t } from "../i18n/text.ts";
 import { PersonName, presenceText, roleName } from "../people/card.tsx";
 import { attempt } from "../store/actions.ts";
+import { isShort } from "../store/people.ts";
 import { isInSetting, userName } from "../store/queries.ts";
+import type { PeopleQuery } from "../api/people.ts";
+import { ShowMore } from "../people/pick.tsx";
+import { useFound } from "../people/found.ts";
 import { peek, read } from "../store/store.ts";
 import { Avatar } from "../ui/avatar.tsx";
 import { closeDialog, Dialog, openDialog } from "../ui/dialogs.tsx";
@@ -15,6 +19,13 @@ import { channelIcon } from "../ui/icons.tsx";
 import { Picker, type PickerOption } from "../ui/picker.tsx";
 import { FilterField, RowTable, SettingsForm } from "../forms/forms.tsx";
 import { isInput, profileInputs, profileValues } from "./profile_inputs.ts";
+
+// ofTab is what the server finds for a tab in a large organization.
+const ofTab: Record<Tab, Omit<PeopleQuery, "query">> = {
+  people: { kind: "people" },
+  deactivated: { deactivated: "only" },
+  bots: { kind: "bots" },
+};
 
 const maxRows = 100; // of one table; the filter finds the others
 
@@ -35,20 +46,25 @@ export function Users() {
     ["deactivated", t("Deactivated")],
     ["bots", t("Bots")],
   ];
-  const found = inTab[tab].filter((u) => `${u.full_name} ${u.delivery_email ?? u.email}`.toLowerCase().includes(wanted));
-  found.sort((a, b) => a.full_name.localeCompare(b.full_name));
+  const short = isShort();
+  const pages = useFound(wanted, ofTab[tab], short);
+  const users = read("users");
+  const listed = short ? pages.ids.flatMap((id) => users.get(id) ?? []).filter((u) => inTab[tab].includes(u)) : inTab[tab];
+  const found = listed.filter((u) => short || `${u.full_name} ${u.delivery_email ?? u.email}`.toLowerCase().includes(wanted));
+  if (!short) found.sort((a, b) => a.full_name.localeCompare(b.full_name));
   return (
     <>
       <div class="tabs" role="tablist" aria-label={t("Users")} onKeyDown={moveTab}>
         {tabs.map(([name, title]) => (
           <button key={name} type="button" role="tab" id={`users-${name}`} aria-selected={tab === name} aria-controls="users-panel" tabIndex={tab === name ? 0 : -1} onClick={() => setTab(name)}>
-            {title} <span class="count quiet">{inTab[name].length}</span>
+            {title} {!short && <span class="count quiet">{inTab[name].length}</span>}
           </button>
         ))}
       </div>
       <div id="users-panel" role="tabpanel" aria-labelledby={`users-${tab}`}>
         <FilterField value={filter} set={setFilter} />
         <UserTable key={tab} tab={tab} users={found} filtered={wanted !== ""} />
+        {short && <ShowMore of={pages} />}
       </div>
     </>
   );
@@ -76,7 +92,7 @@ function UserTable({ tab, users, filtered }: { tab: Tab; users: User[]; filtered
     <>
       <RowTable
         label={t("Users")}
-        rows={users.slice(0, maxRows)}
+        rows={isShort() ? users : users.slice(0, maxRows)}
         name={(u) => u.full_name}
         empty={empty}
         columns={[
@@ -104,7 +120,7 @@ function UserTable({ tab, users, filtered }: { tab: Tab; users: User[]; filtered
           },
         ]}
       />
-      {users.length > maxRows && <p class="quiet">{plural(users.length - maxRows, "{count} more user", "{count} more users")}</p>}
+      {users.length > maxRows && !isShort() && <p class="quiet">{plural(users.length - maxRows, "{count} more user", "{count} more users")}</p>}
     </>
   );
 }

@@ -9,6 +9,7 @@ import { GuestMark, openUserCard, presenceText } from "../people/card.tsx";
 import { hash, routes } from "../store/router.ts";
 import { conversationOf, hashOf, narrowTo, operandOfFirst } from "../store/narrow.ts";
 import { presenceOf } from "../store/queries.ts";
+import { findWhileTyping, isShort } from "../store/people.ts";
 import { peek, read } from "../store/store.ts";
 import { columnKeys } from "./column_keys.ts";
 import { Avatar } from "../ui/avatar.tsx";
@@ -55,7 +56,7 @@ export function People() {
       <header class="right-head">
         <div class="left-filter grow">
           <Icon name="search" size={14} />
-          <input type="search" data-people-filter placeholder={t("Filter people")} aria-label={t("Filter people")} value={filter.value} onInput={(e) => (filter.value = e.currentTarget.value)} />
+          <input type="search" data-people-filter placeholder={t("Filter people")} aria-label={t("Filter people")} value={filter.value} onInput={(e) => findWhileTyping((filter.value = e.currentTarget.value))} />
         </div>
         <button type="button" class="icon-button only-narrow" aria-label={t("Close")} onClick={closePeople}>
           <Icon name="close" size={16} />
@@ -70,7 +71,7 @@ export function People() {
         }}
       >
         {inside.length > 0 && <Group title={title} users={inside.slice(0, shown)} />}
-        <Group title={inside.length ? t("Others") : t("Everyone")} users={others.slice(0, shown)} />
+        <Group title={inside.length || isShort() ? t("Others") : t("Everyone")} users={others.slice(0, shown)} />
         {inside.length + others.length === 0 && <p class="side-note">{t("No users")}</p>}
       </div>
     </aside>

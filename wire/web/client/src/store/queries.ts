@@ -3,11 +3,17 @@ import { serverNow } from "../api/clock.ts";
 import type { Channel, GroupSetting, NamesOf, User } from "../api/types.ts";
 import { t } from "../i18n/text.ts";
 import { type Conversation, isTopicMuted } from "./narrow.ts";
+import { isComing } from "./people.ts";
 import { namesUsers, type RealmSetting, type State } from "./state.ts";
 import { peek, read } from "./store.ts";
 
 export function userName(id: number): string {
-  return read("users").get(id)?.full_name ?? t("Unknown user");
+  return read("users").get(id)?.full_name ?? missingName(id);
+}
+
+// missingName is shown for a user that is not known: while it is fetched, dots.
+export function missingName(id: number): string {
+  return isComing(id) ? "…" : t("Unknown user");
 }
 
 export function userNames(ids: readonly number[]): string {

@@ -18,12 +18,13 @@ export const user: Reducer<"realm_user"> = (c, e) => {
 
 function updateUser(c: Change, p: Extract<EventOf<"realm_user">, { op: "update" }>["person"]): void {
   const { user_id: id, ...changed } = p;
-  const old = c.state.users.get(id);
+  const old = c.state.users.has(id) ? c.state.users.get(id) : undefined;
   if ("is_active" in p) {
     if (old) c.state.users.set(id, { ...old, is_active: p.is_active });
     if (!p.is_active) removeFromGroups(c, id);
     return;
   }
+  if (!old && c.state.realm.realm_users_incomplete) return; // it is fetched with the new value when it is shown
   if (!old) throw new Error(`user ${id} does not exist`);
   const now: User = { ...old };
   const me = { ...c.state.me };
@@ -171,6 +172,10 @@ export const group: Reducer<"user_group"> = (c, e) => {
     case "add_members":
     case "remove_members":
       groups.set(e.group_id, { ...g, members: changed(g.members, e.user_ids, e.op === "add_members") });
+      if (g.member_count !== undefined) {
+        const by = e.op === "add_members" ? e.user_ids.length : -e.user_ids.length;
+        groups.set(e.group_id, { ...groups.get(e.group_id)!, member_count: g.member_count + by });
+      }
       break;
     case "add_subgroups":
     case "remove_subgroups": {

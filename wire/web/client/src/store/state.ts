@@ -34,6 +34,22 @@ import type { MessageList } from "./lists.ts";
 import type { Outgoing } from "./outgoing.ts";
 import { getOrInsert, Unread, type Place } from "./unread.ts";
 
+let onMissing: (id: number) => void = () => {}; // registry
+
+// whenMissing calls fn with each user that is read and not known. Only large organizations have such users.
+export function whenMissing(fn: (id: number) => void): void {
+  onMissing = fn;
+}
+
+// Users is the known users by id.
+export class Users extends Map<number, User> {
+  override get(id: number): User | undefined {
+    const u = super.get(id);
+    if (u === undefined) onMissing(id);
+    return u;
+  }
+}
+
 export interface Members {
   ids: Set<number>;
   complete: boolean; // else only some of the subscribers are known
@@ -137,7 +153,7 @@ export function emptyState(): State {
     realm: {},
     settings: {},
     defaults: {},
-    users: new Map(),
+    users: new Users(),
     groups: new Map(),
     channels: new Map(),
     subscriptions: new Map(),
@@ -229,7 +245,8 @@ export function sharedOf(s: State): SharedState {
 export function fromShared(shared: SharedState, old: State): State {
   const unread = Object.assign(new Unread(), shared.unread);
   const { unicodeEmoji } = shared.unicodeEmoji.length > 0 ? shared : old;
-  return { ...withOwn({ ...emptyState(), ...shared, unread }, old), unicodeEmoji };
+  const users = new Users(shared.users);
+  return { ...withOwn({ ...emptyState(), ...shared, unread, users }, old), unicodeEmoji };
 }
 
 type Prefix = "realm_" | "server_" | "max_";

@@ -4,6 +4,7 @@ import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hook
 import { plural, t } from "../i18n/text.ts";
 import { Avatar } from "./avatar.tsx";
 import { Icon, type IconName } from "./icons.tsx";
+import { findWhileTyping, isShort } from "../store/people.ts";
 import { matches } from "./matches.ts";
 
 export interface PickerOption<T> {
@@ -47,7 +48,7 @@ export function Picker<T extends string | number>(p: Props<T>) {
   const [open, setOpen] = useState(false);
   const [query, setQuery] = useState("");
   const [at, setAt] = useState(0);
-  const searched = p.options.length > fewOptions;
+  const searched = p.options.length > fewOptions || (isShort() && p.options.some((o) => o.user !== undefined));
   const q = query.trim().toLowerCase();
   const list = open && q ? p.options.filter((o) => fits(o, q)) : p.options;
   const chosen = p.options.find((o) => o.value === p.value);
@@ -128,6 +129,7 @@ export function Picker<T extends string | number>(p: Props<T>) {
         value={open && searched ? query : (chosen?.label ?? "")}
         onMouseDown={() => (open ? searched || hide() : show())}
         onInput={(e) => {
+          if (p.options.some((o) => o.user !== undefined)) findWhileTyping(e.currentTarget.value, { deactivated: "also" }); // some lists have deactivated users, too
           if (!open) return show((e as InputEvent).data ?? e.currentTarget.value); // not behind the label
           setQuery(e.currentTarget.value);
           setAt(0);

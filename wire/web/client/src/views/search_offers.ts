@@ -8,6 +8,7 @@ import { mainItems } from "../sidebar/main_menu.tsx";
 import { conversationOf, narrowTo, operandOfFirst, resolvedMark, withoutPosition } from "../store/narrow.ts";
 import { may, topicName, userNames } from "../store/queries.ts";
 import { go, goTo, routes } from "../store/router.ts";
+import { findWhileTyping } from "../store/people.ts";
 import type { State } from "../store/state.ts";
 import { peek, read } from "../store/store.ts";
 import { loadTopics } from "../store/topics.ts";
@@ -79,6 +80,8 @@ function best<T>(list: Iterable<T>, name: (x: T) => string, q: string, extra: (x
 // offersFor returns the offers for the filters and the text of the field.
 export function offersFor(pills: Term[], text: string): Offer[] {
   const filter = lastFilter(text);
+  void read("users"); // the server may find more
+  findWhileTyping(filter ? filter.value.split(",").at(-1)! : text);
   if (filter) {
     const head = [...pills, ...parseSearch(filter.head, peek())];
     const list = operands(filter.operator, filter.value, head).map((o): Offer => {

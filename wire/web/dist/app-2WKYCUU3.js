@@ -1,1 +1,0 @@
-import{pd as r}from"./chunk-SLJYOF4I.js";r();
