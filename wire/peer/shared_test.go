@@ -234,17 +234,19 @@ func (x *testSharedCalls) Begin(request []byte, done func([]byte, error)) bool {
 	if !bytes.HasPrefix(request, []byte("begin")) {
 		return false
 	}
-	x.begun = append(x.begun, func() {
-		switch {
-		case bytes.HasSuffix(request, []byte("fail")):
-			done(nil, testCodedError{})
-		case bytes.HasSuffix(request, []byte("long")):
-			done(bytes.Repeat([]byte("x"), 3*MaxFrame), nil)
-		default:
-			done(request, nil)
-		}
-	})
+	x.begun = append(x.begun, func() { done(answerOf(request)) })
 	return true
+}
+
+// answerOf returns the answer of the test to a call.
+func answerOf(request []byte) ([]byte, error) {
+	switch {
+	case bytes.HasSuffix(request, []byte("fail")):
+		return nil, testCodedError{}
+	case bytes.HasSuffix(request, []byte("long")):
+		return bytes.Repeat([]byte("x"), 3*MaxFrame), nil
+	}
+	return request, nil
 }
 
 func (x *testSharedCalls) Flush() {
@@ -259,6 +261,13 @@ func (x *testSharedCalls) Flush() {
 func TestBegunCalls(t *testing.T) {
 	c, h := newTestCluster(t), newTestHandler()
 	h.shared = &testSharedCalls{}
+	h.call = func(_ context.Context, request []byte, reply func([]byte) error) error { // of calls beyond the limit
+		answer, err := answerOf(request)
+		if err != nil {
+			return err
+		}
+		return reply(answer)
+	}
 	address, _ := c.serve(h)
 	l := c.openTestLink(address)
 	wait(t, h.connected)
