@@ -103,19 +103,25 @@ func (s *loginServer) logIn() {
 // s256 is the hash that the server uses for secrets.
 func s256(secret string) [32]byte { return sha256.Sum256([]byte(secret)) }
 
+// serveLogins serves a loginServer at an address. ann has the account of the requests.
+func serveLogins(b *testing.B) (server *Server, address string, ann realm.UserID) {
+	scene := realmtest.New(b)
+	ann = scene.Join("Ann")
+	s := &loginServer{instantServer: instantServer{sceneServer{scene: scene,
+		account: &wire.Account{Realm: 1, User: ann, Email: testEmail, Active: true}}}}
+	s.logIn()
+	server, address = serveFast(b, s, nil)
+	server.options.Tools.HashKey = s256
+	return server, address, ann
+}
+
 // BenchmarkFastPath measures the processor time of a request on each path, including the client and the kernel. The
 // fast poll is one that its connection recognizes; the first poll is one that it does not. Requests of browsers have
 // the cookies of one of ten thousand sessions, a token and an origin, instead of an API key.
 //
 //	go test -run - -bench FastPath -benchtime 50000x -count 3 ./wire/httpd
 func BenchmarkFastPath(b *testing.B) {
-	scene := realmtest.New(b)
-	ann := scene.Join("Ann")
-	s := &loginServer{instantServer: instantServer{sceneServer{scene: scene,
-		account: &wire.Account{Realm: 1, User: ann, Email: testEmail, Active: true}}}}
-	s.logIn()
-	server, address := serveFast(b, s, nil)
-	server.options.Tools.HashKey = s256
+	server, address, ann := serveLogins(b)
 	server.options.Tools.Sign = newSigner()
 	token := wire.CSRFToken(server.options.Tools, 1, ann, newSession().ID)
 	headers := "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(testEmail+":"+testKey)) +
@@ -192,13 +198,7 @@ func (ownerCluster) DurableSeq(realm.ID) realm.Seq { return 1234 }
 // BenchmarkForwardedSend measures what the owner does for a message that another node forwards, without the link and
 // without the organization: in batches of 16 on the short way, and on the ordinary one.
 func BenchmarkForwardedSend(b *testing.B) {
-	scene := realmtest.New(b)
-	ann := scene.Join("Ann")
-	s := &loginServer{instantServer: instantServer{sceneServer{scene: scene,
-		account: &wire.Account{Realm: 1, User: ann, Email: testEmail, Active: true}}}}
-	s.logIn()
-	server, _ := serveFast(b, s, nil)
-	server.options.Tools.HashKey = s256
+	server, _, _ := serveLogins(b)
 	server.options.Cluster = ownerCluster{}
 	const form = "type=stream&to=general&topic=lunch&content=Shall+we+meet+at+**noon**%3F&queue_id=q%3A1&local_id=17.01"
 	request := ForwardedRequest{ID: "edge-1", Realm: 1, Remote: "192.0.2.1", HTTP: fmt.Appendf(nil,

@@ -33,14 +33,8 @@ type parkedPresence struct {
 
 // handleCommand handles a message or a presence report whose parameters are a form in the body.
 func (f *fastPath) handleCommand(q *park.FastRequest) bool {
-	if !f.isPlainForm(q) {
-		return false
-	}
-	c, ok := f.call(q, form.Body, q.Body)
-	if !ok || f.server.hasOtherOwner(&c) {
-		return false
-	}
-	if _, overridden := c.Params.Get("method"); overridden { // it names another endpoint
+	c, ok := f.commandCall(q)
+	if !ok {
 		return false
 	}
 	if f.server.options.Cluster != nil && c.Session != nil && bytes.HasSuffix(q.Target, []byte(messagesPath)) {
@@ -73,8 +67,22 @@ func (f *fastPath) handleCommand(q *park.FastRequest) bool {
 	return true
 }
 
+// commandCall returns the call of a request whose parameters are a form in the body, to an organization that this node
+// owns. It reports false if the ordinary path must handle the request.
+func (f *fastPath) commandCall(q *park.FastRequest) (c wire.Call, ok bool) {
+	if !isPlainForm(q) {
+		return c, false
+	}
+	c, ok = f.call(q, form.Body, q.Body)
+	if !ok || f.server.hasOtherOwner(&c) {
+		return c, false
+	}
+	_, overridden := c.Params.Get("method") // it names another endpoint
+	return c, !overridden
+}
+
 // isPlainForm reports whether the body of a request is an url-encoded form in UTF-8, the usual one.
-func (f *fastPath) isPlainForm(q *park.FastRequest) bool {
+func isPlainForm(q *park.FastRequest) bool {
 	kind := q.ContentType
 	if len(kind) > 0 && !bytes.HasPrefix(kind, []byte("application/x-www-form-urlencoded")) {
 		return false

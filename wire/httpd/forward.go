@@ -52,6 +52,9 @@ type ForwardedRequest struct {
 	poll bool // the answer may take as long as a poll waits
 }
 
+// hasID reports whether the id has a valid length.
+func (r *ForwardedRequest) hasID() bool { return len(r.ID) > 0 && len(r.ID) <= realm.MaxRequestID }
+
 // ForwardedAnswer is the answer of the owner.
 type ForwardedAnswer struct {
 	HTTP []byte    // head and body
@@ -151,7 +154,7 @@ var errBadRequestID = errors.New("the id of a forwarded request has a wrong leng
 // ServeForwarded carries out a request of another node, which must be trusted: its request names the network of the
 // client.
 func (s *Server) ServeForwarded(r ForwardedRequest) (ForwardedAnswer, error) {
-	if len(r.ID) == 0 || len(r.ID) > realm.MaxRequestID {
+	if !r.hasID() {
 		return ForwardedAnswer{}, errBadRequestID
 	}
 	defer s.forwarding.begin(r.ID)()

@@ -13,7 +13,6 @@ import (
 
 	"parley/actors/realm"
 	"parley/wire"
-	"parley/wire/form"
 	"parley/wire/httpd/park"
 )
 
@@ -21,8 +20,14 @@ import (
 // and a context of fasthttp for each. Those that arrive together are passed to their organizations together. It takes
 // only ordinary requests; ServeForwarded answers all others. One goroutine uses it.
 type ForwardedSends struct {
-	path  fastPath
-	heads [2][]byte // of successful answers, by API key and by browser session, up to the length of the body
+	path    fastPath
+	targets map[string]*sendTarget // by the target of a request
+}
+
+// sendTarget is an address to which clients send messages.
+type sendTarget struct {
+	path string
+	head []byte // of a successful answer, up to the length of its body
 }
 
 // forwardedSend is a message of another node that is being sent.
@@ -30,19 +35,20 @@ type forwardedSend struct {
 	wire.FastSend
 	server  *Server
 	request ForwardedRequest
-	head    []byte
+	target  *sendTarget
 	end     func()
 	done    func(ForwardedAnswer, error)
 }
 
 // NewForwardedSends returns the ForwardedSends for the requests of one node.
 func (s *Server) NewForwardedSends() *ForwardedSends {
-	x := &ForwardedSends{path: fastPath{server: s}}
-	for i, prefix := range []string{apiPrefix, webPrefix} {
+	x := &ForwardedSends{path: fastPath{server: s}, targets: map[string]*sendTarget{}}
+	for _, prefix := range []string{apiPrefix, webPrefix} {
+		path := prefix + messagesPath
 		ctx := contextOf(&fasthttp.Request{})
 		s.writeJSON(ctx, fasthttp.StatusOK, nil)
-		s.finishHeaders(ctx, prefix+messagesPath)
-		x.heads[i] = headWithoutLength(&ctx.Response)
+		s.finishHeaders(ctx, path)
+		x.targets[path] = &sendTarget{path, headWithoutLength(&ctx.Response)}
 	}
 	return x
 }
@@ -71,23 +77,16 @@ func headWithoutLength(r *fasthttp.Response) []byte {
 // answers it. done is called once, at the latest soon after Flush, from another goroutine too. It must not wait.
 func (x *ForwardedSends) Begin(r ForwardedRequest, done func(ForwardedAnswer, error)) (taken bool) {
 	s := x.path.server
-	if r.Again || r.QueueOnly || len(r.ID) == 0 || len(r.ID) > realm.MaxRequestID ||
-		!bytes.HasPrefix(r.HTTP, []byte("POST ")) || s.mustWaitForOwner() {
+	if r.Again || r.QueueOnly || !r.hasID() || !bytes.HasPrefix(r.HTTP, []byte("POST ")) ||
+		s.mustWaitForOwner() {
 		return false
 	}
 	q, ok := park.ParseFastRequest(r.HTTP)
 	if !ok || len(q.Authorization) == 0 { // the answer to a browser has a cookie; see setWritesCookie
 		return false
 	}
-	i := 0
-	switch string(q.Target) {
-	case apiPrefix + messagesPath:
-	case webPrefix + messagesPath:
-		i = 1
-	default:
-		return false
-	}
-	if !x.path.enter() {
+	target := x.targets[string(q.Target)]
+	if target == nil || !x.path.enter() {
 		return false
 	}
 	defer func() {
@@ -100,20 +99,14 @@ func (x *ForwardedSends) Begin(r ForwardedRequest, done func(ForwardedAnswer, er
 			x.path.leave(1)
 		}
 	}()
-	return x.begin(&q, &forwardedSend{server: s, request: r, head: x.heads[i], done: done})
+	return x.begin(&q, &forwardedSend{server: s, request: r, target: target, done: done})
 }
 
 // begin is Begin for a request to send a message, which may be refused or unusual.
 func (x *ForwardedSends) begin(q *park.FastRequest, m *forwardedSend) bool {
 	f := &x.path
-	if !f.isPlainForm(q) {
-		return false
-	}
-	c, ok := f.call(q, form.Body, q.Body)
-	if !ok || f.server.hasOtherOwner(&c) || c.Realm != m.request.Realm {
-		return false
-	}
-	if _, overridden := c.Params.Get("method"); overridden { // it names another endpoint
+	c, ok := f.commandCall(q)
+	if !ok || c.Realm != m.request.Realm {
 		return false
 	}
 	c.Caller.Client = f.clientName(q.UserAgent, false)
@@ -142,8 +135,8 @@ func (m *forwardedSend) Done(v any, err error) {
 	status, body := m.Response(v, err)
 	a := ForwardedAnswer{Seq: s.options.Cluster.DurableSeq(m.request.Realm)}
 	if status == fasthttp.StatusOK {
-		a.HTTP = make([]byte, 0, len(m.head)+len(body)+16)
-		a.HTTP = append(a.HTTP, m.head...)
+		a.HTTP = make([]byte, 0, len(m.target.head)+len(body)+16)
+		a.HTTP = append(a.HTTP, m.target.head...)
 		a.HTTP = append(strconv.AppendInt(a.HTTP, int64(len(body)), 10), "\r\n\r\n"...)
 		a.HTTP = append(a.HTTP, body...)
 		m.done(a, nil)
@@ -152,11 +145,10 @@ func (m *forwardedSend) Done(v any, err error) {
 	if status == fasthttp.StatusInternalServerError {
 		s.options.Log.Error("request failed", "method", "POST", "path", messagesPath, "err", err)
 	}
-	q, _ := park.ParseFastRequest(m.request.HTTP)
 	ctx := contextOf(&fasthttp.Request{})
 	setRetryAfter(ctx, err)
 	s.writeJSON(ctx, status, body)
-	s.finishHeaders(ctx, string(q.Target))
+	s.finishHeaders(ctx, m.target.path)
 	a.HTTP, err = responseBytes(&ctx.Response)
 	m.done(a, err)
 }

@@ -527,7 +527,7 @@ func (s *Server) Handle(ctx *fasthttp.RequestCtx) {
 	s.finishHeaders(ctx, path)
 }
 
-// finishHeaders sets the headers of an answer that every handler leaves to Handle.
+// finishHeaders sets the headers that depend on the path and the server, not on the endpoint.
 func (s *Server) finishHeaders(ctx *fasthttp.RequestCtx, path string) {
 	forbidOtherOrigins(ctx, path)
 	if choosesEncoding(ctx) || strings.HasPrefix(path, webapp.StaticPath) {

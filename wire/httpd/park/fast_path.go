@@ -48,15 +48,22 @@ type FastRequest struct {
 // ParseFastRequest parses a request that another node has received: the head, and a body of the length that the head
 // says. It reports false if the request is not one for a FastPath. The result cannot be parked.
 func ParseFastRequest(b []byte) (q FastRequest, ok bool) {
+	h, ok := wholeRequest(b)
+	if !ok {
+		return q, false
+	}
+	return h.fastRequest(b[h.size:]), true
+}
+
+// wholeRequest returns the head of a request that is complete with its body. It reports false if there is more or less
+// than that, or if the request is not one for a FastPath.
+func wholeRequest(b []byte) (h head, ok bool) {
 	size, _, ref := endOfHead(b, 0)
 	if ref != nil || size == 0 {
-		return q, false
+		return h, false
 	}
-	h, ref := parseHead(b[:size])
-	if ref != nil || h.length != int64(len(b)-size) || !h.fastPath {
-		return q, false
-	}
-	return h.fastRequest(b[size:]), true
+	h, ref = parseHead(b[:size])
+	return h, ref == nil && h.length == int64(len(b)-size) && h.fastPath
 }
 
 // fastRequest returns the request with a head and a body.

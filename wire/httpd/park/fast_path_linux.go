@@ -108,20 +108,16 @@ func (l *loop) tryFastPath(c *eventConn, b []byte) (taken bool) {
 	if !s.isFastPathTarget(b) || s.closesAfterAnswer(c) {
 		return false
 	}
-	size, _, ref := endOfHead(b, 0)
-	if ref != nil || size == 0 {
-		return false
-	}
-	h, ref := parseHead(b[:size])
-	if ref != nil || h.length != int64(len(b)-size) || h.close || !h.fastPath {
+	h, ok := wholeRequest(b)
+	if !ok || h.close {
 		return false
 	}
 	// the ordinary path refuses it
 	if h.length > 0 && (h.length > int64(s.cfg.MaxBody) || s.active.Load() >= int64(s.cfg.MaxActive)) {
 		return false
 	}
-	l.request = h.fastRequest(b[size:])
-	l.request.Address, l.request.c, l.request.head = c.ip(), c, b[:size]
+	l.request = h.fastRequest(b[h.size:])
+	l.request.Address, l.request.c, l.request.head = c.ip(), c, b[:h.size]
 	defer l.recoverPanic()
 	taken = true // in case of a panic
 	return l.fastPath.Handle(&l.request)
