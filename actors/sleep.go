@@ -523,8 +523,10 @@ func (srv *Server) sleepersUsage(day int64) realm.UsageNumbers {
 	srv.mu.RLock()
 	defer srv.mu.RUnlock()
 	for _, s := range srv.sleepers.byID {
-		if s.state == asleep || s.state == waking {
+		if s.state != resting {
 			n.Add(s.known.Usage)
+		} else if u := s.handle.usage.Load(); u != nil { // its record is not complete yet
+			n.Add(*u)
 		}
 	}
 	return n
