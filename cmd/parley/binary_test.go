@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"os"
 	"os/exec"
@@ -243,8 +244,10 @@ func (p *account) call(method, path string, form url.Values) (map[string]any, er
 
 // dialOrganization connects to the address of an organization, such as acme.127.0.0.1:9991. No resolver knows the name.
 func dialOrganization(ctx context.Context, network, address string) (net.Conn, error) {
-	if _, port, is := strings.Cut(address, ".127.0.0.1:"); is {
-		address = "127.0.0.1:" + port
+	if _, rest, is := strings.Cut(address, "."); is {
+		if _, err := netip.ParseAddrPort(rest); err == nil {
+			address = rest
+		}
 	}
 	var d net.Dialer
 	return d.DialContext(ctx, network, address)

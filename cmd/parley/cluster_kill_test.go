@@ -21,7 +21,7 @@ import (
 func TestClusterKill(t *testing.T) {
 	run := newKillRun(t, "KILLS", 3, 12)
 	cores := startCluster(t, newCores(t, t.TempDir(), []string{"a", "b", "c"}, sleeperArgs()...)...)
-	asleep := startSleepers(t, cores)
+	sleeping := startSleepers(t, cores)
 	at := cores.balance()
 	l := newKillRecord(t, run, at)
 	l.startSending()
@@ -55,7 +55,7 @@ func TestClusterKill(t *testing.T) {
 	t.Logf("longest time without an acknowledged change: %v; median of all kills %v",
 		all[len(all)-1].Round(time.Millisecond), all[len(all)/2].Round(time.Millisecond))
 	l.end()
-	asleep.end()
+	sleeping.end()
 	out, code := runParley("cluster", "verify", "--data", cores.list[0].data)
 	if code != 0 || !strings.Contains(out, "equal=true") || !strings.Contains(out, "nodes=3") {
 		t.Errorf("the cores differ: %s", out)

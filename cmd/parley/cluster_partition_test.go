@@ -84,7 +84,7 @@ func TestClusterPartition(t *testing.T) {
 	}
 	t.Logf("%d partitions, SEED=%d", len(list), seed)
 	all := startCoresIn(t, w)
-	asleep := startSleepers(t, all)
+	sleeping := startSleepers(t, all)
 	h := startHistory(t, seed, all.urls()...)
 	polls := startPolls(t, all, h.users[0])
 	for _, p := range list {
@@ -133,7 +133,7 @@ func TestClusterPartition(t *testing.T) {
 	}
 	polls.end(0)
 	h.end()
-	asleep.end()
+	sleeping.end()
 	all.expectEqual()
 	h.check()
 }

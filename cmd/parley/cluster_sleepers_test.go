@@ -1,11 +1,8 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
-	"io"
 	"math/rand/v2"
-	"net/http"
 	"net/url"
 	"regexp"
 	"strconv"
@@ -70,13 +67,13 @@ func startSleepers(t *testing.T, all *runningCores) *sleepers {
 	for i, s := range x.list {
 		if i%3 == 0 {
 			s.due = time.Now().Add(time.Duration(60+i%30) * time.Second)
-			me, err := x.call(s, all.list[0], "GET", "users/me", nil)
+			me, err := s.at(all.list[0]).call("GET", "users/me", nil)
 			if err != nil {
 				t.Fatal(err)
 			}
 			form := url.Values{"type": {"direct"}, "to": {fmt.Sprintf("[%.0f]", me["user_id"])}, "content": {"due"},
 				"scheduled_delivery_timestamp": {strconv.FormatInt(s.due.Unix(), 10)}}
-			if _, err := x.call(s, all.list[0], "POST", "scheduled_messages", form); err != nil {
+			if _, err := s.at(all.list[0]).call("POST", "scheduled_messages", form); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -126,38 +123,14 @@ func (x *sleepers) look() {
 
 // send sends a text at any core. A core that is not running, or has lost its answer, may have sent it.
 func (x *sleepers) send(s *sleeper, text string) {
-	_, err := x.call(s, x.all.list[rand.IntN(len(x.all.list))], "POST", "messages",
+	_, err := s.at(x.all.list[rand.IntN(len(x.all.list))]).call("POST", "messages",
 		url.Values{"type": {"direct"}, "to": {`["` + sleeperOwner + `"]`}, "content": {text}})
 	s.texts[text] = err == nil
 }
 
-// call sends a request of the owner of an organization to a core.
-func (x *sleepers) call(s *sleeper, c *runningCore, method, path string, form url.Values) (map[string]any, error) {
-	target, body := "http://"+c.listen+"/api/v1/"+path, form.Encode()
-	if method == "GET" {
-		target, body = target+"?"+body, ""
-	}
-	r, err := http.NewRequest(method, target, strings.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
-	r.Host = s.name + "." + c.listen
-	r.SetBasicAuth(sleeperOwner, s.key)
-	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	a, err := (&http.Client{Timeout: binaryTimeout}).Do(r)
-	if err != nil {
-		return nil, err
-	}
-	defer a.Body.Close()
-	data, err := io.ReadAll(a.Body)
-	if err != nil {
-		return nil, err
-	}
-	var answer map[string]any
-	if err := json.Unmarshal(data, &answer); err != nil || answer["result"] != "success" {
-		return nil, fmt.Errorf("%s %s: %d %s", method, path, a.StatusCode, data)
-	}
-	return answer, nil
+// at returns the account of the owner of an organization at a core.
+func (s *sleeper) at(c *runningCore) *account {
+	return &account{url: "http://" + s.name + "." + c.listen, email: sleeperOwner, key: s.key}
 }
 
 // end stops sending, and expects that each acknowledged message and each scheduled one that was due is there once, and
@@ -174,10 +147,7 @@ func (x *sleepers) end() {
 		if !s.due.IsZero() && time.Now().After(s.due) {
 			s.texts["due"] = true
 		}
-		x.all.retry("the messages of "+s.name, func() error {
-			acknowledged += x.check(s, x.all.list[i%len(x.all.list)])
-			return nil
-		})
+		acknowledged += x.check(s, x.all.list[i%len(x.all.list)])
 	}
 	if x.asleep == 0 {
 		x.t.Error("no organization has slept")
@@ -191,7 +161,7 @@ func (x *sleepers) check(s *sleeper, c *runningCore) (acknowledged int) {
 	x.t.Helper()
 	counts := map[string]int{}
 	x.all.retry("read "+s.name, func() error {
-		a, err := x.call(s, c, "GET", "messages", url.Values{"anchor": {"newest"}, "num_before": {"5000"},
+		a, err := s.at(c).call("GET", "messages", url.Values{"anchor": {"newest"}, "num_before": {"5000"},
 			"num_after": {"0"}, "narrow": {`[{"operator":"dm","operand":"` + sleeperOwner + `"}]`},
 			"apply_markdown": {"false"}})
 		if err != nil {
