@@ -155,7 +155,8 @@ func (srv *Server) startStandby(l *loadedRealm, idle int64) *realmActor {
 // nil unless the organization was asleep.
 func (srv *Server) publishStandby(a *realmActor, s *sleeper) {
 	srv.runtime.Send(a.handle.pid, a.follower.Retry()) // its actor changes the state from now on
-	if srv.isLeader.Load() {                           // otherwise the first request would find no owner, and be sent again after a while
+	// Otherwise the first request would find no owner, and be sent again after a pause.
+	if srv.isLeader.Load() {
 		done := make(chan struct{})
 		srv.runtime.Send(a.handle.pid, reached{done})
 		<-done

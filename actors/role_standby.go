@@ -31,7 +31,7 @@ type claim struct {
 type (
 	// leadershipChanged says that this node has become the leader or has lost the leadership.
 	leadershipChanged struct{ on bool }
-	// reached says that the actor has handled all messages before it. It closes done.
+	// reached asks the actor to close done when it has handled all messages before this one.
 	reached    struct{ done chan struct{} }
 	claimEnded struct {
 		claim   *claim

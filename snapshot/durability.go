@@ -152,13 +152,13 @@ func decodeDurabilityManifest(data []byte) (*durabilityManifest, error) {
 }
 
 // writeDurabilityManifest writes the current durability manifest. Commits may continue meanwhile, because they do not
-// undo older ones. Calls that wait for one in progress share the next one: each lists all realms and syncs files, and
-// many realms have a snapshot at the same time.
+// undo older ones. A manifest lists all realms and needs syncs, and many realms write snapshots at the same time: so the
+// calls that wait for the manifest in progress share the next one.
 func (s *Store) writeDurabilityManifest() error {
 	call := s.manifestCalls.Add(1)
 	s.manifestMu.Lock()
 	defer s.manifestMu.Unlock()
-	if s.manifestAnswered >= call { // one that began after this call was written, or has failed
+	if s.manifestAnswered >= call { // a manifest that began after this call is written
 		return s.Err()
 	}
 	answered := s.manifestCalls.Load()

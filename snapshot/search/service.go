@@ -100,7 +100,7 @@ type Service struct {
 	pauseFactor     atomic.Int64  // pauseFactor or busyPauseFactor
 	handingOff      atomic.Bool   // pending texts are left to the successor
 	waitingSearches atomic.Int64  // searches that wait for the writer
-	stopTime        time.Duration // stopTimeout
+	stopTime        time.Duration // stopTimeout; shorter in tests
 	stopOnce        sync.Once
 	writeUntil      atomic.Int64 // when Stop leaves the pending texts, in Unix nanoseconds; 0 before it
 	stop            chan struct{}

@@ -132,7 +132,7 @@ func (h *Notices) digest(a *dispatch.Attempt) (*realm.Email, error) {
 	}
 	text := wire.PrefetchTexts(h.Server, a.Realm, refs)
 	var email *realm.Email
-	// The second look at the messages leaves out messages that were deleted or closed to the user since the first.
+	// The second look leaves out messages that were deleted or closed to the user since the first.
 	err = read(func(v realm.View, u *realm.User) {
 		if d = v.DigestOf(u, unread, h.Now().Unix()); d.Direct > 0 || len(d.Topics) > 0 {
 			email = composeDigest(v, u, d, a.Site, text)

@@ -24,8 +24,8 @@ const (
 	// maxQueuedAnswers is the size of the answers that wait to be sent, in bytes, from which further ones wait at their
 	// goroutines.
 	maxQueuedAnswers = 1 << 20
-	// maxAnswerNow is the size of an answer to a call of SharedCalls, in bytes, that does not wait for room: it may
-	// come from an actor. The answer to a send has about 500.
+	// maxAnswerNow is the size in bytes up to which an answer of SharedCalls is queued without waiting for room: actors
+	// give such answers, and must not wait. The answer to a send has about 500.
 	maxAnswerNow = 2 << 10
 	// maxSharedAnswer limits an answer, in bytes, so that it fits into a message after those that wait.
 	maxSharedAnswer = MaxMessage - 2*maxQueuedAnswers - MaxSharedCalls*maxAnswerNow
@@ -265,18 +265,11 @@ func (a *sharedAnswers) add(id uint64, code uint32, answer []byte) {
 	for len(a.bytes) > maxQueuedAnswers && !a.ended {
 		a.room.Wait()
 	}
-	a.append(id, code, answer)
+	a.enqueue(id, code, answer)
 }
 
-// addNow queues an answer of at most maxAnswerNow bytes without waiting.
-func (a *sharedAnswers) addNow(id uint64, answer []byte) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.append(id, 0, answer)
-}
-
-// append queues an answer, unless the stream has ended. a.mu is held.
-func (a *sharedAnswers) append(id uint64, code uint32, answer []byte) {
+// enqueue queues an answer, unless the stream has ended. a.mu is held.
+func (a *sharedAnswers) enqueue(id uint64, code uint32, answer []byte) {
 	if a.ended {
 		return
 	}
@@ -436,7 +429,9 @@ func (a *sharedAnswers) answer(id uint64, answer []byte, err error) {
 // answerNow is answer without waiting, and releases the slot of the call.
 func (a *sharedAnswers) answerNow(id uint64, answer []byte, err error, slots chan struct{}) {
 	if err == nil && len(answer) <= maxAnswerNow {
-		a.addNow(id, answer)
+		a.mu.Lock()
+		a.enqueue(id, 0, answer)
+		a.mu.Unlock()
 		<-slots
 		return
 	}
