@@ -224,8 +224,11 @@ type assistedAnswer struct {
 	Error      string `json:"error,omitzero"` // the text remains incomplete
 }
 
-func newAssistedAnswer(p AssistedPart) *assistedAnswer {
-	return &assistedAnswer{p.ID, plainHTML(p.Text), utf8.RuneCountInString(p.Text), p.Complete, p.Error}
+func newAssistedAnswer(p AssistedPart, err error) (*assistedAnswer, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &assistedAnswer{p.ID, plainHTML(p.Text), utf8.RuneCountInString(p.Text), p.Complete, p.Error}, nil
 }
 
 // beginAssistedText starts a summary or translation.
@@ -233,25 +236,18 @@ func beginAssistedText(c *Call, f assistedForm) (*assistedAnswer, error) {
 	if f.Narrow.Set == f.Message.Set {
 		return nil, realm.BadRequest("Either 'narrow' or 'message_id' is required")
 	}
-	var p AssistedPart
 	if f.Narrow.Set {
 		messages, err := messagesToSummarize(c, f.Narrow.Value)
-		if err == nil {
-			p, err = c.Tools.Assistant.BeginSummary(c.asker(), messages)
-		}
 		if err != nil {
 			return nil, err
 		}
-		return newAssistedAnswer(p), nil
+		return newAssistedAnswer(c.Tools.Assistant.BeginSummary(c.asker(), messages))
 	}
 	text, language, err := textToTranslate(c, translationForm{f.Message.Value, f.Language})
-	if err == nil {
-		p, err = c.Tools.Assistant.BeginTranslation(c.asker(), text, language)
-	}
 	if err != nil {
 		return nil, err
 	}
-	return newAssistedAnswer(p), nil
+	return newAssistedAnswer(c.Tools.Assistant.BeginTranslation(c.asker(), text, language))
 }
 
 type readAssistedForm struct {
@@ -264,11 +260,7 @@ func readAssistedText(c *Call, f readAssistedForm) (*assistedAnswer, error) {
 	if err := mayReadAssistedText(c); err != nil {
 		return nil, err
 	}
-	p, err := c.Tools.Assistant.ReadPart(c.asker(), f.ID, f.After)
-	if err != nil {
-		return nil, err
-	}
-	return newAssistedAnswer(p), nil
+	return newAssistedAnswer(c.Tools.Assistant.ReadPart(c.asker(), f.ID, f.After))
 }
 
 // mayReadAssistedText refuses callers that could not start a text at this moment.

@@ -272,13 +272,7 @@ func appendUsersAfter(
 	if !f.IDs.Set {
 		return v.UsersAfter(after, max, add)
 	}
-	wanted := slices.Clone(f.IDs.Value)
-	slices.Sort(wanted)
-	for _, id := range slices.Compact(wanted) {
-		if u := v.Find(realm.UserID(id)); u != nil {
-			add(u)
-		}
-	}
+	eachUserOf(v, f.IDs.Value, add)
 	return 0, false
 }
 
@@ -425,4 +419,15 @@ func FindAvatarURL(v realm.View, idOrEmail string, s Site) string {
 		return ""
 	}
 	return ownAvatarURL(v.UserInfo(u.ID), s)
+}
+
+// eachUserOf calls fn with the users of some ids, by ascending id and each once. The caller checks who may see them.
+func eachUserOf[ID realm.UserID | int64](v realm.View, list []ID, fn func(*realm.User)) {
+	list = slices.Clone(list)
+	slices.Sort(list)
+	for _, id := range slices.Compact(list) {
+		if u := v.Find(realm.UserID(id)); u != nil {
+			fn(u)
+		}
+	}
 }

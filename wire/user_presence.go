@@ -169,23 +169,33 @@ func newPresenceMap(v realm.View, rows []presence.Row, s Site, modern bool) (out
 		return out, newest
 	}
 	for _, r := range rows {
-		u := v.Find(r.User)
-		if u == nil || u.IsBot() || !u.Active || !v.MaySeeUser(u) {
+		p, ok := shownPresence(v, r)
+		if !ok {
 			continue
 		}
 		newest = max(newest, r.Update)
-		active := r.Active
-		if active == 0 {
-			active = u.Joined
-		}
 		if modern {
-			out[u.ID.String()] = either[presenceJSON, oldPresenceJSON]{presenceJSON{active, r.Connected}}
+			out[r.User.String()] = either[presenceJSON, oldPresenceJSON]{p}
 		} else {
-			out[apiEmail(v.UserInfo(u.ID), s)] = either[presenceJSON, oldPresenceJSON]{
-				newOldPresence(active, r.Connected)}
+			out[apiEmail(v.UserInfo(r.User), s)] = either[presenceJSON, oldPresenceJSON]{
+				newOldPresence(p.Active, p.Connected)}
 		}
 	}
 	return out, newest
+}
+
+// shownPresence returns the presence of a user as the caller sees it. It reports false for bots, deactivated accounts
+// and users that the caller cannot see.
+func shownPresence(v realm.View, r presence.Row) (presenceJSON, bool) {
+	u := v.Find(r.User)
+	if u == nil || u.IsBot() || !u.Active || !v.MaySeeUser(u) {
+		return presenceJSON{}, false
+	}
+	active := r.Active
+	if active == 0 {
+		active = u.Joined
+	}
+	return presenceJSON{active, r.Connected}, true
 }
 
 func newOldPresence(active, connected int64) (out oldPresenceJSON) {

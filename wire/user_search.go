@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"slices"
 	"time"
 
 	"parley/actors/presence"
@@ -43,7 +42,7 @@ type peopleAnswer struct {
 // people are users found in one view.
 type people struct {
 	answer   *peopleAnswer
-	presence []realm.UserID // users whose presence the caller sees
+	presence []realm.UserID // users whose presence is looked up
 }
 
 func (p *people) add(c *Call, v realm.View, u *realm.User, gravatar bool) {
@@ -70,13 +69,11 @@ func getPeople(c *Call, f peopleForm) (*peopleAnswer, error) {
 		p := &people{answer: &peopleAnswer{People: []listedUserJSON{}, Presences: map[string]presenceJSON{},
 			Statuses: map[string]statusJSON{}}}
 		if f.IDs.Set {
-			ids := slices.Clone(f.IDs.Value)
-			slices.Sort(ids)
-			for _, id := range slices.Compact(ids) {
-				if u := v.Find(id); u != nil && !u.System && v.MaySeeUser(u) {
+			eachUserOf(v, f.IDs.Value, func(u *realm.User) {
+				if !u.System && v.MaySeeUser(u) {
 					p.add(c, v, u, f.Gravatar)
 				}
-			}
+			})
 			return p, nil
 		}
 		users, more, err := v.SearchPeople(f.query())
@@ -92,14 +89,15 @@ func getPeople(c *Call, f peopleForm) (*peopleAnswer, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, r := range presenceOf(c, found.presence, -1, presence.PartialSubscriberDays) {
-		active := r.Active
-		if active == 0 {
-			active = r.Connected
+	rows := presenceOf(c, found.presence, -1, presence.PartialSubscriberDays)
+	return Read(c, func(v realm.View) (*peopleAnswer, error) {
+		for _, r := range rows {
+			if p, ok := shownPresence(v, r); ok {
+				found.answer.Presences[r.User.String()] = p
+			}
 		}
-		found.answer.Presences[r.User.String()] = presenceJSON{active, r.Connected}
-	}
-	return found.answer, nil
+		return found.answer, nil
+	})
 }
 
 func (f *peopleForm) query() realm.PeopleQuery {
