@@ -119,7 +119,7 @@ func register(c *Call, f registerForm) (*registration, error) {
 		State: func(v realm.View, _ *realm.Queue) (any, error) {
 			s := &initialState{call: c, View: v, queue: &q, Client: ClientOf(&q), answer: &registration{},
 				presence: rows, fetchTypesNamed: fetch.Set, wants: wants,
-				short: q.Caps&realm.CapShortUserList != 0 && v.LargeForLists()}
+				short: v.GetsShortList(q.Caps)}
 			s.build()
 			return s, nil
 		}})

@@ -117,7 +117,7 @@ func prepareUserList(c *Call, q *realm.Queue, wants func(string) bool) (short bo
 	}
 	for counted := false; !counted; {
 		if counted, err = Read(c, func(v realm.View) (bool, error) {
-			short = q.Caps&realm.CapShortUserList != 0 && v.LargeForLists()
+			short = v.GetsShortList(q.Caps)
 			return v.WarmCensus(censusChunksPerView), nil
 		}); err != nil {
 			return false, err

@@ -261,9 +261,10 @@ func (v View) CheckUserLists(of UserLists) error {
 	return nil
 }
 
-// LargeForLists reports whether the organization has so many accounts that clients that can do so get a short list of
-// users.
-func (r *Realm) LargeForLists() bool { return r.users.size() > r.limits.ShortListFrom }
+// GetsShortList reports whether a client with some capabilities gets a short list of users.
+func (r *Realm) GetsShortList(c Caps) bool {
+	return c&CapShortUserList != 0 && r.users.size() > r.limits.ShortListFrom
+}
 
 // registrationSize is the part of the small tables.
 func (n *smallTables) registrationSize() (size int) {

@@ -113,21 +113,30 @@ const touched = new Set<number>(); // in flight: users with an event meanwhile
 
 let typing: ReturnType<typeof setTimeout> | undefined; // in flight
 
+// queryOf returns the search for a text, and its key.
+function queryOf(text: string, more: Omit<PeopleQuery, "query"> = {}): [PeopleQuery, string] {
+  const q = { query: text.trim().slice(0, 100), ...more };
+  return [q, JSON.stringify(q)];
+}
+
+// isFresh reports whether a search was made a short time ago.
+function isFresh(key: string): boolean {
+  return Date.now() - (searched.get(key) ?? 0) < fresh;
+}
+
 // findPeople makes the users known that the server finds for a text. Lists that filter the users of the state then show
 // them. It resolves when they are known, and does nothing if all users are known anyway.
-async function findPeople(query: string, more: Omit<PeopleQuery, "query"> = {}): Promise<boolean> {
-  if (!isShort()) return false;
+async function findPeople(text: string, more: Omit<PeopleQuery, "query"> = {}): Promise<void> {
+  if (!isShort()) return;
   forgetOld();
-  const q: PeopleQuery = { query: query.trim().slice(0, 100), ...more };
-  const key = JSON.stringify(q);
-  if (Date.now() - (searched.get(key) ?? 0) < fresh) return false;
+  const [q, key] = queryOf(text, more);
+  if (isFresh(key)) return;
   searched.set(key, Date.now());
   const of = queue;
   try {
-    return (await pageOfPeople(q)).more;
+    await pageOfPeople(q);
   } catch {
     if (of === queue) searched.delete(key);
-    return false;
   }
 }
 
@@ -159,7 +168,6 @@ export function findWhileTyping(query: string, more: Omit<PeopleQuery, "query"> 
 
 // loadPeople returns the function that makes the users of a completion known; undefined if there is nothing to load.
 export function loadPeople(query: string): (() => Promise<void>) | undefined {
-  const key = JSON.stringify({ query: query.trim().slice(0, 100) });
-  if (!isShort() || query.trim() === "" || Date.now() - (searched.get(key) ?? 0) < fresh) return undefined;
-  return async () => void (await findPeople(query));
+  if (!isShort() || query.trim() === "" || isFresh(queryOf(query)[1])) return undefined;
+  return () => findPeople(query);
 }

@@ -1,1 +1,0 @@
-import{sd as r}from"./chunk-ZU5UPSDA.js";r();
