@@ -51,6 +51,7 @@ type coresRun struct {
 	acked  time.Time     // the last acknowledged send
 	gap    time.Duration // the longest time between two of them
 	rss    int64         // MB, the highest of a core
+	awake  int           // organizations in memory at the end, the most of a core
 	faults []string
 }
 
@@ -104,6 +105,9 @@ func (r *coresRun) measure() (err error) {
 		return err
 	}
 	polls.Wait()
+	for _, s := range r.processes.nodes {
+		r.awake = max(r.awake, int(r.processes.count(s, "parley_organizations_awake")))
+	}
 	r.report(kills, moves)
 	return r.firstOfCores()
 }
@@ -529,6 +533,12 @@ func (r *coresRun) report(kills, moves []time.Duration) {
 	fmt.Fprintf(r.out, "%-46s %8d MB  limit %d MB\n", "RSS of a core, highest", r.rss, organizationsRSS)
 	if r.rss > organizationsRSS {
 		r.missed = append(r.missed, "RSS")
+	}
+	// Work of the server must not load the others. A tenth more may be in memory for a moment.
+	most := r.active + r.active/10
+	fmt.Fprintf(r.out, "%-46s %8d     limit %d\n", "organizations in memory of a core, highest", r.awake, most)
+	if r.awake > most {
+		r.missed = append(r.missed, "organizations in memory")
 	}
 	messages, lost, doubled, reordered, foreign, queues := 0, 0, 0, 0, 0, 0
 	for _, c := range r.clients {
