@@ -556,17 +556,47 @@ func (e *Follower) Silence() time.Duration {
 	return e.link.Silence()
 }
 
-// DialOwner opens a connection for HTTP to the owner.
+// DialOwner opens a connection for HTTP to the owner. Nothing of the request has been sent before, so it waits for an
+// owner that answers as long as other requests do.
 func (e *Follower) DialOwner() (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(e.ctx, peer.DialTimeout)
+	ctx, cancel := context.WithTimeout(e.ctx, MaxLinkWait)
 	defer cancel()
-	if _, err := e.waitForLink(ctx, false); err != nil {
+	for {
+		link, err := e.waitForLink(ctx, false)
+		if err != nil {
+			return nil, err
+		}
+		e.mu.Lock()
+		address, core, changed := e.address, e.core, e.changed
+		isNewest := e.link == link
+		e.mu.Unlock()
+		if !isNewest {
+			continue
+		}
+		c, err := e.dialWhile(link, address, core)
+		switch {
+		case err == nil || ctx.Err() != nil:
+			return c, err
+		case link.Context().Err() != nil:
+			select {
+			case <-changed:
+			case <-ctx.Done():
+			}
+		case !errors.Is(err, context.DeadlineExceeded):
+			return nil, err
+		}
+	}
+}
+
+// dialWhile opens a connection for HTTP to a node, if its link lasts that long.
+func (e *Follower) dialWhile(link *peer.Link, address, node string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(link.Context(), peer.DialTimeout)
+	defer cancel()
+	c, err := e.id.DialNode(ctx, address, node, peer.HTTPProtocol)
+	if err != nil {
 		return nil, err
 	}
-	e.mu.Lock()
-	address, core := e.address, e.core
-	e.mu.Unlock()
-	return e.id.DialNode(ctx, address, core, peer.HTTPProtocol)
+	return newOwnerConn(link.Context(), c), nil
 }
 
 // errNoLeader says why a command of the operator cannot be carried out, and what to do.
