@@ -145,16 +145,22 @@ func FuzzParameters(f *testing.F) {
 type emptyEmails struct{}
 
 func (emptyEmails) Invitation(realm.InviteEmail) realm.Email { return realm.Email{} }
-func (emptyEmails) AccountDeactivated(*realm.User, string, string, Site) realm.Email {
+func (emptyEmails) AccountDeactivated(*realm.User, realm.Letterhead, string, Site) realm.Email {
 	return realm.Email{}
 }
-func (emptyEmails) ConfirmAddress(realm.EmailChange, string) realm.Email { return realm.Email{} }
-func (emptyEmails) AddressChanged(realm.EmailChange, string) realm.Email { return realm.Email{} }
-func (emptyEmails) NewLogin(realm.LoginEmail, Site) realm.Email          { return realm.Email{} }
-func (emptyEmails) SignUp(realm.EmailedLink, bool, string, Site) realm.Email {
+func (emptyEmails) ConfirmAddress(realm.EmailChange, realm.Letterhead) realm.Email {
 	return realm.Email{}
 }
-func (emptyEmails) ResetPassword(realm.EmailedLink, string) realm.Email { return realm.Email{} }
-func (emptyEmails) PasswordChanged(string, string) realm.Email          { return realm.Email{} }
-func (emptyEmails) Accounts(string, []Site) realm.Email                 { return realm.Email{} }
-func (emptyEmails) NewOrganization(realm.EmailedLink) realm.Email       { return realm.Email{} }
+func (emptyEmails) AddressChanged(realm.EmailChange, realm.Letterhead) realm.Email {
+	return realm.Email{}
+}
+func (emptyEmails) NewLogin(realm.LoginEmail, Site) realm.Email { return realm.Email{} }
+func (emptyEmails) SignUp(realm.EmailedLink, bool, realm.Letterhead, Site) realm.Email {
+	return realm.Email{}
+}
+func (emptyEmails) ResetPassword(realm.EmailedLink, realm.Letterhead) realm.Email {
+	return realm.Email{}
+}
+func (emptyEmails) PasswordChanged(string, realm.Letterhead) realm.Email  { return realm.Email{} }
+func (emptyEmails) Accounts(string, []Site, string) realm.Email           { return realm.Email{} }
+func (emptyEmails) NewOrganization(realm.EmailedLink, string) realm.Email { return realm.Email{} }

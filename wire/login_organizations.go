@@ -40,7 +40,7 @@ func (emailJob) Done(any, error) {}
 
 // FindAccounts sends the owner of an address an email with the organizations in which the address has an account.
 // Addresses without one get no email. It does not wait.
-func FindAccounts(c *Call, email string) {
+func FindAccounts(c *Call, email, language string) {
 	found := c.Tools.Organizations.AccountsOf(email)
 	if len(found) == 0 {
 		return
@@ -49,7 +49,7 @@ func FindAccounts(c *Call, email string) {
 	for _, o := range found {
 		sites = append(sites, o.Site)
 	}
-	c.sendLater(found[0].Realm, c.Tools.Emails.Accounts(email, sites))
+	c.sendLater(found[0].Realm, c.Tools.Emails.Accounts(email, sites, language))
 }
 
 func (c *Call) sendLater(id realm.ID, emails ...realm.Email) {
@@ -73,7 +73,7 @@ func CheckNewOrganization(c *Call, subdomain, name string) error {
 }
 
 // RequestOrganization sends the link that creates an organization to the address of its owner.
-func RequestOrganization(c *Call, l realm.EmailedLink, now int64) error {
+func RequestOrganization(c *Call, l realm.EmailedLink, language string, now int64) error {
 	l.Kind, l.Until, l.Org = realm.OrganizationLink, now+realm.SignUpValidity, strings.TrimSpace(l.Org)
 	if err := CheckNewOrganization(c, l.Subdomain, l.Org); err != nil {
 		return err
@@ -85,7 +85,7 @@ func RequestOrganization(c *Call, l realm.EmailedLink, now int64) error {
 	if o.Realm == 0 {
 		return realm.BadRequest("The operator of this server has to create its first organization.")
 	}
-	c.sendLater(o.Realm, c.Tools.Emails.NewOrganization(l))
+	c.sendLater(o.Realm, c.Tools.Emails.NewOrganization(l, language))
 	return nil
 }
 

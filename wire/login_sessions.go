@@ -188,6 +188,9 @@ func AppText(agent string) string {
 	return name
 }
 
+// UnknownBrowser is the text for a User-Agent header that names no known browser or system.
+const UnknownBrowser = "an unknown browser"
+
 // DeviceText returns the browser and the system of a User-Agent header in words.
 func DeviceText(agent string) string {
 	browser, system := DeviceName(agent)
@@ -197,5 +200,5 @@ func DeviceText(agent string) string {
 	case browser+system != "":
 		return browser + system
 	}
-	return "an unknown browser"
+	return UnknownBrowser
 }

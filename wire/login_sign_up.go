@@ -6,11 +6,12 @@ import (
 	"parley/actors/realm"
 )
 
-// RequestSignUp sends the link to sign up to an address.
-func RequestSignUp(c *Call, email string) error {
+// RequestSignUp sends the link to sign up to an address, in the language of the page.
+func RequestSignUp(c *Call, email, language string) error {
 	_, err := Execute(c.asServer(), realm.RequestSignUp{Email: email,
-		Compose: func(l realm.EmailedLink, known bool, org string) realm.Email {
-			return c.Tools.Emails.SignUp(l, known, org, c.Site)
+		Compose: func(l realm.EmailedLink, known bool, h realm.Letterhead) realm.Email {
+			h.Language = language
+			return c.Tools.Emails.SignUp(l, known, h, c.Site)
 		}})
 	return err
 }

@@ -8,23 +8,23 @@ type EmailComposer interface {
 	// Invitation invites a person to an organization.
 	Invitation(realm.InviteEmail) realm.Email
 	// AccountDeactivated tells users that their account was deactivated; comment is the administrator's, or "".
-	AccountDeactivated(u *realm.User, organization, comment string, s Site) realm.Email
+	AccountDeactivated(u *realm.User, h realm.Letterhead, comment string, s Site) realm.Email
 	// ConfirmAddress asks the owner of a new address to confirm it.
-	ConfirmAddress(change realm.EmailChange, organization string) realm.Email
+	ConfirmAddress(realm.EmailChange, realm.Letterhead) realm.Email
 	// AddressChanged tells the owner of the old address that it was replaced.
-	AddressChanged(change realm.EmailChange, organization string) realm.Email
+	AddressChanged(realm.EmailChange, realm.Letterhead) realm.Email
 	// NewLogin tells a user about a login with a browser or an app.
 	NewLogin(login realm.LoginEmail, s Site) realm.Email
 	// SignUp sends the link to sign up, or says that the address has an account already (known).
-	SignUp(link realm.EmailedLink, known bool, organization string, s Site) realm.Email
+	SignUp(link realm.EmailedLink, known bool, h realm.Letterhead, s Site) realm.Email
 	// ResetPassword sends the link to set a new password.
-	ResetPassword(link realm.EmailedLink, organization string) realm.Email
+	ResetPassword(realm.EmailedLink, realm.Letterhead) realm.Email
 	// PasswordChanged tells a user about a new password.
-	PasswordChanged(email, organization string) realm.Email
+	PasswordChanged(email string, h realm.Letterhead) realm.Email
 	// Accounts lists the organizations in which an address has an account.
-	Accounts(email string, sites []Site) realm.Email
+	Accounts(email string, sites []Site, language string) realm.Email
 	// NewOrganization sends the link that creates an organization.
-	NewOrganization(link realm.EmailedLink) realm.Email
+	NewOrganization(link realm.EmailedLink, language string) realm.Email
 }
 
 // EmailLink returns the URL that replaces realm.LinkPlaceholder in an email, or "" if the email has no link. The URL

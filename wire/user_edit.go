@@ -51,8 +51,8 @@ type deactivateForm struct {
 func deactivate(c *Call, f deactivateForm) (realm.DeactivateUser, error) {
 	cmd := realm.DeactivateUser{User: f.User, Actions: realm.DeactivationActions(f.Actions)}
 	if f.Comment.Set && c.Tools.Emails != nil {
-		cmd.FarewellEmail = func(u *realm.User, organization string) realm.Email {
-			return c.Tools.Emails.AccountDeactivated(u, organization, f.Comment.Value, c.Site)
+		cmd.FarewellEmail = func(u *realm.User, h realm.Letterhead) realm.Email {
+			return c.Tools.Emails.AccountDeactivated(u, h, f.Comment.Value, c.Site)
 		}
 	}
 	return cmd, c.confirmOwnerChange(f.User, "", nil)

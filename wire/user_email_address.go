@@ -13,7 +13,7 @@ const ConfirmAddressPath = "/accounts/confirm_new_email/"
 
 // addressConfirmation returns the function that writes the email asking to confirm a new address. It returns nil if
 // the server sends no email.
-func (c *Call) addressConfirmation() func(realm.EmailChange, string) realm.Email {
+func (c *Call) addressConfirmation() func(realm.EmailChange, realm.Letterhead) realm.Email {
 	if c.Tools.Emails == nil {
 		return nil
 	}

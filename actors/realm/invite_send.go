@@ -166,8 +166,8 @@ type InviteEmail struct {
 	Invite  Invite
 	Token   string
 	Inviter string
-	Org     string
-	Link    int64 // number from which the secret derives the token
+	Letterhead
+	Link int64 // number from which the secret derives the token
 }
 
 // InvitesMade answers InviteByMail. If Failure is set, the client gets it although the other invitations were made.
@@ -222,7 +222,7 @@ func (c InviteByMail) Decide(t *Turn) (InvitesMade, error) {
 		token := t.env.InviteLinkToken(link)
 		i.Email, i.Tokens = email, [][32]byte{t.Hash(token)}
 		f.Invites = append(f.Invites, i)
-		a.Emails = append(a.Emails, InviteEmail{i, token, me.Name, t.Org().Name, link})
+		a.Emails = append(a.Emails, InviteEmail{i, token, me.Name, t.LetterheadFor(nil), link})
 	}
 	t.Record(f)
 	if c.Compose != nil {
@@ -541,7 +541,7 @@ func (c ResendInvite) Decide(t *Turn) (InviteEmail, error) {
 	if hash := t.Hash(token); !slices.Contains(i.Tokens, hash) {
 		t.Record(&InviteResent{i.ID, hash})
 	}
-	l := InviteEmail{*i, token, by, t.Org().Name, link}
+	l := InviteEmail{*i, token, by, t.LetterheadFor(nil), link}
 	if c.Compose != nil {
 		t.SendEmails(c.Compose(l))
 	}

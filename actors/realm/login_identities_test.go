@@ -112,7 +112,7 @@ func TestSignUpWithIdentity(t *testing.T) {
 		t.Errorf("the account: %+v", u)
 	}
 	Do(s, System, realm.RequestPasswordReset{Email: "one@example.net",
-		Compose: func(realm.EmailedLink, string) realm.Email {
+		Compose: func(realm.EmailedLink, realm.Letterhead) realm.Email {
 			t.Error("a user of a login provider is offered a new password")
 			return realm.Email{}
 		}})

@@ -9,7 +9,7 @@ func credentialState(u *User) [32]byte { return sha256.Sum256([]byte(u.Password 
 // active account, and the answer is the same.
 type RequestPasswordReset struct {
 	Email   string
-	Compose func(link EmailedLink, org string) Email
+	Compose func(EmailedLink, Letterhead) Email
 }
 
 func (c RequestPasswordReset) Decide(t *Turn) (Done, error) {
@@ -24,7 +24,7 @@ func (c RequestPasswordReset) Decide(t *Turn) (Done, error) {
 	}
 	link := EmailedLink{Kind: ResetLink, User: u.ID, Email: u.Email, Until: t.Now + PasswordResetValidity,
 		State: credentialState(u)}
-	t.SendEmails(c.Compose(link, t.Org().Name))
+	t.SendEmails(c.Compose(link, t.LetterheadFor(u)))
 	return Done{}, nil
 }
 
@@ -52,7 +52,7 @@ type ResetPassword struct {
 	Link EmailedLink
 	Hash string // Argon2id in PHC form
 	// Notice returns the email to the user about the change; nil: none.
-	Notice func(email, org string) Email
+	Notice func(email string, h Letterhead) Email
 }
 
 func (c ResetPassword) Decide(t *Turn) (Done, error) {
@@ -67,7 +67,7 @@ func (c ResetPassword) Decide(t *Turn) (Done, error) {
 		return Done{}, err
 	}
 	if c.Notice != nil {
-		t.SendEmails(c.Notice(now.Email, t.Org().Name))
+		t.SendEmails(c.Notice(now.Email, t.LetterheadFor(t.Find(now.User))))
 	}
 	return Done{}, nil
 }

@@ -131,8 +131,8 @@ type OpenBrowserSession struct {
 
 // LoginEmail is the data of an email about a login.
 type LoginEmail struct {
-	User    *User
-	Org     string
+	User *User
+	Letterhead
 	Session BrowserSession
 	App     bool // an app has got an API key, so there is no session
 }
@@ -162,7 +162,7 @@ func (c OpenBrowserSession) Decide(t *Turn) (a OpenedBrowserSession, err error) 
 	t.Record(&BrowserSessionOpened{User: u.ID, Session: s, Ended: t.surplusBrowserSessions(u.ID)})
 	sameDevice := func(other BrowserSession) bool { return other.Agent == s.Agent && other.Address == s.Address }
 	if c.Compose != nil && u.wantsLoginEmail(t.Now) && !slices.ContainsFunc(known, sameDevice) {
-		t.SendEmails(c.Compose(LoginEmail{User: u, Org: t.Org().Name, Session: s}))
+		t.SendEmails(c.Compose(LoginEmail{User: u, Letterhead: t.LetterheadFor(u), Session: s}))
 	}
 	return a, nil
 }

@@ -57,7 +57,7 @@ func (v View) checkSignUp(email string) error {
 // says so, because the answer must not reveal which addresses have accounts.
 type RequestSignUp struct {
 	Email   string
-	Compose func(link EmailedLink, known bool, org string) Email
+	Compose func(link EmailedLink, known bool, h Letterhead) Email
 }
 
 func (c RequestSignUp) Decide(t *Turn) (Done, error) {
@@ -67,7 +67,7 @@ func (c RequestSignUp) Decide(t *Turn) (Done, error) {
 	}
 	known := t.FindByEmail(email) != nil
 	link := EmailedLink{Kind: SignUpLink, Email: email, Until: t.Now + SignUpValidity}
-	t.SendEmails(c.Compose(link, known, t.Org().Name))
+	t.SendEmails(c.Compose(link, known, t.LetterheadFor(nil)))
 	return Done{}, nil
 }
 

@@ -38,7 +38,7 @@ func TestDigestsAreWeekly(t *testing.T) {
 	olive, ann, bo := s.Join("Olive", realm.Owner), s.Join("Ann"), s.Join("Bo")
 	gone := s.Join("Gone")
 	s.JoinBot("Robo", ann)
-	Do(s, olive, realm.DeactivateUser{User: gone, FarewellEmail: func(*realm.User, string) realm.Email {
+	Do(s, olive, realm.DeactivateUser{User: gone, FarewellEmail: func(*realm.User, realm.Letterhead) realm.Email {
 		return realm.Email{}
 	}})
 	Do(s, bo, realm.ChangeSettings{Values: []realm.SettingValue{{Name: "enable_digest_emails", Value: false}}})

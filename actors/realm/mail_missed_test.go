@@ -99,7 +99,7 @@ func TestMissedMessageJobs(t *testing.T) {
 	if n := len(s.ViewAs(System).MissedMessageJobs(bo)); n != 50 {
 		t.Errorf("%d jobs of one user, want 50", n)
 	}
-	noText := func(*realm.User, string) realm.Email { return realm.Email{} }
+	noText := func(*realm.User, realm.Letterhead) realm.Email { return realm.Email{} }
 	Do(s, olive, realm.DeactivateUser{User: bo, FarewellEmail: noText})
 	for _, e := range s.ViewAs(System).MissedMessageJobs(bo) {
 		if toBeSent(e) {

@@ -95,5 +95,5 @@ func (v View) ReminderOf(job *OutboxJob) (InviteEmail, bool) {
 	if by == nil || !by.Active || v.checkInvitedRole(by, i.Role) != nil {
 		return InviteEmail{}, false
 	}
-	return InviteEmail{Invite: *i, Inviter: by.Name, Org: v.Org().Name, Link: job.Link}, true
+	return InviteEmail{Invite: *i, Inviter: by.Name, Letterhead: v.LetterheadFor(nil), Link: job.Link}, true
 }

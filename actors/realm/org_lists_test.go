@@ -105,7 +105,7 @@ func checkAddressRules(t *testing.T, email string, restricted, allowed bool) {
 		}
 	}
 	_, err := Try(s, System, realm.RequestSignUp{Email: email,
-		Compose: func(l realm.EmailedLink, _ bool, _ string) realm.Email { return realm.Email{To: l.Email} }})
+		Compose: func(l realm.EmailedLink, _ bool, _ realm.Letterhead) realm.Email { return realm.Email{To: l.Email} }})
 	expect("asking to sign up", err)
 	invited, err := Try(s, olive, realm.InviteByMail{Emails: email,
 		InviteOptions: realm.InviteOptions{Role: realm.Member}})
@@ -115,7 +115,7 @@ func checkAddressRules(t *testing.T, email string, restricted, allowed bool) {
 	expect("inviting", err)
 	expect("the page of the sign-up link", s.ViewAs(System).CheckSignUp(link))
 	_, err = Try(s, olive, realm.ChangeSettings{Email: &email,
-		Confirm: func(c realm.EmailChange, _ string) realm.Email { return realm.Email{To: c.To} }})
+		Confirm: func(c realm.EmailChange, _ realm.Letterhead) realm.Email { return realm.Email{To: c.To} }})
 	expect("asking for the address", err)
 	_, err = Try(s, System, realm.ConfirmEmailChange{EmailChange: change})
 	expect("confirming the address", err)

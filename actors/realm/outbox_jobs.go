@@ -64,6 +64,22 @@ type Email struct {
 	Reply *EmailReply
 }
 
+// Letterhead is what an email says of its organization, and the language in which it is written.
+type Letterhead struct {
+	Org      string
+	Language string // code of a language, as in the setting default_language
+}
+
+// LetterheadFor returns the letterhead of emails to a user; nil: to somebody without an account, in the language of the
+// organization.
+func (v View) LetterheadFor(u *User) Letterhead {
+	h := Letterhead{Org: v.Org().Name, Language: v.OrgText("default_language")}
+	if u != nil {
+		h.Language = u.TextSetting("default_language")
+	}
+	return h
+}
+
 // LinkPlaceholder is the place in a stored email of a link that must not be stored.
 const LinkPlaceholder = "{link}"
 

@@ -214,7 +214,9 @@ func TestDeactivationDeletesMessages(t *testing.T) {
 		"Insufficient permission")
 	Do(s, olive, realm.DeactivateUser{User: ann, Actions: realm.DeactivationActions{
 		Profile: true, Public: true, Direct: true},
-		FarewellEmail: func(u *realm.User, org string) realm.Email { return realm.Email{To: u.Email, Subject: org} }})
+		FarewellEmail: func(u *realm.User, h realm.Letterhead) realm.Email {
+			return realm.Email{To: u.Email, Subject: h.Org}
+		}})
 	if u := s.Realm.Find(ann); u.Name != "Deleted user" || u.Active || !u.Deleted {
 		t.Errorf("the account is %q, deleted: %v", u.Name, u.Deleted)
 	}

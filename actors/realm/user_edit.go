@@ -194,7 +194,7 @@ type DeactivateUser struct {
 	Bot  bool // User must be a bot; otherwise a human
 
 	Actions       DeactivationActions
-	FarewellEmail func(u *User, org string) Email // nil: no email
+	FarewellEmail func(*User, Letterhead) Email // nil: no email
 }
 
 func (c DeactivateUser) Decide(t *Turn) (Done, error) {
@@ -218,7 +218,7 @@ func (c DeactivateUser) Decide(t *Turn) (Done, error) {
 	if u.Active {
 		var farewell *Email
 		if c.FarewellEmail != nil && !u.IsBot() {
-			email := c.FarewellEmail(u, t.Org().Name)
+			email := c.FarewellEmail(u, t.LetterheadFor(u))
 			farewell = &email
 		}
 		t.deactivate(u)

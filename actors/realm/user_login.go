@@ -29,7 +29,7 @@ func (c LogInApp) Decide(t *Turn) (string, error) {
 	t.note(AuditEntry{Kind: auditLogin, By: c.User, User: c.User, Via: "key", Address: c.Address})
 	login := BrowserSession{Opened: t.Now, Agent: cutAgent(c.Agent), Address: c.Address}
 	if u := t.Find(c.User); c.Compose != nil && u.wantsLoginEmail(t.Now) {
-		t.SendEmails(c.Compose(LoginEmail{User: u, Org: t.Org().Name, Session: login, App: true}))
+		t.SendEmails(c.Compose(LoginEmail{User: u, Letterhead: t.LetterheadFor(u), Session: login, App: true}))
 	}
 	return key, nil
 }

@@ -32,7 +32,7 @@ type ChangeSettings struct {
 	KeepKeys bool    // a new password does not revoke the API keys
 
 	// Confirm returns the email that asks the new address for confirmation. If it is nil, the address changes at once.
-	Confirm func(c EmailChange, org string) Email
+	Confirm func(EmailChange, Letterhead) Email
 }
 
 // ChangeSettingsResult answers ChangeSettings. The server uses it to update presence, which is outside the realm.
@@ -86,7 +86,7 @@ func (c ChangeSettings) Decide(t *Turn) (a ChangeSettingsResult, err error) {
 			facts = append(facts, &UserChanged{ID: me.ID, Email: c.Email})
 		} else {
 			change := EmailChange{User: me.ID, From: me.Email, To: *c.Email, Until: t.Now + EmailChangeValidity}
-			emails = append(emails, c.Confirm(change, t.Org().Name))
+			emails = append(emails, c.Confirm(change, t.LetterheadFor(me)))
 		}
 	}
 	if c.Password != nil {
@@ -122,7 +122,7 @@ func (t *Turn) checkNewEmail(u *User, to string) error {
 // opened the link.
 type ConfirmEmailChange struct {
 	EmailChange
-	Notice func(c EmailChange, org string) Email // email to the old address; nil: none
+	Notice func(EmailChange, Letterhead) Email // email to the old address; nil: none
 }
 
 func (c ConfirmEmailChange) Decide(t *Turn) (Done, error) {
@@ -140,7 +140,7 @@ func (c ConfirmEmailChange) Decide(t *Turn) (Done, error) {
 	}
 	t.Record(&UserChanged{ID: u.ID, Email: &c.To})
 	if c.Notice != nil {
-		t.SendEmails(c.Notice(c.EmailChange, t.Org().Name))
+		t.SendEmails(c.Notice(c.EmailChange, t.LetterheadFor(u)))
 	}
 	return Done{}, nil
 }

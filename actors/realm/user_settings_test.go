@@ -45,8 +45,8 @@ func TestEmailChangeNeedsConfirmation(t *testing.T) {
 	s := New(t)
 	ann, bo := s.Join("Ann"), s.Join("Bo")
 	old, fresh := s.Realm.Find(ann).Email, "ann@example.net"
-	letter := func(a realm.EmailChange, org string) realm.Email { return realm.Email{To: a.To, Address: &a} }
-	notice := func(a realm.EmailChange, org string) realm.Email { return realm.Email{To: a.From} }
+	letter := func(a realm.EmailChange, _ realm.Letterhead) realm.Email { return realm.Email{To: a.To, Address: &a} }
+	notice := func(a realm.EmailChange, _ realm.Letterhead) realm.Email { return realm.Email{To: a.From} }
 	Do(s, ann, realm.ChangeSettings{Email: &fresh, Confirm: letter})
 	s.ExpectNoEvents(bo)
 	list := outboxJobs(s, realm.OutboxEmail)

@@ -68,7 +68,7 @@ func (s *Server) registerPage(p *pageRequest) (web.View, error) {
 	}
 	email := strings.TrimSpace(p.field("email"))
 	if err = s.countEmailForm(p, email); err == nil {
-		err = wire.RequestSignUp(c, email)
+		err = wire.RequestSignUp(c, email, p.language.String())
 	}
 	if err != nil {
 		return web.Register(email, s.formErrorText(err)), err
@@ -224,7 +224,7 @@ func (s *Server) findAccountsPage(p *pageRequest) (web.View, error) {
 		return web.FindAccounts(text, s.formErrorText(err)), err
 	}
 	for _, email := range list {
-		wire.FindAccounts(p.visitorCall(), email)
+		wire.FindAccounts(p.visitorCall(), email, p.language.String())
 	}
 	return web.Message("Check your email", "We have sent an email to each of these addresses that has an account."), nil
 }

@@ -27,7 +27,7 @@ func (s *Server) newOrganizationPage(p *pageRequest) (web.View, error) {
 	l.Subdomain = strings.ToLower(strings.TrimSpace(p.field("realm_subdomain")))
 	err := s.countEmailForm(p, l.Email)
 	if err == nil {
-		err = wire.RequestOrganization(p.visitorCall(), l, s.now().Unix())
+		err = wire.RequestOrganization(p.visitorCall(), l, p.language.String(), s.now().Unix())
 	}
 	if err != nil {
 		return web.NewOrganization(l.Email, l.Org, l.Subdomain, s.formErrorText(err)), err

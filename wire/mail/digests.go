@@ -2,7 +2,6 @@ package mail
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
@@ -59,13 +58,14 @@ func (h *Notices) welcome(a *dispatch.Attempt) (email *realm.Email, err error) {
 		if u == nil || !u.Active || u.Email == "" {
 			return nil, nil
 		}
-		org := v.Org().Name
-		email = &realm.Email{To: u.Email, Subject: "Welcome to " + org, Paragraphs: []string{
-			"Hello " + u.Name + ",",
-			"You have an account in " + org + " now. It is here:",
+		h := v.LetterheadFor(u)
+		t := textsIn(h.Language)
+		email = &realm.Email{To: u.Email, Subject: t.text("Welcome to %s", h.Org), Paragraphs: []string{
+			t.text("Hello %s,", u.Name),
+			t.text("You have an account in %s now. It is here:", h.Org),
 			a.Site.URL,
-			"Log in with this address: " + u.Email,
-			"Phones and other programs ask for the address of the server, which is the one above.",
+			t.text("Log in with this address: %s", u.Email),
+			t.text("Phones and other programs ask for the address of the server, which is the one above."),
 		}}
 		return nil, nil
 	})
@@ -79,13 +79,15 @@ func (h *Notices) reminder(a *dispatch.Attempt) (email *realm.Email, err error) 
 		if !ok {
 			return nil, nil
 		}
+		t := textsIn(i.Language)
 		email = &realm.Email{To: i.Invite.Email, Link: i.Link,
-			Subject: "Reminder: " + i.Inviter + " has invited you to join " + i.Org,
+			Subject: t.text("Reminder: %s has invited you to join %s", i.Inviter, i.Org),
 			Paragraphs: []string{
-				i.Inviter + " has invited you to join " + i.Org + ". To make your account, follow this link:",
+				t.text("%s has invited you to join %s.", i.Inviter, i.Org),
+				t.text("To make your account, follow this link:"),
 				realm.LinkPlaceholder,
-				"The invitation expires at " + time.Unix(i.Invite.Expires, 0).UTC().Format(linkTime) + " (UTC). " +
-					"There are no more reminders. If you did not expect this, you may ignore it.",
+				t.text("The invitation expires on %s (UTC).", stamp(i.Invite.Expires)),
+				t.text("There are no more reminders. If you did not expect this, you may ignore it."),
 			}}
 		return nil, nil
 	})
@@ -145,36 +147,38 @@ func (h *Notices) digest(a *dispatch.Attempt) (*realm.Email, error) {
 func composeDigest(
 	v realm.View, u *realm.User, d realm.DigestEmail, s wire.Site, text func(realm.BodyRef) (realm.Body, bool),
 ) *realm.Email {
-	email := &realm.Email{To: u.Email, Subject: "Your week in " + v.Org().Name,
+	h := v.LetterheadFor(u)
+	t := textsIn(h.Language)
+	email := &realm.Email{To: u.Email, Subject: t.text("Your week in %s", h.Org),
 		Unsubscribe: &realm.Unsubscription{User: u.ID, Topic: realm.DigestEmails}}
 	add := func(p ...string) { email.Paragraphs = append(email.Paragraphs, p...) }
-	add("Hello "+u.Name+",", "In the last week there were messages that you have not read.")
+	add(t.text("Hello %s,", u.Name), t.text("In the last week there were messages that you have not read."))
 	if d.Direct > 0 {
-		add("Direct messages: " + fmt.Sprint(d.Direct))
+		add(t.text("Direct messages: %d", d.Direct))
 	}
 	if !v.OrgBool("message_content_allowed_in_email_notifications") ||
 		!u.BoolSetting("message_content_in_email_notifications") {
-		add(fmt.Sprintf("Topics with new messages: %d", len(d.Topics)+d.More), hiddenContentNotice, s.URL)
+		add(t.text("Topics with new messages: %d", len(d.Topics)+d.More), t.text(hiddenContentNotice), s.URL)
 		return email
 	}
-	for _, t := range d.Topics {
-		topic := t.Topic
+	for _, x := range d.Topics {
+		topic := x.Topic
 		if topic == "" {
 			topic = realm.EmptyTopicName
 		}
-		add(fmt.Sprintf("#%s > %s (new messages: %d, senders: %d)", t.ChannelName, topic, t.Count, t.Senders))
-		for _, m := range t.Messages {
+		add(t.text("#%s > %s (new messages: %d, senders: %d)", x.ChannelName, topic, x.Count, x.Senders))
+		for _, m := range x.Messages {
 			if body, ok := text(m.Ref); ok {
 				line := wire.MessageExcerpt(body, maxDigestExcerpt)
 				add(wire.VisibleSenderOf(v, u.ID, m, s).Name + ": " + strings.Join(strings.Fields(line), " "))
 			}
 		}
-		if len(t.Messages) > 0 {
-			add(s.URL + messagePath(t.Messages[0]))
+		if len(x.Messages) > 0 {
+			add(s.URL + messagePath(x.Messages[0]))
 		}
 	}
 	if d.More > 0 {
-		add(fmt.Sprintf("And %d more topics: ", d.More) + s.URL)
+		add(t.text("More topics: %d", d.More), s.URL)
 	}
 	return email
 }

@@ -90,7 +90,7 @@ func TestDigestEmail(t *testing.T) {
 		t.Fatalf("%+v", e)
 	}
 	text := plainText(*e)
-	for _, want := range []string{"#plans > a (new messages: 1, senders: 1)", "Ann: who rows in a", "And 3 more topics",
+	for _, want := range []string{"#plans > a (new messages: 1, senders: 1)", "Ann: who rows in a", "More topics: 3",
 		"https://chat.example/#narrow/channel/"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the digest has no %q:\n%s", want, text)

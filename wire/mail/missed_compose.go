@@ -23,12 +23,13 @@ const (
 )
 
 // hiddenContentNotice is shown where settings forbid message texts in emails.
-const hiddenContentNotice = "There are messages for you that you have not read. Mails do not show what they say, " +
-	"as your settings or those of the organization ask."
+const hiddenContentNotice = "There are messages for you that you have not read. Emails do not show what they say, as " +
+	"your settings or those of the organization ask."
 
 // missedReader is the user who missed messages.
 type missedReader struct {
 	*realm.User
+	texts
 	site            wire.Site
 	hasOtherAccount bool // in another organization of this server
 	showContent     bool // the user and the organization allow message texts in emails
@@ -69,7 +70,7 @@ func composeMissed(
 			email := realm.Email{To: r.Email, Subject: missedSubject(v, r, m),
 				Unsubscribe: &realm.Unsubscription{User: r.ID, Topic: realm.MissedMessageEmails}}
 			if !r.showContent {
-				email.Paragraphs = []string{hiddenContentNotice}
+				email.Paragraphs = []string{r.text(hiddenContentNotice)}
 			}
 			emails, paths = append(emails, email), append(paths, messagePath(m))
 		}
@@ -85,7 +86,7 @@ func composeMissed(
 	for i := range emails {
 		e := &emails[i]
 		if e.Reply != nil {
-			e.Paragraphs = append(e.Paragraphs, replyHint)
+			e.Paragraphs = append(e.Paragraphs, r.text(replyHint))
 		}
 		e.Paragraphs = append(e.Paragraphs, r.site.URL+paths[i])
 	}
@@ -93,7 +94,7 @@ func composeMissed(
 }
 
 func missedSubject(v realm.View, r missedReader, m realm.MessageInfo) string {
-	subject := "New messages"
+	subject := r.text("New messages")
 	switch {
 	case !r.showContent:
 	case m.Channel != 0:
@@ -110,9 +111,9 @@ func missedSubject(v realm.View, r missedReader, m realm.MessageInfo) string {
 			}
 		}
 		if more := len(names) - maxNamesInSubject; more > 0 {
-			names = append(names[:maxNamesInSubject:maxNamesInSubject], strconv.Itoa(more)+" others")
+			names = append(names[:maxNamesInSubject:maxNamesInSubject], "+"+strconv.Itoa(more))
 		}
-		subject = "Direct messages with " + strings.Join(names, ", ")
+		subject = r.text("Direct messages with %s", strings.Join(names, ", "))
 	}
 	policy := r.IntSetting("realm_name_in_email_notifications_policy")
 	if policy == organizationNameAlways || policy == organizationNameIfSeveral && r.hasOtherAccount {

@@ -93,6 +93,7 @@ func (h *MissedMessages) compose(a *dispatch.Attempt, s missedState) (emails []r
 		canReply: h.CanReply}
 	_, err = h.Server.View(a.Realm, system, func(v realm.View) (any, error) {
 		r.User = v.Find(a.Job.User)
+		r.texts = textsIn(v.LetterheadFor(r.User).Language)
 		emails = composeMissed(v, r, s.list, text)
 		return nil, nil
 	})

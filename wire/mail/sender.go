@@ -57,6 +57,8 @@ type Config struct {
 	RetryPauses []time.Duration // nil: the default
 
 	Tools *wire.Tools // makes links
+	// Server has the languages of readers of the text that ends an email; nil: all read English.
+	Server wire.Server
 }
 
 // Check returns an error if a value of the configuration is invalid.
@@ -106,7 +108,7 @@ func (s *Sender) Handle(ctx context.Context, a *dispatch.Attempt) dispatch.Outco
 	if unsubscribe != "" {
 		email.Paragraphs = append(
 			slices.Clone(email.Paragraphs),
-			"To get no more emails of this kind, follow this link:",
+			s.textsFor(a.Realm, email.Unsubscribe.User).text("To get no more emails of this kind, follow this link:"),
 			unsubscribe,
 		)
 	}
@@ -139,6 +141,21 @@ func (s *Sender) Handle(ctx context.Context, a *dispatch.Attempt) dispatch.Outco
 	pause := s.c.RetryPauses[a.Number-1]
 	log.Warn("email not sent yet", "next", pause.String())
 	return dispatch.Outcome{RetryAfter: pause}
+}
+
+// textsFor returns the texts in the language of a user. The email is sent in English rather than not at all.
+func (s *Sender) textsFor(id realm.ID, u realm.UserID) texts {
+	code := ""
+	if s.c.Server != nil {
+		_, err := s.c.Server.View(id, system, func(v realm.View) (any, error) {
+			code = v.LetterheadFor(v.Find(u)).Language
+			return nil, nil
+		})
+		if err != nil {
+			s.log.Debug("language of an email not found", "realm", id, "err", err)
+		}
+	}
+	return textsIn(code)
 }
 
 // isPermanent reports whether another attempt cannot succeed: the SMTP server rejected the email permanently, or the

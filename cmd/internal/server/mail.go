@@ -18,7 +18,7 @@ import (
 func mailFolder(data string) string { return filepath.Join(data, "outbox") }
 
 // newMailer returns the sender of emails. host is the host of the root organization.
-func (s *Settings) newMailer(host string, tools *wire.Tools, log *slog.Logger) (*mail.Sender, error) {
+func (s *Settings) newMailer(host string, tools *wire.Tools, orgs wire.Server, log *slog.Logger) (*mail.Sender, error) {
 	from := s.mailSender(host)
 	key, err := s.dkimKey(host)
 	if err != nil {
@@ -34,6 +34,7 @@ func (s *Settings) newMailer(host string, tools *wire.Tools, log *slog.Logger) (
 		Security: s.SMTPTLS,
 		Folder:   mailFolder(s.Data),
 		Tools:    tools,
+		Server:   orgs,
 	}, log)
 	if err != nil {
 		return nil, fmt.Errorf("mail: %w", err)

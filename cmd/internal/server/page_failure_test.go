@@ -17,7 +17,7 @@ import (
 // panickingEmails is a composer with a bug in the email to new users.
 type panickingEmails struct{ wire.EmailComposer }
 
-func (panickingEmails) SignUp(realm.EmailedLink, bool, string, wire.Site) realm.Email {
+func (panickingEmails) SignUp(realm.EmailedLink, bool, realm.Letterhead, wire.Site) realm.Email {
 	panic("BUG: compose an email")
 }
 

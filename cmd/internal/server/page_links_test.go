@@ -39,7 +39,7 @@ func makeLinks(s *matrixStage) (links []emailedLink) {
 	add("new address", change.Until, realm.Email{Address: &change}, url.Values{})
 	var reset realm.EmailedLink
 	if _, err := realm.Execute(s.orgs, ours, realm.System, realm.RequestPasswordReset{Email: s.keeper.email,
-		Compose: func(l realm.EmailedLink, _ string) realm.Email { reset = l; return realm.Email{} }}); err != nil {
+		Compose: func(l realm.EmailedLink, _ realm.Letterhead) realm.Email { reset = l; return realm.Email{} }}); err != nil {
 		s.Fatal(err)
 	}
 	add("reset", now+realm.PasswordResetValidity, realm.Email{Confirm: &reset},

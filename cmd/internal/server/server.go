@@ -405,7 +405,7 @@ func (s *Server) buildTools() error {
 	s.tools.Files, s.tools.Organizations, s.tools.LinkToken = s.served, s.sites, s.orgs.LinkToken
 	s.tools.Sign, s.tools.VerifySignature = datadir.NewSigner(s.secret), datadir.NewSignatureChecker(s.secret)
 	s.tools.JWTKeys = s.jwtKeys
-	sender, err := s.newMailer(rootHost, s.tools, s.log)
+	sender, err := s.newMailer(rootHost, s.tools, s.orgs, s.log)
 	if err != nil {
 		return err
 	}
