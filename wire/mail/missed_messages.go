@@ -92,6 +92,9 @@ func (h *MissedMessages) compose(a *dispatch.Attempt, s missedState) (emails []r
 	r := missedReader{site: a.Site, hasOtherAccount: h.HasOtherAccount(a.Realm, s.email),
 		canReply: h.CanReply}
 	_, err = h.Server.View(a.Realm, system, func(v realm.View) (any, error) {
+		if !v.PlaceOpen(realm.PlaceMessageEmails) {
+			return nil, nil
+		}
 		r.User = v.Find(a.Job.User)
 		r.texts = textsIn(v.LetterheadFor(r.User).Language)
 		emails = composeMissed(v, r, s.list, text)
