@@ -291,6 +291,7 @@ var endpoints = slices.Concat(
 	storageEndpoints,
 	submessageEndpoints,
 	summaryEndpoints,
+	gifEndpoints,
 	subscriptionEndpoints,
 	typingEndpoints,
 	uploadEndpoints,
