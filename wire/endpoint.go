@@ -292,6 +292,7 @@ var endpoints = slices.Concat(
 	storageEndpoints,
 	submessageEndpoints,
 	summaryEndpoints,
+	gifEndpoints,
 	subscriptionEndpoints,
 	typingEndpoints,
 	uploadEndpoints,

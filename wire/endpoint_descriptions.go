@@ -190,7 +190,7 @@ var operationGroups = map[string]string{
 	"attachments": "Files", "tus": "Files", "user_uploads": "Files", "thumbnail": "Files", "user_avatars": "Files",
 	"avatar": "Files", "static": "Files", "external_content": "Files", "user_data": "Users",
 	"bots": "Bots", "bot_commands": "Bots", "bot_storage": "Bots", "external": "Bots", "submessage": "Bots",
-	"calls": "Calls", "zcommand": "Messages", "messages": "Messages", "assisted_texts": "Messages",
+	"calls": "Calls", "zcommand": "Messages", "messages": "Messages", "assisted_texts": "Messages", "gifs": "Messages",
 	"mark_all_as_read":    "Messages",
 	"mark_stream_as_read": "Messages", "mark_topic_as_read": "Messages", "typing": "Messages", "drafts": "Messages",
 	"people":         "Users",

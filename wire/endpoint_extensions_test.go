@@ -25,7 +25,7 @@ var pinnedExtensions = []string{
 	"GET /messages/{message_id}/translation",
 	"POST /assisted_texts", "GET /assisted_texts/{text_key}", "DELETE /assisted_texts/{text_key}",
 	"POST /calls/livekit", "GET /calls/livekit/{call_key}", "POST /calls/livekit/{call_key}/token",
-	"GET /people",
+	"GET /people", "GET /gifs",
 	"GET /bot_commands", "PUT /bots/{bot_id}/commands",
 	"GET /bots/{bot_id}/deliveries", "POST /bots/{bot_id}/deliveries",
 	"GET /users/me/web_push", "POST /users/me/web_push", "DELETE /users/me/web_push",

@@ -20,6 +20,8 @@ var formLengths = []struct {
 	{"welcome_message_custom_text", realm.MaxWelcomeMessage, "protocol"},
 	{"content", realm.MaxMessage, "protocol"}, // a text to render, a submessage, a snippet
 	{"status_text", 60, "protocol"},
+	{"query", 50, "protocol"}, // of a provider of GIFs
+	{"page", 500, "memory"},   // a name of the provider
 	{"title", 60, "protocol"}, // of a snippet
 	{"alert_words", 100, "protocol"},
 	{"description", 1000, "protocol"}, // of a reported message

@@ -24,6 +24,7 @@ var facesAlone = map[string]string{
 	"message_content.go":      "chooses Markdown or HTML for answers",
 	"message_edit_history.go": "computed from the revisions that message_edit.go records",
 	"message_events.go":       "the fast encoder of message events",
+	"message_gifs.go":         "what a provider has is no state of the organization",
 	"message_page.go":         "the size of an answer with messages",
 	"message_rendering.go":    "rendering comes before the turn",
 	"message_send_fast.go":    "the fast path of message_send.go",

@@ -312,6 +312,10 @@ type registration struct {
 	Linkifiers    []linkifierJSON            `json:"realm_linkifiers,omitzero"`
 	Emoji         map[string]emojiJSON       `json:"realm_emoji,omitzero"`
 	Integrations  encoded[[]integrationJSON] `json:"realm_incoming_webhook_bots,omitzero"`
+
+	GIPHYKey *string `json:"giphy_api_key,omitzero"`
+	KLIPYKey *string `json:"klipy_api_key,omitzero"`
+	TenorKey *string `json:"tenor_api_key,omitzero"`
 }
 
 // sections is the whole initial state but for constants, by fetch type.
@@ -376,6 +380,9 @@ var sections = []section{
 	sectionFor("realm_incoming_webhook_bots", func(s *initialState) {
 		s.answer.Integrations = inFragments[[]integrationJSON](s.call.Tools.integrations().described...)
 	}),
+	sectionFor("giphy", func(s *initialState) { s.answer.GIPHYKey = ptr(s.gifKeys().GIPHY) }),
+	sectionFor("klipy", func(s *initialState) { s.answer.KLIPYKey = ptr(s.gifKeys().KLIPY) }),
+	sectionFor("tenor", func(s *initialState) { s.answer.TenorKey = ptr(s.gifKeys().Tenor) }),
 	sectionFor("device", func(s *initialState) { s.answer.Devices = devicesByID(s.DevicesOf(s.User)) }),
 }
 
@@ -393,9 +400,6 @@ func newConstant[T any](fetchType, name string, value T) constant {
 
 // constants is the part of the initial state that never changes.
 var constants = []constant{
-	newConstant("giphy", "giphy_api_key", ""),
-	newConstant("tenor", "tenor_api_key", ""),
-	newConstant("klipy", "klipy_api_key", ""),
 	newConstant("realm_billing", "realm_billing", billing{}),
 	newConstant("realm_embedded_bots", "realm_embedded_bots", noElements{}),
 	newConstant("realm_filters", "realm_filters", noElements{}),

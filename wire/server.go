@@ -155,6 +155,10 @@ type Tools struct {
 	Assistant Assistant
 	// FetchPreview reads the preview data of a page; nil if previews are disabled.
 	FetchPreview func(ctx context.Context, address string) (markdown.Preview, error)
+	// GIFs finds animated pictures; nil if no provider is set.
+	GIFs GIFs
+	// ProxyPicture returns the address at which clients load a picture of another site; nil: they load it there.
+	ProxyPicture func(address string) string
 	// Emails writes the emails that requests cause; nil if the server sends no email.
 	Emails EmailComposer
 	// Push sends notifications to mobile devices; nil if no push service is configured.

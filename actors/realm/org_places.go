@@ -18,6 +18,7 @@ const (
 	PlaceLinkPreviews        Place = "link_previews"
 	PlaceExternalPictures    Place = "external_pictures"
 	PlaceProfilePictures     Place = "gravatar"
+	PlaceGIFs                Place = "gif_provider"
 	PlaceModels              Place = "model"
 	PlaceTranslations        Place = "translation"
 	PlaceAccountEmails       Place = "account_emails"
@@ -50,6 +51,7 @@ var Places = []PlaceRule{
 	{PlaceLinkPreviews, "inline_url_embed_preview", false},
 	{PlaceExternalPictures, "allow_external_pictures", false},
 	{PlaceProfilePictures, "default_avatar_source", "J"},
+	{PlaceGIFs, "gif_rating_policy", int64(0)},
 	{PlaceModels, AssistantSetting, false},
 	{PlaceTranslations, AssistantSetting, false},
 	{PlaceMessageEmails, "allow_message_emails", false},

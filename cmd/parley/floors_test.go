@@ -51,6 +51,7 @@ var allowedImports = map[string][]string{
 	"wire/dispatch":     {"wire", "actors/realm"},
 	"wire/mcp":          {"wire", "wire/form", "actors/realm", "actors/admission"},
 	"wire/assist":       {"wire", "actors/realm", "actors/admission"},
+	"wire/gifs":         {"wire", "actors/realm", "actors/admission"},
 	"wire/oauth":        {"actors/realm"},
 	"wire/mail":         {"wire", "wire/dispatch", "actors/realm"},
 	"wire/webhooks":     {"wire", "wire/dispatch", "actors/realm", "wire/markdown/preview"},

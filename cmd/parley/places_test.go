@@ -16,7 +16,7 @@ var notPlaces = []string{
 	"mail-domain", "imap-user", "imap-password", "imap-tls", "imap-folder",
 	"push-apns-key-id", "push-apns-team", "push-bouncer-org", "push-bouncer-key",
 	"files-credentials", "antivirus-down", "node", "peer-listen", "max-replicas", "tls-cert", "tls-key",
-	"tls-acme-email", "assist-model", "assist-key-file", "translate-key-file", "assist-allow", "assist-user-tokens",
+	"tls-acme-email", "assist-model", "assist-key-file", "translate-key-file", "assist-allow", "gif-allow", "assist-user-tokens",
 	"assist-organization-tokens", "replica-memory", "election-timeout", "checkpoint-interval",
 }
 
@@ -31,7 +31,8 @@ func TestPlacesHaveAllSettings(t *testing.T) {
 	for _, x := range s.Table() {
 		watched := slices.Contains([]string{registry.Mail, registry.Push, registry.Cluster, registry.TLS}, x.Group) ||
 			strings.HasPrefix(x.Name, "files") || strings.HasPrefix(x.Name, "assist") ||
-			strings.HasPrefix(x.Name, "translate") || strings.HasPrefix(x.Name, "antivirus")
+			strings.HasPrefix(x.Name, "translate") || strings.HasPrefix(x.Name, "antivirus") ||
+			strings.HasPrefix(x.Name, "gif")
 		if watched && !slices.Contains(known, x.Name) && !slices.Contains(notPlaces, x.Name) {
 			t.Errorf("setting %s is in no place: add it to places or to notPlaces", x.Name)
 		}

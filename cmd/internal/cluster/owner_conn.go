@@ -19,8 +19,8 @@ type ownerConn struct {
 	net.Conn
 	done    atomic.Uint64 // reads and writes that have ended
 	waiting atomic.Int32  // reads and writes that have begun and not ended
-	seen    uint64 // done at the last look
-	waited  bool   // somebody waited then
+	seen    uint64        // done at the last look
+	waited  bool          // somebody waited then
 	stop    func() bool
 	closed  chan struct{}
 	isOver  atomic.Bool

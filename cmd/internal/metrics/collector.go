@@ -39,6 +39,7 @@ import (
 	"parley/wire/dispatch"
 	"parley/wire/exports"
 	"parley/wire/form"
+	"parley/wire/gifs"
 	"parley/wire/httpd"
 	"parley/wire/httpd/park"
 	"parley/wire/mail"
@@ -118,6 +119,7 @@ type Parts struct {
 	Exports     *exports.Exporter
 	Directories *directories.Syncer
 	Assistant   *assist.Assistant
+	GIFs        *gifs.Provider
 	Calls       *calls.Service // nil: LiveKit is not configured
 	Dispatcher  *dispatch.Dispatcher
 	Pusher      *push.Pusher
@@ -189,7 +191,7 @@ func (r *Reading) Bounds() []registry.Bound {
 			return m.QueuesEvicted.Load() - m.QueuesEvictedForMemory.Load() - m.QueuesEvictedForAccount.Load()
 		}),
 		r.Limits.Bounds(waiting), r.store.Bounds(), r.Search.Bounds(), r.Pusher.Bounds(), r.Exports.Bounds(),
-		r.Directories.Bounds(), r.Assistant.Bounds(), r.Calls.Bounds(),
+		r.Directories.Bounds(), r.Assistant.Bounds(), r.GIFs.Bounds(), r.Calls.Bounds(),
 		mail.Bounds(), logs.Bounds(r.Log),
 		cluster.Bounds(r.Leader, r.Follower, r.MaxReplicas, r.ReplicaBytes))
 }

@@ -59,6 +59,7 @@ func made(key, method, path string, params ...any) func(*matrixStage, int) any {
 var accountCalls = []roleCall{
 	{"GET /users", nothing, nil},
 	{"GET /people", nothing, nil},
+	{"GET /gifs", nothing, nil},
 	{"GET /users/me", nothing, nil},
 	{"GET /users/{user_id}", nothing, memberAccount},
 	{"POST /users", with("email", "x#@a.example", "password", "a good long one", "full_name", "New #"), nil},

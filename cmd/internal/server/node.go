@@ -20,6 +20,7 @@ import (
 	"parley/wire"
 	"parley/wire/assist"
 	"parley/wire/calls"
+	"parley/wire/gifs"
 	"parley/wire/httpd"
 	"parley/wire/peer"
 	"parley/wire/signon"
@@ -50,6 +51,9 @@ const (
 
 // assistOffers is the name under which edges learn whether the cores make summaries and translations.
 const assistOffers = "assist (summaries, translations)"
+
+// gifProvider is the name under which edges learn the provider of GIFs and its key.
+const gifProvider = "gifs (provider, key)"
 
 // callServer is the name under which edges learn the address of the server for calls.
 const callServer = "calls (livekit-url)"
@@ -270,6 +274,7 @@ func (s *Server) buildEdgeTools() error {
 	}
 	s.tools.VerifySignature = func(string, string) bool { return false }
 	s.tools.Assistant = assist.AtOwner(g.Settings[assistOffers])
+	s.tools.GIFs = gifs.AtOwner(g.Settings[gifProvider])
 	s.tools.Calls = calls.AtOwner(g.Settings[callServer])
 	if g.Pushes {
 		s.tools.Push, s.tools.PushBouncer = edgePush{}, g.Bouncer
@@ -316,6 +321,7 @@ func (s *Server) startCore(o *operator.Operator) (err error) {
 	}
 	settings[filesSetting], settings[jwtKeysMark] = place, datadir.NewSigner(s.secret)("jwt-keys "+s.JWTKeys)
 	settings[assistOffers] = s.assistSettings.Offers().String()
+	settings[gifProvider] = s.gifs.Text()
 	settings[callServer] = s.LiveKitURL
 	settings[authConfigMark], settings[loginsSetting] = datadir.NewSigner(s.secret)("auth-config "+s.signOn.Secrets()),
 		s.signOn.Public().Text()

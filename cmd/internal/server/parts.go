@@ -13,7 +13,7 @@ func (s *Server) parts() *metrics.Parts {
 		Passwords: s.passwords, Encodings: s.encodings, TurnLatency: s.turnLatency, Space: s.space, Store: s.store,
 		Search: s.search,
 		Files:  s.files, Served: s.served, Fetcher: s.fetcher, Bucket: s.bucket, Thumbnails: s.thumbnails,
-		Exports: s.exports, Directories: s.directories, Assistant: s.assistant, Calls: s.calls,
+		Exports: s.exports, Directories: s.directories, Assistant: s.assistant, GIFs: s.gifs, Calls: s.calls,
 		Dispatcher: s.dispatcher,
 		CoreNode:   s.coreNode, Leader: s.core,
 		Follower:    s.link,

@@ -35,6 +35,7 @@ func (s *Server) places(site wire.Site) map[realm.Place]wire.ConfiguredPlace {
 	add(realm.PlaceLinkPreviews, anyHost)
 	addIf(realm.PlaceExternalPictures, s.ImageProxy, anyHost)
 	add(realm.PlaceProfilePictures, wire.GravatarHost)
+	addIf(realm.PlaceGIFs, s.GIFProvider != "", s.gifs.Address())
 	addIf(realm.PlaceModels, s.AssistURL != "", s.AssistURL)
 	if s.TranslateURL != "" {
 		add(realm.PlaceTranslations, s.TranslateURL)

@@ -44,6 +44,7 @@ import (
 	"parley/wire/directories"
 	"parley/wire/dispatch"
 	"parley/wire/exports"
+	"parley/wire/gifs"
 	"parley/wire/httpd"
 	"parley/wire/httpd/park"
 	"parley/wire/linkmarks"
@@ -119,6 +120,7 @@ type Server struct {
 	ticketKeys      *certificates.TicketKeys // nil without TLS
 	previewNetworks []netip.Prefix           // private networks that the server is allowed to fetch pages from
 	webhookNetworks []netip.Prefix           // private networks that bots' services may be in
+	gifNetworks     []netip.Prefix           // private networks that the provider of GIFs may be in
 	assistNetworks  []netip.Prefix           // private networks that services for summaries may be in
 	webApp          *webapp.Release          // nil: the server has its own start page
 	signOn          *signon.Providers
@@ -151,6 +153,7 @@ type Server struct {
 	thumbnails  *thumbnails.Worker
 	directories *directories.Syncer
 	assistant   *assist.Assistant
+	gifs        *gifs.Provider // nil: none is set
 	calls       *calls.Service // nil: LiveKit is not configured
 	http        *httpd.Server
 	mail        *incomingMail
@@ -255,6 +258,7 @@ func newServer(c Config) (s *Server, err error) {
 		{"previews-allow", c.PreviewsAllow, &s.previewNetworks},
 		{"webhooks-allow", c.WebhooksAllow, &s.webhookNetworks},
 		{"assist-allow", c.AssistAllow, &s.assistNetworks},
+		{"gif-allow", c.GIFAllow, &s.gifNetworks},
 	} {
 		if *x.networks, err = httpd.ParseProxies(x.value); err != nil {
 			return nil, fmt.Errorf("%s: %w", x.setting, err)
@@ -478,6 +482,15 @@ func (s *Server) buildTools() error {
 		return err
 	}
 	s.tools.Assistant = s.assistant
+	s.gifs, err = gifs.New(gifs.Options{Settings: s.gifSettings, Client: webhooks.NewHTTPClient(s.gifNetworks),
+		Allowed: func(ip netip.Addr) bool { return preview.Reachable(ip, s.gifNetworks) },
+		Ask: s.tools.Places.Ask, Several: s.orgs.HasSeveralRealms, Now: time.Now, Log: s.log})
+	if err != nil {
+		return err
+	}
+	if s.gifs != nil {
+		s.tools.GIFs, s.tools.ProxyPicture = s.gifs, s.renderer.ProxyPicture
+	}
 	if s.calls, err = calls.Start(s.callSettings, s.orgs, s.tools.Places.Ask, actors.Token, s.log,
 		time.Now); err != nil {
 		return err

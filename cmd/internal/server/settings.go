@@ -23,6 +23,7 @@ import (
 	"parley/wire"
 	"parley/wire/assist"
 	"parley/wire/calls"
+	"parley/wire/gifs"
 	"parley/wire/httpd"
 	"parley/wire/httpd/park"
 	"parley/wire/mail"
@@ -60,6 +61,7 @@ type Settings struct {
 	mailSettings
 	pushSettings
 	assistSettings
+	gifSettings
 	callSettings
 	nodeSettings
 	replicationSettings
@@ -84,6 +86,7 @@ type (
 	mailSettings        = mail.Settings
 	pushSettings        = push.Settings
 	assistSettings      = assist.Settings
+	gifSettings         = gifs.Settings
 	callSettings        = calls.Settings
 	nodeSettings        = cluster.Settings
 	replicationSettings = replicated.Settings
@@ -97,7 +100,7 @@ func (s *Settings) Table() []registry.Setting {
 		s.webAppSettings.Table(), s.rateSettings.Table(), s.connectionSettings.Table(), s.TLS.Table(),
 		s.endpointSettings.Table(), s.signOnSettings.Table(), s.deliverySettings.Table(), s.Space.Table(),
 		s.memorySettings.Table(), s.realmSettings.Table(), s.mailSettings.Table(), s.pushSettings.Table(),
-		s.assistSettings.Table(), s.callSettings.Table(), s.nodeSettings.Table(), s.replicationSettings.Table(),
+		s.assistSettings.Table(), s.gifSettings.Table(), s.callSettings.Table(), s.nodeSettings.Table(), s.replicationSettings.Table(),
 		s.logSettings.Table())
 }
 
