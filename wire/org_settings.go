@@ -13,8 +13,18 @@ import (
 var realmEndpoints = []Endpoint{
 	settingsTableEndpoint("PATCH", "/realm", realm.OrgSettings, map[string]string{
 		realm.AssistantSetting: "owners agree to summaries and translations by other services",
+
+		"allow_browser_push":      placeReason,
+		"allow_external_pictures": placeReason,
+		"allow_livekit_calls":     placeReason,
+		"allow_message_emails":    placeReason,
+		"allow_mobile_push":       placeReason,
+		"allow_outgoing_webhooks": placeReason,
 	}, changeOrganization),
 }
+
+// placeReason is why settings exist that close a place; see realm.Places.
+const placeReason = "owners decide to which services data of the organization goes"
 
 var realmEvents = []EventKind{
 	EventOneOf(organizationChanged).sends(slices.Concat(
