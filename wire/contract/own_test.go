@@ -41,6 +41,8 @@ var ownFields = map[string]string{
 	"POST /register .realm_users_incomplete":               shortList,
 	"POST /register .realm_active_user_count":              shortList,
 	"POST /register .realm_user_groups[].member_count":     shortList,
+	"POST /register .twenty_four_hour_time":                terminal,
+	"POST /register .pm_content_in_desktop_notifications":  terminal,
 	"PATCH /settings .api_key":                             newKey,
 	"PATCH /settings/display .api_key":                     newKey,
 	"PATCH /settings/notifications .api_key":               newKey,
@@ -53,6 +55,8 @@ const shortList = "clients with a short list of users know that it is short"
 const assisted = "owners agree to summaries and translations, and clients offer them"
 
 const calls = "people with this right start calls where the operator has configured a server"
+
+const terminal = "the newest release of the terminal client ends at its start without these former fields"
 
 const newKey = "a new password revokes the caller's key, and the client continues with this one"
 
