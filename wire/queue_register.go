@@ -270,9 +270,10 @@ type registration struct {
 	Realm     encodedFields[registeredOrganization]
 	*ownUser
 	*presencesAnswer
-	UserSettings *userSettingsJSON     `json:"user_settings,omitzero"`
-	Defaults     encoded[preferences]  `json:"realm_user_settings_defaults,omitzero"`
-	Devices      map[string]deviceJSON `json:"devices,omitzero"`
+	UserSettings *userSettingsJSON `json:"user_settings,omitzero"`
+	*terminalSettings
+	Defaults encoded[preferences]  `json:"realm_user_settings_defaults,omitzero"`
+	Devices  map[string]deviceJSON `json:"devices,omitzero"`
 
 	Users         encoded[[]registeredUserJSON]  `json:"realm_users,omitzero"`
 	InactiveUsers encoded[[]registeredUserJSON]  `json:"realm_non_active_users,omitzero"`
@@ -336,6 +337,7 @@ var sections = []section{
 		s.answer.presencesAnswer = &presencesAnswer{out, newest, nowWithFraction(s.call)}
 	}),
 	sectionFor("user_settings", func(s *initialState) { s.answer.UserSettings = newUserSettings(s.Me()) }),
+	sectionFor("update_display_settings update_global_notifications", terminalSection),
 	sectionFor("realm_user_settings_defaults", defaultsSection),
 	sectionFor("stream", streamsSection),
 	sectionFor("subscription", subscriptionsSection),
@@ -484,6 +486,23 @@ func newUserSettings(u *realm.User) *userSettingsJSON {
 		return &userSettingsJSON{preferences: newPreferences(map[string]any{"web_home_view": "recent"})}
 	}
 	return &userSettingsJSON{newPreferences(maps.Clone(u.Settings)), u.Timezone}
+}
+
+// terminalSettings are copies of two settings that answers had until feature level 439. Release 0.7.0 of the terminal
+// client, the newest that package managers have, ends at its start without them. Its later versions read user_settings.
+type terminalSettings struct {
+	TwentyFourHours bool `json:"twenty_four_hour_time"`
+	DirectContents  bool `json:"pm_content_in_desktop_notifications"`
+}
+
+// terminalSection answers the terminal client if it names the former fetch types of its settings.
+func terminalSection(s *initialState) {
+	if !s.fetchTypesNamed || s.Me() == nil || ClientName(s.call.Agent) != "ZulipTerminal" {
+		return
+	}
+	hours, _ := s.Me().Setting("twenty_four_hour_time").(bool) // null, which the client does not know, is false
+	contents, _ := s.Me().Setting("pm_content_in_desktop_notifications").(bool)
+	s.answer.terminalSettings = &terminalSettings{hours, contents}
 }
 
 // ownUser is the caller's own account.

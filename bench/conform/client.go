@@ -28,6 +28,10 @@ const (
 	// scriptEmail and scriptUser describe the only user of the script.
 	scriptEmail = "conform@example.invalid"
 	scriptUser  = 7
+	// firstMessageID is the id of the message that exists before the script begins.
+	firstMessageID = 10
+	// newestAnchor is the anchor of an answer to a client that has read everything.
+	newestAnchor = 1e16
 )
 
 // A Step is one behaviour of a client and its outcome.
@@ -157,9 +161,11 @@ func (s *Script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			"is_admin": false,
 			"is_bot":   false, "role": 400})
 	case "GET messages":
-		reply(w, 200, map[string]any{"messages": []any{}, "found_newest": true, "found_oldest": true,
-			"found_anchor":    false,
-			"history_limited": false, "anchor": 1})
+		// The terminal client ends at its start without a message.
+		reply(w, 200, map[string]any{"messages": []any{firstMessage()}, "found_newest": true, "found_oldest": true,
+			"found_anchor": false, "history_limited": false, "anchor": int64(newestAnchor)})
+	case "POST users/me/presence":
+		reply(w, 200, map[string]any{"presences": map[string]any{}, "server_timestamp": 1_700_000_000})
 	case "GET users":
 		reply(w, 200, map[string]any{"members": []any{}})
 	case "POST messages":
@@ -184,14 +190,32 @@ func (s *Script) register(w http.ResponseWriter) {
 	s.queues++
 	s.queue = fmt.Sprintf("conform-queue-%d", s.queues)
 	s.sent = int64(100*(s.queues-1)) - 1
-	reply(w, 200, map[string]any{"queue_id": s.queue, "last_event_id": s.sent, "zulip_version": "9.4",
-		"zulip_feature_level": 300, "max_message_id": 10, "event_queue_longpoll_timeout_seconds": 90,
-		"realm_users": []any{}, "realm_bots": []any{}, "subscriptions": []any{}, "unsubscribed": []any{},
-		"never_subscribed": []any{}, "streams": []any{}, "realm_user_groups": []any{},
-		"user_settings": map[string]any{},
+	fields := initialState()
+	fields["queue_id"], fields["last_event_id"] = s.queue, s.sent
+	reply(w, 200, fields)
+}
+
+// initialState returns what the Python, JavaScript and terminal clients read of a registration at feature level 300,
+// without the queue.
+func initialState() map[string]any {
+	settings := map[string]any{"twenty_four_hour_time": false, "pm_content_in_desktop_notifications": true,
+		"send_private_typing_notifications": true}
+	fields := map[string]any{"zulip_version": "9.4", "zulip_feature_level": 300, "max_message_id": firstMessageID,
+		"event_queue_longpoll_timeout_seconds": 90, "user_settings": settings,
 		"unread_msgs": map[string]any{"count": 0, "pms": []any{}, "streams": []any{}, "huddles": []any{},
 			"mentions": []any{}},
-		"user_id": scriptUser, "email": scriptEmail, "full_name": "Conform", "presences": map[string]any{}})
+		"realm_name": "Conform", "realm_message_retention_days": -1, "realm_emoji": map[string]any{},
+		"user_id": scriptUser, "email": scriptEmail, "full_name": "Conform", "presences": map[string]any{},
+		"realm_users": []any{map[string]any{"user_id": scriptUser, "email": scriptEmail, "full_name": "Conform",
+			"is_bot": false, "is_active": true, "is_admin": false, "role": 400, "avatar_url": nil}}}
+	for _, list := range []string{"realm_bots", "cross_realm_bots", "subscriptions", "unsubscribed", "never_subscribed",
+		"streams", "realm_user_groups", "starred_messages", "muted_topics", "custom_profile_fields"} {
+		fields[list] = []any{}
+	}
+	for name, value := range settings { // until feature level 439 also outside user_settings
+		fields[name] = value
+	}
+	return fields
 }
 
 // poll plays the next part of the script.
@@ -314,6 +338,13 @@ func (s *Script) backOff(step string, now time.Time, first bool) {
 	} else {
 		s.see(step, "")
 	}
+}
+
+// firstMessage returns the message that exists before the script begins, as GET /messages has it.
+func firstMessage() map[string]any {
+	m := messageEvent(0, firstMessageID)["message"].(map[string]any)
+	m["flags"] = []string{"read"}
+	return m
 }
 
 // messageEvent returns the event of a direct message to the script's user.

@@ -38,7 +38,8 @@ func TestClusterRemovesFiles(t *testing.T) {
 	defer frozen.program.cmd.Process.Signal(syscall.SIGCONT)
 	other := *b
 	other.ann = &account{email: b.ann.email, key: b.ann.key, url: "http://" + all.other(frozen).listen}
-	var second string // the file may be on the way to the leader that does not answer: then it is refused, and sent again
+	// The file may be on the way to the leader that does not answer: then it is refused, and sent again.
+	var second string
 	all.retry("upload at the next leader", func() error {
 		status, a, err := other.ann.upload(map[string]io.Reader{"notes.txt": strings.NewReader("the same content")})
 		if err != nil || status != 200 {

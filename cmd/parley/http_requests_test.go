@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"regexp"
 	"strings"
 	"testing"
@@ -72,7 +73,8 @@ func TestHTTPRequests(t *testing.T) {
 	for name, run := range map[string]func(*testing.T, *demoClient){
 		"HEAD has the status and headers of GET": headLikeGet, "the method is a form field": methodFields,
 		"paths": writtenPaths, "bodies": sentBodies, "parameters": repeatedParameters, "charsets": formCharsets,
-		"Vary": varyOfStaticFiles, "compatibility": rootCompatibility, "large uploads": uploadPaths,
+		"Vary": varyOfStaticFiles, "compatibility": rootCompatibility,
+		"terminal client": terminalClient, "large uploads": uploadPaths,
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := *k
@@ -286,6 +288,32 @@ func rootCompatibility(t *testing.T, k *demoClient) {
 			if a := k.ask("GET", prefix+"/compatibility", "", "User-Agent: "+agent); a.status != want {
 				t.Errorf("%s/compatibility from %s: %d %s", prefix, agent, a.status, a.body)
 			}
+		}
+	}
+}
+
+// terminalClient registers as release 0.7.0 of the terminal client does, which needs two former fields, and as others.
+func terminalClient(t *testing.T, k *demoClient) {
+	former := url.Values{"fetch_event_types": {`["update_global_notifications","update_display_settings"]`}}.Encode()
+	now := url.Values{"fetch_event_types": {`["user_settings"]`}}.Encode()
+	for _, c := range []struct {
+		agent, form string
+		want        bool
+	}{
+		{"ZulipTerminal/0.7.0 ZulipPython/0.9.1 (Debian; 12)", former, true},
+		{"ZulipTerminal/0.7.0+git ZulipPython/0.9.1 (Debian; 12)", now, false},
+		{"ZulipTerminal/0.7.0 ZulipPython/0.9.1 (Debian; 12)", "", false},
+		{"ZulipMobile/30.0 (Android 14)", former, false},
+	} {
+		a := k.ask("POST", "/api/v1/register", c.form, "User-Agent: "+c.agent)
+		var fields map[string]any
+		if err := json.Unmarshal([]byte(a.body), &fields); a.status != 200 || err != nil {
+			t.Fatalf("%s with %q: %d %s", c.agent, c.form, a.status, a.body)
+		}
+		hours, has := fields["twenty_four_hour_time"]
+		contents := fields["pm_content_in_desktop_notifications"]
+		if has != c.want || has && (hours != false || contents != true) || !has && contents != nil {
+			t.Errorf("%s with %q: %v %v", c.agent, c.form, hours, contents)
 		}
 	}
 }

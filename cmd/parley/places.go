@@ -82,7 +82,8 @@ func places(s *server.Settings) []place {
 		{"services of bots", organizations, "messages to outgoing-webhook bots",
 			"allow_outgoing_webhooks; permission to create bots; webhooks-allow for private networks", []string{"webhooks-allow"}},
 		{"GIF provider", s.GIFProvider, "words that users search; keys of official clients, which ask it themselves",
-			"gif-provider; gif_rating_policy of each organization", []string{"gif-provider", "gif-key-file", "gif-url"}},
+			"gif-provider; gif_rating_policy of each organization",
+			[]string{"gif-provider", "gif-key-file", "gif-url"}},
 		{"language model", s.AssistURL, "texts and senders of topics that users have " +
 			"summarized; texts that they have translated, without translate-url",
 			"assist-url; assistant_enabled of each organization", []string{"assist-url"}},

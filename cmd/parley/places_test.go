@@ -16,8 +16,8 @@ var notPlaces = []string{
 	"mail-domain", "imap-user", "imap-password", "imap-tls", "imap-folder",
 	"push-apns-key-id", "push-apns-team", "push-bouncer-org", "push-bouncer-key",
 	"files-credentials", "antivirus-down", "node", "peer-listen", "max-replicas", "tls-cert", "tls-key",
-	"tls-acme-email", "assist-model", "assist-key-file", "translate-key-file", "assist-allow", "gif-allow", "assist-user-tokens",
-	"assist-organization-tokens", "replica-memory", "election-timeout", "checkpoint-interval",
+	"tls-acme-email", "assist-model", "assist-key-file", "translate-key-file", "assist-allow", "gif-allow",
+	"assist-user-tokens", "assist-organization-tokens", "replica-memory", "election-timeout", "checkpoint-interval",
 }
 
 // Each setting that can let data leave the machine belongs to a place. A new setting of these groups is put into

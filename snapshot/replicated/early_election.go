@@ -43,7 +43,7 @@ func (n *Node) ReplaceLeader(ctx context.Context, leader string, isRefused func(
 	refusals, silence := 0, time.Duration(minSilence*float64(n.o.ElectionTimeout))
 	for began := time.Now(); ; {
 		turn, votes := n.turnAfter(leader)
-		if !votes || n.raft.State() != raft.Follower || n.raft.CurrentTerm() != term || !n.follows(leader) {
+		if !votes || n.raft.State() != raft.Follower || !n.lacksLeader(leader, term) {
 			return false
 		}
 		switch {
@@ -80,10 +80,13 @@ func (n *Node) ReplaceLeader(ctx context.Context, leader string, isRefused func(
 	return false
 }
 
-// follows reports whether this node considers another one the leader.
-func (n *Node) follows(leader string) bool {
+// lacksLeader reports whether nobody has replaced the leader of a term: this node considers it the leader, or it knows
+// none in a later term. The latter is so after another follower has asked for votes and has got none, because its log
+// misses entries that this node has; then it is this node's turn. If this node gave its vote, its last contact is new,
+// so the election has the time of minSilence.
+func (n *Node) lacksLeader(leader string, term uint64) bool {
 	_, id := n.raft.LeaderWithID()
-	return string(id) == leader
+	return string(id) == leader || id == "" && n.raft.CurrentTerm() > term
 }
 
 // turnAfter returns how many other voters come before this one in the order of ids, without a leader that is gone.

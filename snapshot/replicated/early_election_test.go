@@ -50,6 +50,45 @@ func TestReplaceLeaderThatIsGone(t *testing.T) {
 	c.expectEqual(6)
 }
 
+// A follower whose log misses acknowledged entries cannot win. If it asks for votes first, the other one asks after it
+// and does not wait for the election timeout.
+func TestReplaceLeaderAfterVain(t *testing.T) {
+	c := newCluster(t, nil, "a", "b", "c")
+	w := c.claim()
+	w.mustAdd(t, 3, 10)
+	c.expectEqual(3)
+	old := c.leader()
+	var behind, ahead *Node
+	for id, n := range c.nodes {
+		if id == old.o.ID {
+			continue
+		}
+		config := n.raft.ReloadableConfig()
+		config.HeartbeatTimeout, config.ElectionTimeout = longElection, longElection
+		c.must(n.raft.ReloadConfig(config))
+		if turn, _ := n.turnAfter(old.o.ID); turn == 0 {
+			behind = n
+		} else {
+			ahead = n
+		}
+	}
+	c.network.setCut(behind.o.Address, true)
+	w.mustAdd(t, 3, 10)
+	c.kill(old.o.ID)
+	c.network.setCut(behind.o.Address, false)
+	asked := make(chan bool, 1)
+	go func() { asked <- ahead.ReplaceLeader(t.Context(), old.o.ID, refuse) }()
+	if !behind.ReplaceLeader(t.Context(), old.o.ID, refuse) {
+		t.Error("the follower whose turn it is did not ask for votes")
+	}
+	if !<-asked {
+		t.Error("the other follower did not ask for votes")
+	}
+	w = c.claim()
+	w.mustAdd(t, 3, 10)
+	c.expectEqual(9)
+}
+
 // A leader that lives is not replaced when connections to it end: neither if it accepts new ones, nor if these are
 // refused while its heartbeats arrive.
 func TestReplaceLeaderThatLives(t *testing.T) {

@@ -47,6 +47,8 @@ var ownFields = map[string]string{
 	"POST /register .realm_users_incomplete":               shortList,
 	"POST /register .realm_active_user_count":              shortList,
 	"POST /register .realm_user_groups[].member_count":     shortList,
+	"POST /register .twenty_four_hour_time":                terminal,
+	"POST /register .pm_content_in_desktop_notifications":  terminal,
 	"PATCH /settings .api_key":                             newKey,
 	"PATCH /settings/display .api_key":                     newKey,
 	"PATCH /settings/notifications .api_key":               newKey,
@@ -61,6 +63,8 @@ const assisted = "owners agree to summaries and translations, and clients offer 
 const places = "owners close places outside the server, and clients show which"
 
 const calls = "people with this right start calls where the operator has configured a server"
+
+const terminal = "the newest release of the terminal client ends at its start without these former fields"
 
 const newKey = "a new password revokes the caller's key, and the client continues with this one"
 

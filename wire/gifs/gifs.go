@@ -91,6 +91,7 @@ func New(o Options) (*Provider, error) {
 // Keys returns the key of the provider.
 func (p *Provider) Keys() wire.GIFKeys { return keys(p.o.GIFProvider, p.key) }
 
+<<<<<<< HEAD
 // Address returns the address of the interface of the provider; "" if none is set.
 func (p *Provider) Address() string {
 	if p == nil {
@@ -101,6 +102,10 @@ func (p *Provider) Address() string {
 
 // AtOwner returns the wire.GIFs of an edge, which gets the keys of its core as a text. Requests are sent to the owner of
 // the organization, so it finds nothing itself.
+=======
+// AtOwner returns the wire.GIFs of an edge, which gets the keys of its core as a text. Requests are sent to the owner
+// of the organization, so it finds nothing itself.
+>>>>>>> main
 func AtOwner(text string) wire.GIFs {
 	provider, key, _ := strings.Cut(text, " ")
 	if key == "" {
@@ -125,7 +130,8 @@ func (p *Provider) Text() string {
 }
 
 var (
-	errBusy   = realm.Refuse(realm.Busy, "SERVER_OVERLOADED", "Too many searches for GIFs at the moment; try again later.")
+	errBusy = realm.Refuse(realm.Busy, "SERVER_OVERLOADED",
+		"Too many searches for GIFs at the moment; try again later.")
 	errFailed = realm.BadRequest("The provider of GIFs did not answer; try again later.")
 )
 
@@ -189,7 +195,8 @@ func (p *Provider) ask(q question) (wire.GIFPage, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(p.o.GIFURL, "/")+path+"?"+values.Encode(), nil)
+	address := strings.TrimSuffix(p.o.GIFURL, "/") + path + "?" + values.Encode()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return wire.GIFPage{}, err
 	}
@@ -262,7 +269,8 @@ func (p *Provider) giphyForm(q question) (path string, v url.Values, _ parser, _
 			}
 			width, _ := x.Images.Small.Width.Int64()
 			height, _ := x.Images.Small.Height.Int64()
-			add(&found, wire.GIF{Title: x.Title, URL: full.URL, Preview: x.Images.Small.URL, Width: width, Height: height})
+			add(&found, wire.GIF{Title: x.Title, URL: full.URL, Preview: x.Images.Small.URL,
+				Width: width, Height: height})
 		}
 		if next := offset + pageSize; len(a.Data) == pageSize && next <= maxPosition && next < a.Pages.Total {
 			found.Next = strconv.Itoa(next)
@@ -375,6 +383,7 @@ func (p *Provider) Bounds() []registry.Bound {
 				}
 				return p.places.Refused()
 			},
+			Halved: "wire/gifs TestSearchesAreShared",
 		},
 		{
 			Name:     "gif_answers",
@@ -390,6 +399,7 @@ func (p *Provider) Bounds() []registry.Bound {
 				defer p.mu.Unlock()
 				return int64(len(p.cached))
 			},
+			Whole: registry.Cached,
 		},
 	}
 }

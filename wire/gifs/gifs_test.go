@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -22,6 +23,7 @@ var ann = wire.Asker{Realm: 1, User: 9}
 // stage is a provider with a server that answers as a function says.
 type stage struct {
 	*Provider
+	mu     sync.Mutex // of asked
 	asked  []url.URL
 	answer func(w http.ResponseWriter, r *http.Request)
 	now    time.Time
@@ -32,7 +34,9 @@ func newStage(t *testing.T, name string) *stage {
 	t.Helper()
 	s := &stage{now: time.Unix(1_700_000_000, 0)}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
 		s.asked = append(s.asked, *r.URL)
+		s.mu.Unlock()
 		s.answer(w, r)
 	}))
 	t.Cleanup(server.Close)
@@ -41,8 +45,9 @@ func newStage(t *testing.T, name string) *stage {
 		t.Fatal(err)
 	}
 	p, err := New(Options{Settings: Settings{GIFProvider: name, GIFKeyFile: key, GIFURL: server.URL + "/v"},
-		Client: http.DefaultClient, Allowed: func(netip.Addr) bool { return true }, Several: func() bool { return true },
-		Now: func() time.Time { return s.now }, Log: slog.New(slog.NewTextHandler(&s.log, nil))})
+		Client: http.DefaultClient, Allowed: func(netip.Addr) bool { return true },
+		Several: func() bool { return true }, Now: func() time.Time { return s.now },
+		Log: slog.New(slog.NewTextHandler(&s.log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +80,8 @@ func TestGIPHY(t *testing.T) {
 		t.Fatal(err)
 	}
 	asked := s.asked[0]
-	want := url.Values{"api_key": {"secret/key"}, "q": {"cat & dog"}, "rating": {"pg-13"}, "limit": {"24"}, "offset": {"0"}}
+	want := url.Values{"api_key": {"secret/key"}, "q": {"cat & dog"}, "rating": {"pg-13"}, "limit": {"24"},
+		"offset": {"0"}}
 	if asked.Path != "/v/search" || asked.Query().Encode() != want.Encode() {
 		t.Errorf("asked %s", asked.String())
 	}
@@ -115,17 +121,20 @@ func TestTenor(t *testing.T) {
 	}
 	found, err := s.Find(ann, "cat", "", 2)
 	if err != nil || len(found.GIFs) != 1 || found.Next != "CAgQ" || found.GIFs[0] != (wire.GIF{Title: "a cat",
-		URL: "https://media.example/cat.gif", Preview: "https://media.example/cat-small.gif", Width: 220, Height: 124}) {
+		URL: "https://media.example/cat.gif", Preview: "https://media.example/cat-small.gif",
+		Width: 220, Height: 124}) {
 		t.Errorf("%+v %v", found, err)
 	}
 	if _, err := s.Find(ann, "", "CAgQ", 4); err != nil {
 		t.Error(err)
 	}
 	search, popular := s.asked[0], s.asked[1]
-	if q := search.Query(); search.Path != "/v/search" || q.Get("key") != "secret/key" || q.Get("contentfilter") != "medium" {
+	q := search.Query()
+	if search.Path != "/v/search" || q.Get("key") != "secret/key" || q.Get("contentfilter") != "medium" {
 		t.Errorf("asked %s", search.String())
 	}
-	if q := popular.Query(); popular.Path != "/v/featured" || q.Get("pos") != "CAgQ" || q.Get("contentfilter") != "off" {
+	q = popular.Query()
+	if popular.Path != "/v/featured" || q.Get("pos") != "CAgQ" || q.Get("contentfilter") != "off" {
 		t.Errorf("asked %s", popular.String())
 	}
 }
@@ -161,6 +170,38 @@ func TestBadAnswers(t *testing.T) {
 	}
 }
 
+// The members of one of several organizations can use half of the requests, so those of another one find GIFs.
+func TestSearchesAreShared(t *testing.T) {
+	s := newStage(t, "giphy")
+	goOn, entered := make(chan struct{}), make(chan bool, maxInProgress)
+	s.answer = func(w http.ResponseWriter, _ *http.Request) {
+		entered <- true
+		<-goOn
+		fmt.Fprint(w, giphyPage(1, 1))
+	}
+	answers := make(chan error, maxInProgress)
+	search := func(by wire.Asker, n int) {
+		_, err := s.Find(by, fmt.Sprint(n), "", 1)
+		answers <- err
+	}
+	const half = maxInProgress / 2
+	for n := range half {
+		go search(ann, n)
+		<-entered
+	}
+	if _, err := s.Find(ann, "cat", "", 1); err != errBusy {
+		t.Errorf("search %d of an organization: %v", half+1, err)
+	}
+	go search(wire.Asker{Realm: 2, User: 9}, half)
+	<-entered
+	close(goOn)
+	for range half + 1 {
+		if err := <-answers; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // Of an answer only addresses of the web are used that cannot end the link of a message, and sizes that can be drawn.
 func TestPicturesOfAnswers(t *testing.T) {
 	s := newStage(t, "giphy")
@@ -171,7 +212,8 @@ func TestPicturesOfAnswers(t *testing.T) {
 				"original": map[string]any{"url": address}, "fixed_width": map[string]any{"url": small, "width": width,
 					"height": "9"}}})
 		}
-		for _, bad := range []string{"javascript:alert(1)", "https://x/a.gif) @**all** (", "file:///etc/passwd", "//x/a", "",
+		for _, bad := range []string{"javascript:alert(1)", "https://x/a.gif) @**all** (", "file:///etc/passwd", "//x/a",
+			"",
 			"https://u:p@x/a.gif", "https://x/" + strings.Repeat("a", maxAddress)} {
 			add(bad, "https://x/small.gif", "5")
 		}

@@ -19,17 +19,18 @@ func (s *Settings) Table() []registry.Setting {
 	return []registry.Setting{
 		{
 			Name: "gif-provider", Group: registry.Access, Value: &s.GIFProvider,
-			Meaning: "provider of animated pictures that users search: giphy, klipy or tenor; the rating is a setting of " +
-				"the organization (gif_rating_policy)",
+			Meaning: "provider of animated pictures that users search: giphy, klipy or tenor; the rating is a " +
+				"setting of the organization (gif_rating_policy)",
 		},
 		{
 			Name: "gif-key-file", Group: registry.Access, Value: &s.GIFKeyFile,
-			Meaning: "file with the API key for gif-provider; every user can read the key, as the protocol sends it to " +
-				"clients that ask the provider themselves",
+			Meaning: "file with the API key for gif-provider; every user can read the key, as the protocol sends it " +
+				"to clients that ask the provider themselves",
 		},
 		{
 			Name: "gif-url", Group: registry.Access, Value: &s.GIFURL,
-			Meaning: "address of the interface of gif-provider, if it is not the provider's own, such as that of a proxy",
+			Meaning: "address of the interface of gif-provider, if it is not the provider's own, such as that of a " +
+				"proxy",
 		},
 		{
 			Name: "gif-allow", Group: registry.Access, Value: &s.GIFAllow,

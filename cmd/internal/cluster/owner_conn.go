@@ -9,12 +9,13 @@ import (
 	"parley/wire/peer"
 )
 
-// maxStall is how long a read or a write of a connection to an owner may take without a byte after the link to it ended.
-// A node that answers, such as one that another has replaced as planned, takes less.
+// maxStall is how long a read or a write of a connection to an owner may take without a byte after the link to it has
+// ended. A node that answers, such as one that another has replaced as planned, takes less.
 const maxStall = peer.DialTimeout
 
 // ownerConn is a connection for HTTP to an owner. A node that is frozen or cut off keeps its connections open, so once
-// the link to it has ended, a request that waits for it ends with the connection. Streams that go on are not interrupted.
+// the link to it has ended, a request that waits for it ends with the connection. Streams that go on are not
+// interrupted.
 type ownerConn struct {
 	net.Conn
 	done    atomic.Uint64 // reads and writes that have ended

@@ -100,8 +100,8 @@ func (s *Settings) Table() []registry.Setting {
 		s.webAppSettings.Table(), s.rateSettings.Table(), s.connectionSettings.Table(), s.TLS.Table(),
 		s.endpointSettings.Table(), s.signOnSettings.Table(), s.deliverySettings.Table(), s.Space.Table(),
 		s.memorySettings.Table(), s.realmSettings.Table(), s.mailSettings.Table(), s.pushSettings.Table(),
-		s.assistSettings.Table(), s.gifSettings.Table(), s.callSettings.Table(), s.nodeSettings.Table(), s.replicationSettings.Table(),
-		s.logSettings.Table())
+		s.assistSettings.Table(), s.gifSettings.Table(), s.callSettings.Table(), s.nodeSettings.Table(),
+		s.replicationSettings.Table(), s.logSettings.Table())
 }
 
 // ownTable describes the settings of the server as a whole.
