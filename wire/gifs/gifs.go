@@ -61,8 +61,8 @@ type Options struct {
 	Several func() bool           // see admission.Shares
 	// Ask is asked before each request; see wire.Places. nil: all are sent.
 	Ask func(realm.ID, realm.Place) error
-	Now     func() time.Time
-	Log     *slog.Logger
+	Now func() time.Time
+	Log *slog.Logger
 }
 
 // question is what the answer of the provider depends on.
@@ -91,7 +91,6 @@ func New(o Options) (*Provider, error) {
 // Keys returns the key of the provider.
 func (p *Provider) Keys() wire.GIFKeys { return keys(p.o.GIFProvider, p.key) }
 
-<<<<<<< HEAD
 // Address returns the address of the interface of the provider; "" if none is set.
 func (p *Provider) Address() string {
 	if p == nil {
@@ -100,12 +99,8 @@ func (p *Provider) Address() string {
 	return p.o.GIFURL
 }
 
-// AtOwner returns the wire.GIFs of an edge, which gets the keys of its core as a text. Requests are sent to the owner of
-// the organization, so it finds nothing itself.
-=======
 // AtOwner returns the wire.GIFs of an edge, which gets the keys of its core as a text. Requests are sent to the owner
 // of the organization, so it finds nothing itself.
->>>>>>> main
 func AtOwner(text string) wire.GIFs {
 	provider, key, _ := strings.Cut(text, " ")
 	if key == "" {
