@@ -1,0 +1,1 @@
+import{sd as r}from"./chunk-UY5OSXFY.js";r();
