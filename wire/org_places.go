@@ -37,7 +37,7 @@ type Places struct {
 
 // ConfiguredPlace is a place that the operator has configured.
 type ConfiguredPlace struct {
-	Hosts    []string // without passwords and keys; "*" for hosts that users choose
+	Hosts    []string // without passwords and keys; "*": users choose the hosts
 	LastUsed int64    // when data last went there, if the operator's commands record it, in Unix seconds
 }
 

@@ -17,7 +17,7 @@ import (
 )
 
 // connecting are the functions and types of other packages with which a program opens connections, by the path of their
-// package. "*" stands for everything: such a package exists to connect.
+// package. "*": all of them, because such a package exists to connect.
 var connecting = map[string][]string{
 	"net": {"Dial", "DialTCP", "DialTimeout", "DialUDP", "DialUnix", "Dialer", "Resolver", "LookupAddr", "LookupCNAME",
 		"LookupHost", "LookupIP", "LookupMX", "LookupTXT"},

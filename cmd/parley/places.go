@@ -59,9 +59,11 @@ func places(s *server.Settings) []place {
 			"push-fcm-account; allow_mobile_push of each organization",
 			[]string{"push-fcm-account"}},
 		{"push bouncer", s.Bouncer, "numbers of users and messages, notifications (encrypted for newer apps), " +
-			"number of accounts", "push-bouncer; parley push status; allow_mobile_push of each organization", []string{"push-bouncer"}},
+			"number of accounts", "push-bouncer; parley push status; allow_mobile_push of each organization",
+			[]string{"push-bouncer"}},
 		{"push services of browsers", "each user's browser", "encrypted notifications",
-			"notifications of the browser, a choice of each user; allow_browser_push of each organization", []string{"web-push-contact"}},
+			"notifications of the browser, a choice of each user; allow_browser_push of each organization",
+			[]string{"web-push-contact"}},
 		{"bucket", s.Files, "uploaded files, pictures, exports", "files; parley files move", []string{"files"}},
 		{"virus scanner", s.Antivirus, "uploaded files", "antivirus", []string{"antivirus"}},
 		{"other nodes", s.Join, "everything", "join; parley cluster remove", []string{"join"}},
@@ -80,7 +82,8 @@ func places(s *server.Settings) []place {
 		{"LiveKit", s.LiveKitURL, "pictures and voices of users in calls, their names and ids", "livekit-url; " +
 			"allow_livekit_calls, can_start_calls_group", []string{"livekit-url"}},
 		{"services of bots", organizations, "messages to outgoing-webhook bots",
-			"allow_outgoing_webhooks; permission to create bots; webhooks-allow for private networks", []string{"webhooks-allow"}},
+			"allow_outgoing_webhooks; permission to create bots; webhooks-allow for private networks",
+			[]string{"webhooks-allow"}},
 		{"GIF provider", s.GIFProvider, "words that users search; keys of official clients, which ask it themselves",
 			"gif-provider; gif_rating_policy of each organization",
 			[]string{"gif-provider", "gif-key-file", "gif-url"}},

@@ -218,7 +218,7 @@ func (x *Service) calls(id realm.ID) ([]realm.Call, error) {
 
 // lookAt removes the people that may not be in a call any more, and records the others, whose number it returns. skip
 // says that LiveKit is not asked. If the organization has closed calls, its calls end: each room is removed by the last
-// request about it, so that nobody remains in there.
+// request about it, so that no user remains there.
 func (x *Service) lookAt(id realm.ID, call realm.Call, skip bool) (present int, err error) {
 	room := roomOf(id, call)
 	command := realm.SetCallPeople{ID: call.ID, Unknown: true}

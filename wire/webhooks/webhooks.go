@@ -135,7 +135,7 @@ func (c *Client) Handle(ctx context.Context, a *dispatch.Attempt) dispatch.Outco
 		return dispatch.Outcome{Finished: true}
 	case ctx.Err() != nil:
 		return dispatch.Outcome{RetryAfter: c.o.RetryPause}
-	case errors.Is(err, wire.ErrPlaceClosed): // nobody answers for a bot that must not be asked
+	case errors.Is(err, wire.ErrPlaceClosed): // the bot sends nothing about it
 		d.Why = "The organization does not allow calls of bots' services."
 		return dispatch.Outcome{Finished: c.record(a.Realm, e, d) == nil}
 	}

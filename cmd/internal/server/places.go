@@ -12,7 +12,7 @@ import (
 	"parley/wire"
 )
 
-// anyHost stands for hosts that users choose.
+// anyHost is the host of places whose hosts users choose.
 const anyHost = "*"
 
 // places returns the places outside the server that the operator has configured for an organization. Hosts are without

@@ -484,7 +484,7 @@ func (s *Server) buildTools() error {
 	s.tools.Assistant = s.assistant
 	s.gifs, err = gifs.New(gifs.Options{Settings: s.gifSettings, Client: webhooks.NewHTTPClient(s.gifNetworks),
 		Allowed: func(ip netip.Addr) bool { return preview.Reachable(ip, s.gifNetworks) },
-		Ask: s.tools.Places.Ask, Several: s.orgs.HasSeveralRealms, Now: time.Now, Log: s.log})
+		Ask:     s.tools.Places.Ask, Several: s.orgs.HasSeveralRealms, Now: time.Now, Log: s.log})
 	if err != nil {
 		return err
 	}

@@ -17,13 +17,13 @@ scene('an owner closes a place, and another one sees it at once', async (s) => {
   assert.equal(await box(ada, 'Previews of linked websites').isDisabled(), false);
   assert.equal(await box(olive, 'Services of bots').isChecked(), true);
   await box(olive, 'Services of bots').click();
-  await box(olive, 'Video calls with Jitsi').click();
+  await box(olive, 'Video calls with Jitsi').click(); // they are off before
   await eventually('the other page follows', async () =>
-    !(await box(ada, 'Services of bots').isChecked()) && !(await box(ada, 'Video calls with Jitsi').isChecked()));
+    !(await box(ada, 'Services of bots').isChecked()) && (await box(ada, 'Video calls with Jitsi').isChecked()));
   assert.equal(await setting('allow_outgoing_webhooks'), false);
-  assert.equal(await setting('video_chat_provider'), 0);
+  assert.equal(await setting('video_chat_provider'), 1);
   await box(olive, 'Video calls with Jitsi').click();
-  await eventually('calls are allowed again', async () => (await setting('video_chat_provider')) === 1);
+  await eventually('there are no calls again', async () => (await setting('video_chat_provider')) === 0);
   const ann = await opened(s, parley, ANN, '#organization/data-places');
   await ann.page.getByText('Only owners and administrators can see where data goes.').waitFor();
 });
