@@ -292,6 +292,7 @@ var endpoints = slices.Concat(
 	submessageEndpoints,
 	summaryEndpoints,
 	gifEndpoints,
+	meaningEndpoints,
 	subscriptionEndpoints,
 	typingEndpoints,
 	uploadEndpoints,

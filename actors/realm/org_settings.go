@@ -146,7 +146,7 @@ const MaxPeriod = math.MaxInt32
 // checkOrgSetting refuses values that the setting's type allows but the protocol does not.
 func (t *Turn) checkOrgSetting(v SettingValue) error {
 	switch v.Name {
-	case AssistantSetting:
+	case AssistantSetting, MeaningSetting:
 		if t.Level() < assistLevel {
 			return errLowLevel()
 		}

@@ -56,7 +56,7 @@ func (a *Assistant) askForPieces(ctx context.Context, r chatRequest, show func(s
 	defer res.Body.Close()
 	if kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); kind != "text/event-stream" {
 		var out chatAnswer
-		if err := decode(res.Body, &out); err != nil {
+		if err := decode(res.Body, maxAnswer, &out); err != nil {
 			return "", 0, err
 		}
 		return out.text()

@@ -36,6 +36,7 @@ var ownFields = map[string]string{
 	"POST /register .scheduled_messages[].repeat":          repeated,
 	"POST /register .server_assistant":                     assisted,
 	"POST /register .realm_assistant_enabled":              assisted,
+	"POST /register .realm_meaning_search_enabled":         assisted,
 	"POST /register .server_calls":                         calls,
 	"POST /register .realm_can_start_calls_group":          calls,
 	"POST /register .realm_users_incomplete":               shortList,
@@ -52,7 +53,7 @@ const repeated = "scheduled messages can be sent repeatedly"
 
 const shortList = "clients with a short list of users know that it is short"
 
-const assisted = "owners agree to summaries and translations, and clients offer them"
+const assisted = "owners agree to summaries, translations and search by meaning, and clients offer them"
 
 const calls = "people with this right start calls where the operator has configured a server"
 

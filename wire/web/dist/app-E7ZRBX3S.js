@@ -1,0 +1,1 @@
+import{sd as r}from"./chunk-HIZALV3K.js";r();
