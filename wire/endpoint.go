@@ -293,6 +293,7 @@ var endpoints = slices.Concat(
 	submessageEndpoints,
 	summaryEndpoints,
 	gifEndpoints,
+	meaningEndpoints,
 	subscriptionEndpoints,
 	typingEndpoints,
 	uploadEndpoints,

@@ -21,6 +21,7 @@ var formLengths = []struct {
 	{"content", realm.MaxMessage, "protocol"}, // a text to render, a submessage, a snippet
 	{"status_text", 60, "protocol"},
 	{"query", 50, "protocol"}, // of a provider of GIFs
+	{"query", 500, "memory"},  // of a search by meaning, which costs tokens
 	{"page", 500, "memory"},   // a name of the provider
 	{"title", 60, "protocol"}, // of a snippet
 	{"alert_words", 100, "protocol"},

@@ -162,6 +162,11 @@ func (x *foundMessage) forReader(p *messagePage) *foundMessageJSON {
 // elements returns the messages by ascending id.
 func (p *messagePage) elements() *ElementList {
 	slices.SortFunc(p.list, func(a, b foundMessage) int { return cmp.Compare(a.ID, b.ID) })
+	return p.inOrder()
+}
+
+// inOrder returns the messages in the order in which they were collected.
+func (p *messagePage) inOrder() *ElementList {
 	return &ElementList{
 		len:  len(p.list),
 		size: p.memory.used,

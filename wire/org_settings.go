@@ -13,6 +13,7 @@ import (
 var realmEndpoints = []Endpoint{
 	settingsTableEndpoint("PATCH", "/realm", realm.OrgSettings, map[string]string{
 		realm.AssistantSetting: "owners agree to summaries and translations by other services",
+		realm.MeaningSetting:   "owners agree that a service gets the texts of messages for search by meaning",
 
 		"allow_browser_push":      placeReason,
 		"allow_external_pictures": placeReason,

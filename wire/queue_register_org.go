@@ -79,6 +79,9 @@ func (r registeredSettings) JSONField(i int) any {
 			return shape.Absent{}
 		}
 	}
+	if name == realm.MeaningSetting && !r.s.call.offersMeaning() {
+		return shape.Absent{}
+	}
 	if r.s.Me() == nil {
 		switch name {
 		case "allow_message_editing":
@@ -125,7 +128,7 @@ func (s *initialState) orgCacheKey(part string) orgCacheKey {
 	t := s.call.Tools
 	summaries, translations := s.call.offers() // of an edge, they are those of the core that it follows
 	return orgCacheKey{part, s.call.Site, t.Generation, t.Push != nil, t.FetchPreview != nil, s.Me() == nil,
-		assistantOffers{summaries, translations}, t.Calls != nil}
+		assistantOffers{summaries, translations, s.call.offersMeaning()}, t.Calls != nil}
 }
 
 // orgSection adds the organization and server fields. They are the same for all users of a kind, so the encoded bytes
@@ -280,11 +283,13 @@ type serverFields struct {
 	Unlimited             bool                     `json:"zulip_plan_is_not_limited"`
 }
 
-// assistantOffers says whether the server makes summaries and translations for users of organizations whose owners
+// assistantOffers says whether the server makes summaries and translations, and searches by meaning, for users of
+// organizations whose owners
 // agree. It is left out where there are neither.
 type assistantOffers struct {
 	Summaries    bool `json:"summaries"`
 	Translations bool `json:"translations"`
+	Meaning      bool `json:"search_by_meaning,omitzero"`
 }
 
 // permissionRules is the rules of all permission settings, by name.
@@ -317,7 +322,7 @@ func newServerFields(s *initialState) serverFields {
 	}
 	return serverFields{
 		Summarizes:      summaries && agreed,
-		Offered:         assistantOffers{summaries, translations},
+		Offered:         assistantOffers{summaries, translations, s.call.offersMeaning()},
 		Calls:           s.call.Tools.Calls != nil,
 		LongPollTimeout: 90,
 		GIFRatings: map[string]numberedName{"disabled": {0, "GIFs disabled"}, "g": {1, "Allow GIFs rated G"},

@@ -155,6 +155,8 @@ type Tools struct {
 	Assistant Assistant
 	// FetchPreview reads the preview data of a page; nil if previews are disabled.
 	FetchPreview func(ctx context.Context, address string) (markdown.Preview, error)
+	// Meaning searches by meaning; nil if no service is set. That of an edge only says that its core has one.
+	Meaning MeaningSearch
 	// GIFs finds animated pictures; nil if no provider is set.
 	GIFs GIFs
 	// ProxyPicture returns the address at which clients load a picture of another site; nil: they load it there.

@@ -1,7 +1,7 @@
 package realm
 
-// assistLevel is the rule level from which on owners can agree to summaries and translations: older programs do not
-// know the setting, and would let every administrator change it.
+// assistLevel is the rule level from which on owners can agree to summaries, translations and search by meaning: older
+// programs do not know the settings, and would let every administrator change them.
 const assistLevel uint16 = 5
 
 // AssistantSetting is the setting of the organization with which owners agree that texts of messages are sent to

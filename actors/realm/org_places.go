@@ -20,6 +20,7 @@ const (
 	PlaceProfilePictures     Place = "gravatar"
 	PlaceGIFs                Place = "gif_provider"
 	PlaceModels              Place = "model"
+	PlaceVectors             Place = "vectors"
 	PlaceTranslations        Place = "translation"
 	PlaceAccountEmails       Place = "account_emails"
 	PlaceMessageEmails       Place = "message_emails"
@@ -54,6 +55,7 @@ var Places = []PlaceRule{
 	{PlaceGIFs, "gif_rating_policy", int64(0)},
 	{PlaceModels, AssistantSetting, false},
 	{PlaceTranslations, AssistantSetting, false},
+	{PlaceVectors, MeaningSetting, false},
 	{PlaceMessageEmails, "allow_message_emails", false},
 	{PlaceMessageEmailContent, "message_content_allowed_in_email_notifications", false},
 	{PlaceAccountEmails, "", nil},

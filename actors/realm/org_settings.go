@@ -149,7 +149,7 @@ func (t *Turn) checkOrgSetting(v SettingValue) error {
 		return errLowLevel()
 	}
 	switch v.Name {
-	case AssistantSetting:
+	case AssistantSetting, MeaningSetting:
 		if t.Level() < assistLevel {
 			return errLowLevel()
 		}

@@ -121,6 +121,7 @@ var OrgSettings = []Setting{
 	{Name: "invite_required", Default: true, OwnerOnly: true},
 	{Name: "jitsi_server_url", Default: nil, Null: true},
 	{Name: "media_preview_size", Default: int64(100), Allowed: []any{int64(100), int64(150), int64(200)}},
+	{Name: MeaningSetting, Default: false, OwnerOnly: true, Extension: true},
 	{Name: "message_content_allowed_in_email_notifications", Default: true},
 	{Name: "message_content_delete_limit_seconds", Default: int64(600), Null: true},
 	{Name: "message_content_edit_limit_seconds", Default: int64(600), Null: true, UpdateDict: true},

@@ -71,6 +71,7 @@ var allowedImports = map[string][]string{
 	"wire/contract":     {"wire", "wire/*"},
 	"snapshot/codec":    {"actors/realm", "actors/presence"},
 	"snapshot/search":   {"actors/realm", "actors/realm/ids"},
+	"snapshot/meaning":  {"actors/realm", "actors/admission"},
 	"snapshot/files":    {"actors/realm", "actors/admission"},
 	"snapshot/files/s3": {"snapshot/files", "actors/admission"},
 	// Background work on the store and the files. They are above package snapshot, which does not know them, and see

@@ -94,7 +94,7 @@ func (o *outside) flags(dir, data string) ([]string, error) {
 	return []string{"serve", "--data", data, "--listen", "127.0.0.1:0", "--demo", "--demo-content=false",
 		"--webhooks-allow", local, "--previews-allow", local, "--assist-allow", local, "--gif-allow", local,
 		"--image-proxy", "--assist-url", o.http + "/model", "--assist-model", "m", "--translate-url",
-		o.http + "/translation", "--gif-provider", "giphy", "--gif-key-file", key, "--gif-url", o.http + "/gif",
+		o.http + "/translation", "--embed-url", o.http + "/vectors", "--embed-model", "m", "--gif-provider", "giphy", "--gif-key-file", key, "--gif-url", o.http + "/gif",
 		"--livekit-url", "ws" + strings.TrimPrefix(o.http, "http"), "--livekit-key-file", call,
 		"--smtp-host", host, "--smtp-port", port, "--smtp-tls", "none",
 		"--push-bouncer", o.http + "/push", "--push-bouncer-org", "o", "--push-bouncer-key", "k"}, nil
@@ -139,6 +139,9 @@ var closings = []struct {
 		u.call("GET", "messages/"+u.say(u.t, "words", "general", "some words")+"/translation",
 			url.Values{"language": {"de"}})
 	}},
+	{realm.PlaceVectors, "vectors", realm.MeaningSetting, "false", func(u *placeUser, _ *outside) {
+		u.call("GET", "messages/meaning", url.Values{"query": {"words"}})
+	}},
 	{realm.PlaceMessageEmails, "email", "allow_message_emails", "false", (*placeUser).direct},
 	{realm.PlaceOutgoingWebhooks, "bot", "allow_outgoing_webhooks", "false", func(u *placeUser, _ *outside) {
 		u.say(u.t, "", u.bot, "to your service")
@@ -179,7 +182,8 @@ func TestClosedPlacesGetNothing(t *testing.T) {
 	setDemoPasswords(t, data, "bo@example.org")
 	olive, bo := demoAccount(t, at, "olive@example.org"), demoAccount(t, at, "bo@example.org")
 	u := &placeUser{account: demoAccount(t, at, "ann@example.org"), t: t}
-	for _, s := range []url.Values{pairs(realm.AssistantSetting, "true"), pairs("inline_url_embed_preview", "true")} {
+	for _, s := range []url.Values{pairs(realm.AssistantSetting, "true"),
+		pairs(realm.MeaningSetting, "true"), pairs("inline_url_embed_preview", "true")} {
 		olive.must(t, "PATCH", "realm", s)
 	}
 	u.bo = fmt.Sprintf("[%v]", bo.must(t, "GET", "users/me", nil)["user_id"])

@@ -84,6 +84,8 @@ func places(s *server.Settings) []place {
 		{"services of bots", organizations, "messages to outgoing-webhook bots",
 			"allow_outgoing_webhooks; permission to create bots; webhooks-allow for private networks",
 			[]string{"webhooks-allow"}},
+		{"vectors of texts", s.EmbedURL, "texts of all messages, and words that users search for",
+			"embed-url; meaning_search_enabled of each organization", []string{"embed-url"}},
 		{"GIF provider", s.GIFProvider, "words that users search; keys of official clients, which ask it themselves",
 			"gif-provider; gif_rating_policy of each organization",
 			[]string{"gif-provider", "gif-key-file", "gif-url"}},

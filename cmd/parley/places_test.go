@@ -17,7 +17,8 @@ var notPlaces = []string{
 	"push-apns-key-id", "push-apns-team", "push-bouncer-org", "push-bouncer-key",
 	"files-credentials", "antivirus-down", "node", "peer-listen", "max-replicas", "tls-cert", "tls-key",
 	"tls-acme-email", "assist-model", "assist-key-file", "translate-key-file", "assist-allow", "gif-allow",
-	"assist-user-tokens", "assist-organization-tokens", "replica-memory", "election-timeout", "checkpoint-interval",
+	"assist-user-tokens", "assist-organization-tokens", "embed-model", "embed-key-file",
+	"embed-dimensions", "embed-messages", "embed-organization-tokens", "replica-memory", "election-timeout", "checkpoint-interval",
 }
 
 // Each setting that can let data leave the machine belongs to a place. A new setting of these groups is put into
@@ -32,7 +33,7 @@ func TestPlacesHaveAllSettings(t *testing.T) {
 		watched := slices.Contains([]string{registry.Mail, registry.Push, registry.Cluster, registry.TLS}, x.Group) ||
 			strings.HasPrefix(x.Name, "files") || strings.HasPrefix(x.Name, "assist") ||
 			strings.HasPrefix(x.Name, "translate") || strings.HasPrefix(x.Name, "antivirus") ||
-			strings.HasPrefix(x.Name, "gif")
+			strings.HasPrefix(x.Name, "gif") || strings.HasPrefix(x.Name, "embed")
 		if watched && !slices.Contains(known, x.Name) && !slices.Contains(notPlaces, x.Name) {
 			t.Errorf("setting %s is in no place: add it to places or to notPlaces", x.Name)
 		}

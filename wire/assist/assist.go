@@ -49,6 +49,7 @@ type Options struct {
 type Assistant struct {
 	o                       Options
 	modelKey, translatorKey string
+	embedKey                string
 	client                  http.Client
 	ctx                     context.Context // of all requests
 	cancel                  context.CancelFunc
@@ -77,11 +78,14 @@ var resultNames = [...]string{fromCache: "cached", answered: "answered", failed:
 // New returns an Assistant. Without a service in the settings it offers nothing.
 func New(o Options) (*Assistant, error) {
 	for _, x := range []struct{ setting, address string }{
-		{"assist-url", o.AssistURL}, {"translate-url", o.TranslateURL},
+		{"assist-url", o.AssistURL}, {"translate-url", o.TranslateURL}, {"embed-url", o.EmbedURL},
 	} {
 		if err := check(x.setting, x.address, o.Allowed); err != nil {
 			return nil, err
 		}
+	}
+	if err := o.checkEmbed(); err != nil {
+		return nil, err
 	}
 	if o.Timeout == 0 {
 		o.Timeout = callTimeout
@@ -95,6 +99,9 @@ func New(o Options) (*Assistant, error) {
 	var err error
 	if a.modelKey, err = readKey("assist-key-file", o.AssistKeyFile); err == nil {
 		a.translatorKey, err = readKey("translate-key-file", o.TranslateKeyFile)
+	}
+	if err == nil {
+		a.embedKey, err = readKey("embed-key-file", o.EmbedKeyFile)
 	}
 	return a, err
 }
@@ -279,12 +286,17 @@ func refusalOf(err error) error {
 	if errors.Is(err, wire.ErrPlaceClosed) {
 		return realm.ErrPlaceClosed()
 	}
-	var status statusError
-	if errors.As(err, &status) && (status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable) {
+	if isBusy(err) {
 		return realm.Refuse(realm.BadGateway, "BAD_REQUEST",
 			"The service for summaries and translations is busy. Try again later.")
 	}
 	return realm.Refuse(realm.BadGateway, "BAD_REQUEST", "The service for summaries and translations failed.")
+}
+
+// isBusy reports whether a service says that it has no time now.
+func isBusy(err error) bool {
+	var status statusError
+	return errors.As(err, &status) && (status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable)
 }
 
 // clean removes characters that no text needs, such as those that change the direction of what follows, and cuts the

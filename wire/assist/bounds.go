@@ -14,7 +14,7 @@ func (a *Assistant) Bounds() []registry.Bound {
 	return []registry.Bound{
 		{
 			Name:     "assist_requests",
-			Of:       "requests at a time to services that make summaries and translations",
+			Of:       "requests at a time to services for summaries, translations and searches by meaning",
 			Overflow: "503",
 			Reason:   "a model answers few at a time, and each takes up to 45 seconds",
 			Limit:    registry.Constant(maxInProgress),
@@ -24,7 +24,7 @@ func (a *Assistant) Bounds() []registry.Bound {
 		},
 		{
 			Name:     "assist_user_tokens",
-			Of:       "tokens that the summaries and translations of one user cost in a day; 0: no limit",
+			Of:       "tokens of summaries, translations and searches of one user in a day; 0: no limit",
 			Overflow: "refused until the next day (UTC)",
 			Reason:   "the operator pays for them",
 			Limit:    registry.Constant(perUser),
@@ -66,16 +66,16 @@ func (a *Assistant) Bounds() []registry.Bound {
 // Metrics returns the metrics without labels.
 func (a *Assistant) Metrics() []registry.Metric {
 	return []registry.Metric{{Name: "parley_assist_tokens_total", Counter: true,
-		Meaning: "Tokens that summaries and translations have cost since the start, as services count them or " +
-			"estimated.",
+		Meaning: "Tokens that summaries, translations and searches by meaning have cost since the start, as " +
+			"services count them or estimated.",
 		Read: func() int64 { return a.tokens.read().total }}}
 }
 
 // Labeled returns the metrics with a label.
 func (a *Assistant) Labeled() []registry.Labeled {
 	return []registry.Labeled{{Name: "parley_assist_requests_total", Counter: true, Label: "result",
-		Meaning: "Requests for summaries and translations: cached, answered, failed, refused because of a " +
-			"limit, or stopped by the reader.",
+		Meaning: "Requests for summaries, translations and searches by meaning: cached, answered, failed, " +
+			"refused because of a limit, or stopped by the reader.",
 		Each: func(send func(string, float64)) {
 			for i, name := range resultNames {
 				send(name, float64(a.results[i].Load()))

@@ -114,7 +114,7 @@ func (a *Assistant) post(ctx context.Context, j job, base, path, key string, bod
 		return err
 	}
 	defer res.Body.Close()
-	return decode(res.Body, into)
+	return decode(res.Body, maxAnswer, into)
 }
 
 // send sends JSON to a service and returns its answer with status 200. The caller closes its body. Nothing is sent for
@@ -150,14 +150,14 @@ func (a *Assistant) send(ctx context.Context, j job, base, path, key string, bod
 	return res, nil
 }
 
-// decode reads an answer in JSON.
-func decode(body io.Reader, into any) error {
-	answer, err := io.ReadAll(io.LimitReader(body, maxAnswer+1))
+// decode reads an answer in JSON of at most limit bytes.
+func decode(body io.Reader, limit int, into any) error {
+	answer, err := io.ReadAll(io.LimitReader(body, int64(limit)+1))
 	switch {
 	case err != nil:
 		return err
-	case len(answer) > maxAnswer:
-		return fmt.Errorf("the answer has more than %d bytes", maxAnswer)
+	case len(answer) > limit:
+		return fmt.Errorf("the answer has more than %d bytes", limit)
 	}
 	if err := json.Unmarshal(answer, into); err != nil {
 		return fmt.Errorf("the answer is not the expected JSON: %w", err)

@@ -15,6 +15,9 @@ import (
 type Settings struct {
 	AssistURL, AssistModel, AssistKeyFile      string
 	TranslateURL, TranslateKeyFile             string
+	EmbedURL, EmbedModel, EmbedKeyFile         string
+	EmbedDimensions, EmbedMessages             int
+	EmbedOrganizationTokens                    int
 	AssistAllow                                string
 	AssistUserTokens, AssistOrganizationTokens int
 }
@@ -25,6 +28,28 @@ const (
 	defaultUserTokens         = 200_000
 	defaultOrganizationTokens = 2_000_000
 )
+
+// Defaults of search by meaning are those of package snapshot/meaning.
+const (
+	defaultEmbedMessages = 50_000
+	maxEmbedMessages     = 200_000
+	defaultEmbedTokens   = 5_000_000
+)
+
+// checkEmbed returns an error for numbers that are not possible.
+func (s *Settings) checkEmbed() error {
+	switch {
+	case s.EmbedURL == "":
+		return nil
+	case s.EmbedDimensions < 0 || s.EmbedDimensions > MaxEmbedDimensions:
+		return fmt.Errorf("embed-dimensions must be between 0 and %d, not %d", MaxEmbedDimensions, s.EmbedDimensions)
+	case s.EmbedMessages < 1 || s.EmbedMessages > maxEmbedMessages:
+		return fmt.Errorf("embed-messages must be between 1 and %d, not %d", maxEmbedMessages, s.EmbedMessages)
+	case s.EmbedOrganizationTokens < 0:
+		return fmt.Errorf("embed-organization-tokens must not be negative, but is %d", s.EmbedOrganizationTokens)
+	}
+	return nil
+}
 
 // Table describes the settings.
 func (s *Settings) Table() []registry.Setting {
@@ -52,13 +77,42 @@ func (s *Settings) Table() []registry.Setting {
 			Meaning: "file with the API key for translate-url",
 		},
 		{
+			Name: "embed-url", Group: registry.Access, Value: &s.EmbedURL,
+			Meaning: "address of a service with the interface of OpenAI's embeddings, such as " +
+				"http://127.0.0.1:8080/v1, which gets the texts of all messages, so that users can search by " +
+				"meaning; owners of an organization must agree (meaning_search_enabled)",
+		},
+		{
+			Name: "embed-model", Group: registry.Access, Value: &s.EmbedModel,
+			Meaning: "name of the model at embed-url; if it changes, all vectors are made again",
+		},
+		{
+			Name: "embed-key-file", Group: registry.Access, Value: &s.EmbedKeyFile,
+			Meaning: "file with the API key for embed-url",
+		},
+		{
+			Name: "embed-dimensions", Default: "0", Group: registry.Access, Value: &s.EmbedDimensions,
+			Meaning: "numbers that each vector must have, which the service is asked for; 0: as many as the first one",
+		},
+		{
+			Name: "embed-messages", Default: strconv.Itoa(defaultEmbedMessages), Group: registry.Access,
+			Value:   &s.EmbedMessages,
+			Meaning: "newest messages of each organization that search by meaning finds, at most 200,000",
+		},
+		{
+			Name: "embed-organization-tokens", Default: strconv.Itoa(defaultEmbedTokens), Group: registry.Access,
+			Value:   &s.EmbedOrganizationTokens,
+			Meaning: "tokens that the vectors of the messages of one organization cost in a day; 0: no limit",
+		},
+		{
 			Name: "assist-allow", Group: registry.Access, Value: &s.AssistAllow,
 			Meaning: "private networks, comma-separated, in which the services may be, such as 127.0.0.0/8",
 		},
 		{
 			Name: "assist-user-tokens", Default: strconv.Itoa(defaultUserTokens), Group: registry.Access,
-			Value:   &s.AssistUserTokens,
-			Meaning: "tokens of the model that the summaries and translations of one user cost in a day; 0: no limit",
+			Value: &s.AssistUserTokens,
+			Meaning: "tokens of the models that the summaries, translations and searches by meaning of one user cost " +
+				"in a day; 0: no limit",
 		},
 		{
 			Name: "assist-organization-tokens", Default: strconv.Itoa(defaultOrganizationTokens),

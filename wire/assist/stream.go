@@ -58,7 +58,7 @@ func (a *Assistant) askForPieces(
 	defer res.Body.Close()
 	if kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); kind != "text/event-stream" {
 		var out chatAnswer
-		if err := decode(res.Body, &out); err != nil {
+		if err := decode(res.Body, maxAnswer, &out); err != nil {
 			return "", 0, err
 		}
 		return out.text()

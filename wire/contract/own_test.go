@@ -42,6 +42,7 @@ var ownFields = map[string]string{
 	"POST /register .realm_allow_message_emails":           places,
 	"POST /register .realm_allow_mobile_push":              places,
 	"POST /register .realm_allow_outgoing_webhooks":        places,
+	"POST /register .realm_meaning_search_enabled":         assisted,
 	"POST /register .server_calls":                         calls,
 	"POST /register .realm_can_start_calls_group":          calls,
 	"POST /register .realm_users_incomplete":               shortList,
@@ -58,7 +59,7 @@ const repeated = "scheduled messages can be sent repeatedly"
 
 const shortList = "clients with a short list of users know that it is short"
 
-const assisted = "owners agree to summaries and translations, and clients offer them"
+const assisted = "owners agree to summaries, translations and search by meaning, and clients offer them"
 
 const places = "owners close places outside the server, and clients show which"
 

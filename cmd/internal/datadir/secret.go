@@ -16,6 +16,9 @@ import (
 // SearchDir returns the folder of the full-text indexes in a data directory.
 func SearchDir(data string) string { return filepath.Join(data, "search") }
 
+// MeaningDir returns the folder of the vectors for search by meaning in a data directory.
+func MeaningDir(data string) string { return filepath.Join(data, "meaning") }
+
 // UploadsDir returns the folder of uploaded files, pictures and data exports in a data directory.
 func UploadsDir(data string) string { return filepath.Join(data, "uploads") }
 

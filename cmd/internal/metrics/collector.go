@@ -30,6 +30,7 @@ import (
 	"parley/snapshot/diskspace"
 	"parley/snapshot/files"
 	"parley/snapshot/files/s3"
+	"parley/snapshot/meaning"
 	"parley/snapshot/replicated"
 	"parley/snapshot/search"
 	"parley/wire"
@@ -111,6 +112,7 @@ type Parts struct {
 	Space       *diskspace.Watcher
 	Store       *snapshot.Store
 	Search      *search.Service
+	Meaning     *meaning.Service // nil: there is no service for vectors
 	Files       *files.Store
 	Served      *orgfiles.Served
 	Fetcher     *orgfiles.Fetcher
@@ -166,7 +168,8 @@ func Empty(p *Parts, c park.Config) *Reading { return &Reading{Parts: p, park: c
 // metrics returns the metrics without labels, in the order of the reference page.
 func (r *Reading) metrics() []registry.Metric {
 	return slices.Concat(r.raft.Metrics(), r.Orgs.MetricTable(r.realm), r.store.Table(), r.Space.Metrics(),
-		r.bucket.Metrics(), r.Backups.Metrics(), r.http.Metrics(), r.Assistant.Metrics(), r.Calls.Metrics(),
+		r.bucket.Metrics(), r.Backups.Metrics(), r.http.Metrics(), r.Assistant.Metrics(), r.Meaning.Metrics(),
+		r.Calls.Metrics(),
 		cluster.Metrics(r.Leader, r.Follower))
 }
 
@@ -191,7 +194,7 @@ func (r *Reading) Bounds() []registry.Bound {
 			return m.QueuesEvicted.Load() - m.QueuesEvictedForMemory.Load() - m.QueuesEvictedForAccount.Load()
 		}),
 		r.Limits.Bounds(waiting), r.store.Bounds(), r.Search.Bounds(), r.Pusher.Bounds(), r.Exports.Bounds(),
-		r.Directories.Bounds(), r.Assistant.Bounds(), r.GIFs.Bounds(), r.Calls.Bounds(),
+		r.Directories.Bounds(), r.Assistant.Bounds(), r.Meaning.Bounds(), r.GIFs.Bounds(), r.Calls.Bounds(),
 		mail.Bounds(), logs.Bounds(r.Log),
 		cluster.Bounds(r.Leader, r.Follower, r.MaxReplicas, r.ReplicaBytes))
 }
@@ -236,6 +239,7 @@ var limitSettings = map[string]string{
 	"unacked_account_bytes": "unacked-memory / 16",
 	"replicas":              "max-replicas",
 	"assist_user_tokens":    "assist-user-tokens", "assist_organization_tokens": "assist-organization-tokens",
+	"meaning_messages": "embed-messages", "meaning_organization_tokens": "embed-organization-tokens",
 	"replica_bytes": "replica-memory",
 }
 

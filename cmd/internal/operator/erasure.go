@@ -17,6 +17,7 @@ import (
 	"parley/snapshot"
 	"parley/snapshot/erase"
 	"parley/snapshot/files/sweep"
+	"parley/snapshot/meaning"
 	"parley/snapshot/search"
 )
 
@@ -131,7 +132,8 @@ func (o *Operator) eraseBytes(id realm.ID, e realm.Erasure) error {
 // erasureCallTime, the server completes it in the background.
 func (o *Operator) eraseWords(id realm.ID) error {
 	if o.Search == nil { // of a stopped server: its next start makes the index
-		return os.RemoveAll(search.IndexDir(datadir.SearchDir(o.Data), id))
+		return errors.Join(os.RemoveAll(search.IndexDir(datadir.SearchDir(o.Data), id)),
+			os.RemoveAll(meaning.FileOf(datadir.MeaningDir(o.Data), id)))
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), erasureCallTime)
 	defer cancel()

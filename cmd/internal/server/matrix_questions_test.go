@@ -26,6 +26,7 @@ var neverAllowed = []struct{ question, text, why string }{
 	{"POST /jwt/fetch_api_key", "JWT authentication is not enabled for this organization",
 		"needs a key in the configuration"},
 	{"GET /gifs", "GIFs are not enabled on this server.", "needs an external service"},
+	{"GET /messages/meaning", "Search by meaning is not enabled on this server.", "needs an external service"},
 	{"GET /messages/summary", "Topic summaries are not enabled on this server.", "needs an external service"},
 	{"GET /messages/{message_id}/translation", "Translations are not enabled on this server.",
 		"needs an external service"},

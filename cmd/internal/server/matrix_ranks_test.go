@@ -16,7 +16,7 @@ var ownerSettings = []string{
 	"allow_outgoing_webhooks",
 	"can_create_groups", "can_invite_users_group", "can_manage_all_groups", "can_manage_billing_group",
 	"create_multiuse_invite_group", "disallow_disposable_email_addresses", "emails_restricted_to_domains",
-	"invite_required", "message_retention_days", "waiting_period_threshold",
+	"invite_required", "meaning_search_enabled", "message_retention_days", "waiting_period_threshold",
 }
 
 // matrixSettings asks every setting of the organization as every role: with the value that it has, so that no refusal

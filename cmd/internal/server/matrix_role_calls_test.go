@@ -226,6 +226,7 @@ var messageCalls = []roleCall{
 	{"POST /user_uploads", with("file", "text"), nil},
 	{"POST /messages/render", with("content", "x"), nil},
 	{"POST /zcommand", with("command", "/ping"), nil},
+	{"GET /messages/meaning", with("query", "lunch"), nil},
 	{"GET /messages/summary", with("narrow", []any{}), nil},
 	{"GET /messages/{message_id}/translation", with("language", "de"),
 		func(*matrixStage, int) any { return missingID }},

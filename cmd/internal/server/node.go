@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"time"
 
 	"parley/actors"
@@ -51,6 +52,9 @@ const (
 
 // assistOffers is the name under which edges learn whether the cores make summaries and translations.
 const assistOffers = "assist (summaries, translations)"
+
+// meaningOffer is the name under which edges learn whether the cores search by meaning.
+const meaningOffer = "search by meaning"
 
 // gifProvider is the name under which edges learn the provider of GIFs and its key.
 const gifProvider = "gifs (provider, key)"
@@ -274,6 +278,7 @@ func (s *Server) buildEdgeTools() error {
 	}
 	s.tools.VerifySignature = func(string, string) bool { return false }
 	s.tools.Assistant = assist.AtOwner(g.Settings[assistOffers])
+	s.tools.Meaning = assist.MeaningAtOwner(g.Settings[meaningOffer])
 	s.tools.GIFs = gifs.AtOwner(g.Settings[gifProvider])
 	s.tools.Calls = calls.AtOwner(g.Settings[callServer])
 	if g.Pushes {
@@ -321,6 +326,7 @@ func (s *Server) startCore(o *operator.Operator) (err error) {
 	}
 	settings[filesSetting], settings[jwtKeysMark] = place, datadir.NewSigner(s.secret)("jwt-keys "+s.JWTKeys)
 	settings[assistOffers] = s.assistSettings.Offers().String()
+	settings[meaningOffer] = strconv.FormatBool(s.EmbedURL != "")
 	settings[gifProvider] = s.gifs.Text()
 	settings[callServer] = s.LiveKitURL
 	settings[authConfigMark], settings[loginsSetting] = datadir.NewSigner(s.secret)("auth-config "+s.signOn.Secrets()),

@@ -11,8 +11,8 @@ import (
 func (s *Server) parts() *metrics.Parts {
 	p := &metrics.Parts{Program: s.config.Program, Log: s.log, Orgs: s.orgs, Limits: s.realmLimits(), HTTP: s.http,
 		Passwords: s.passwords, Encodings: s.encodings, TurnLatency: s.turnLatency, Space: s.space, Store: s.store,
-		Search: s.search,
-		Files:  s.files, Served: s.served, Fetcher: s.fetcher, Bucket: s.bucket, Thumbnails: s.thumbnails,
+		Search: s.search, Meaning: s.meaning,
+		Files: s.files, Served: s.served, Fetcher: s.fetcher, Bucket: s.bucket, Thumbnails: s.thumbnails,
 		Exports: s.exports, Directories: s.directories, Assistant: s.assistant, GIFs: s.gifs, Calls: s.calls,
 		Dispatcher: s.dispatcher,
 		CoreNode:   s.coreNode, Leader: s.core,

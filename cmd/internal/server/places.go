@@ -42,6 +42,7 @@ func (s *Server) places(site wire.Site) map[realm.Place]wire.ConfiguredPlace {
 	} else { // the model translates
 		addIf(realm.PlaceTranslations, s.AssistURL != "", s.AssistURL)
 	}
+	addIf(realm.PlaceVectors, s.EmbedURL != "", s.EmbedURL)
 	smtp := net.JoinHostPort(s.SMTPHost, strconv.Itoa(s.SMTPPort))
 	for _, p := range []realm.Place{realm.PlaceMessageEmails, realm.PlaceMessageEmailContent, realm.PlaceAccountEmails} {
 		addIf(p, s.SMTPHost != "", smtp)

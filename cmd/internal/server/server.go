@@ -37,6 +37,7 @@ import (
 	"parley/snapshot/files"
 	"parley/snapshot/files/s3"
 	"parley/snapshot/files/sweep"
+	"parley/snapshot/meaning"
 	"parley/snapshot/search"
 	"parley/wire"
 	"parley/wire/assist"
@@ -133,6 +134,7 @@ type Server struct {
 	secret      []byte
 	sites       *sites.Table
 	search      *search.Service
+	meaning     *meaning.Service // nil: there is no service for vectors
 	orgs        *actors.Server
 	encodings   *wire.EventEncodings
 	renderer    wire.Renderer // shared by realms and endpoints, so that each Markdown configuration is prepared once
@@ -341,8 +343,11 @@ func (s *Server) open(preloaded *actors.Preloaded) (err error) {
 	disk := s.disk()
 	s.search = search.OpenService(datadir.SearchDir(s.Data), disk, wire.SearchText, s.log)
 	s.search.LimitSpace(s.space.IsLow, s.space.IsReadOnly)
+	if err = s.openMeaning(); err != nil {
+		return datadir.StartError(s.Data, err)
+	}
 	var journal actors.Disk = disk
-	o := actors.Options{Secret: s.secret, Search: s.search, Now: s.config.Now, Preloaded: preloaded}
+	o := actors.Options{Secret: s.secret, Search: indexes{s.search, s.meaning}, Now: s.config.Now, Preloaded: preloaded}
 	if s.coreNode != nil {
 		journal, o.Cluster = s.coreNode.Journal(), s.coreNode.Journal()
 	}
@@ -482,6 +487,7 @@ func (s *Server) buildTools() error {
 		return err
 	}
 	s.tools.Assistant = s.assistant
+	s.startMeaning()
 	s.gifs, err = gifs.New(gifs.Options{Settings: s.gifSettings, Client: webhooks.NewHTTPClient(s.gifNetworks),
 		Allowed: func(ip netip.Addr) bool { return preview.Reachable(ip, s.gifNetworks) },
 		Ask:     s.tools.Places.Ask, Several: s.orgs.HasSeveralRealms, Now: time.Now, Log: s.log})
@@ -834,6 +840,9 @@ func (s *Server) Stop() error {
 		s.bucket.Close()
 	}
 	s.search.Stop()
+	if s.meaning != nil {
+		s.meaning.Close()
+	}
 	close(s.stopped)
 	// A successor waits for the store alone: it opens the search index while it serves.
 	return errors.Join(err, s.closeStore(), s.search.Close())
@@ -871,6 +880,9 @@ func (s *Server) closeFailedStart() (err error) {
 	}
 	if s.search != nil {
 		err = errors.Join(err, s.search.Close())
+	}
+	if s.meaning != nil {
+		s.meaning.Close()
 	}
 	close(s.stopped)
 	if s.store != nil {

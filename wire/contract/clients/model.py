@@ -20,8 +20,8 @@ WRITTEN = 100  # tokens of a text, so that also a slow machine writes it in 45 s
 PAUSE_SECONDS = 15  # after which the server gives up a model that has begun (wire/assist)
 
 
-def serve(port):
-    """Is the process of the model, until its input ends."""
+def serve(port, embedding=False):
+    """Is the process of the model, until its input ends. With embedding, it makes vectors."""
     options = xllamacpp.CommonParams()
     options.model.path = MODEL
     options.hostnames = ["127.0.0.1"]
@@ -29,6 +29,8 @@ def serve(port):
     options.n_ctx, options.n_parallel = 2 * CONTEXT, 2
     options.endpoint_slots = True
     options.warmup = False
+    if embedding:
+        options.embedding, options.pooling_type = True, xllamacpp.llama_pooling_type.LLAMA_POOLING_TYPE_MEAN
     options.n_predict = WRITTEN
     options.cpuparams.n_threads = 1  # more of them wait for each other on a busy machine
     server = xllamacpp.Server(options)
@@ -37,9 +39,9 @@ def serve(port):
 
 
 class Model:
-    def __init__(self):
+    def __init__(self, *kind):
         self.port = free_port()
-        self.process = subprocess.Popen([sys.executable, __file__, str(self.port)], stdin=subprocess.PIPE,
+        self.process = subprocess.Popen([sys.executable, __file__, str(self.port), *kind], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         self.process.stdout.readline()  # it listens
 
@@ -95,6 +97,40 @@ def plain(html):
     for tag in ("p", "ul", "li"):
         html = html.replace(f"<{tag}>", "").replace(f"</{tag}>", "")
     return "<" not in html
+
+
+def vectors(checks):
+    """Searches by meaning with vectors of the model."""
+    model = Model("embedding")
+    try:
+        server = Server("--embed-url", f"http://127.0.0.1:{model.port}/v1", "--embed-model", "smollm2",
+                        "--assist-allow", "127.0.0.0/8")
+        talk = Talk(server)
+        for text in ("The soup is hot and the bread is fresh.", "The server has crashed again.", "long " * 3000):
+            talk.say("mixed", text)
+        ok(server.call("PATCH", "realm", talk.owner, ours=True, meaning_search_enabled=True))
+
+        def found(words):
+            return ok(server.call("GET", "messages/meaning", talk.ann, ours=True, query=words, limit=100,
+                                  narrow=topic("mixed"), apply_markdown=False, timeout=60))
+
+        with checks.that("a model makes vectors of all messages, also of long ones"):
+            until = time.monotonic() + 120
+            while not (answer := found("soup"))["complete"]:
+                assert time.monotonic() < until, answer
+                time.sleep(1)
+            assert len(answer["messages"]) == 3, answer
+        with checks.that("the same text is the nearest, with a similarity of one"):
+            for text in ("The soup is hot and the bread is fresh.", "The server has crashed again."):
+                answer = found(text)
+                assert answer["messages"][0]["content"] == text and answer["scores"][0] > 0.99, answer
+                assert answer["scores"] == sorted(answer["scores"], reverse=True), answer
+        with checks.that("a model that is gone is refused"):
+            model.close()
+            failed = server.call("GET", "messages/meaning", talk.ann, ours=True, query="soup")
+            assert failed["status"] == 502, failed
+    finally:
+        model.close()
 
 
 def main():
@@ -154,8 +190,9 @@ def main():
             assert failed["status"] == 502, failed
     finally:
         model.close()
+    vectors(checks)
     checks.summary()
 
 
 if __name__ == "__main__":
-    serve(int(sys.argv[1])) if len(sys.argv) > 1 else main()
+    serve(int(sys.argv[1]), len(sys.argv) > 2) if len(sys.argv) > 1 else main()

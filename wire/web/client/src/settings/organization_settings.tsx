@@ -53,6 +53,14 @@ export function OrganizationSettings() {
             disabled={!read("me").is_owner}
           />
         )}
+        {realm.server_assistant?.search_by_meaning && (
+          <RealmSwitch
+            name="meaning_search_enabled"
+            label={t("Allow search by meaning")}
+            help={t("The texts of all messages, also of private channels and direct messages, are sent to a service that the operator of this server has chosen.")}
+            disabled={!read("me").is_owner}
+          />
+        )}
         <RealmSwitch name="presence_disabled" label={t("Do not show when users are active")} />
       </Card>
       <Card title={t("Previews and calls")}>

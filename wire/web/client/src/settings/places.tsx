@@ -80,6 +80,8 @@ function describe(name: string): [title: string, what: string] {
       return [t("Summaries"), t("Senders and texts of messages go to a language model when users ask for a summary.")];
     case "translation":
       return [t("Translations"), t("Texts of messages go to a service when users ask for a translation.")];
+    case "vectors":
+      return [t("Search by meaning"), t("Texts of all messages, and the words that users search for.")];
     case "message_emails":
       return [t("Emails about messages"), t("Emails tell users of messages that they missed.")];
     case "message_email_content":

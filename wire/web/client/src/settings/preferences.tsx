@@ -30,7 +30,7 @@ export function Preferences() {
           ]}
         />
         <DensityChoice />
-        {(read("realm").server_assistant?.summaries || read("realm").server_assistant?.translations) && (
+        {read("realm").server_assistant && (
           <UserSwitch name="hide_ai_features" label={t("Hide summaries and translations")} />
         )}
         <UserSwitch name="high_contrast_mode" label={t("High contrast")} />

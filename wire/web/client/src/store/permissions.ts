@@ -30,6 +30,12 @@ function assisted(what: "summaries" | "translations"): boolean {
   return realm.server_assistant?.[what] === true && realm.realm_assistant_enabled === true && !settings.hide_ai_features;
 }
 
+// canSearchMeaning reports whether the user can search by meaning.
+export function canSearchMeaning(): boolean {
+  const { realm, settings } = peek();
+  return realm.server_assistant?.search_by_meaning === true && realm.realm_meaning_search_enabled === true && !settings.hide_ai_features;
+}
+
 export function canEdit(m: Message): boolean {
   const { realm, me } = peek();
   if (m.sender_id !== me.user_id || channelOf(m)?.is_archived || m.submessages.length > 0) return false;

@@ -6,6 +6,7 @@ import { t } from "../i18n/text.ts";
 import { sections } from "../settings/registry.ts";
 import { mainItems } from "../sidebar/main_menu.tsx";
 import { conversationOf, narrowTo, operandOfFirst, resolvedMark, withoutPosition } from "../store/narrow.ts";
+import { canSearchMeaning } from "../store/permissions.ts";
 import { may, topicName, userNames } from "../store/queries.ts";
 import { go, goTo, routes } from "../store/router.ts";
 import { findWhileTyping } from "../store/people.ts";
@@ -14,6 +15,7 @@ import { peek, read } from "../store/store.ts";
 import { loadTopics } from "../store/topics.ts";
 import { channelIcon, type IconName } from "../ui/icons.tsx";
 import { matches } from "../ui/matches.ts";
+import { openPart } from "../ui/parts.ts";
 import { encodeOperand, lastFilter, operandText, parseSearch } from "./search_text.ts";
 import { visitedPlaces } from "./visited.ts";
 
@@ -30,6 +32,7 @@ export interface Offer {
 
 const maxOffers = 12;
 const maxPlaces = 7; // beside the offers that search
+const maxMeaning = 500; // characters of a search by meaning
 const maxTopicLoads = 12; // channels whose topics are fetched for the switcher
 
 const fixed: [string, () => string][] = [
@@ -93,7 +96,7 @@ export function offersFor(pills: Term[], text: string): Offer[] {
   const words = text.trim();
   if (!words) return pills.length ? operators("", pills, "") : begin();
   const places = pills.length ? [] : placesFor(words.toLowerCase());
-  return [...places, searchFor(pills, words), ...searchHere(pills, words), ...operators(words, pills, text)].slice(0, maxOffers);
+  return [...places, searchFor(pills, words), ...searchMeaning(pills, words), ...searchHere(pills, words), ...operators(words, pills, text)].slice(0, maxOffers);
 }
 
 // begin are the offers of the empty field.
@@ -104,6 +107,16 @@ function begin(): Offer[] {
 
 function searchFor(pills: Term[], text: string): Offer {
   return { icon: "search", word: text, detail: t("Search for these words"), filters: [...pills, ...parseSearch(text, peek())] };
+}
+
+// searchMeaning offers to search for messages that mean the same as the words.
+function searchMeaning(pills: Term[], words: string): Offer[] {
+  const terms = [...pills, ...parseSearch(words, peek())];
+  const isText = (x: Term): boolean => x.operator === "search" && !x.negated;
+  const text = terms.filter(isText).map((x) => String(x.operand)).join(" ");
+  if (!canSearchMeaning() || !text) return [];
+  const run = (): void => openPart(import("../message/meaning.tsx"), (x) => x.openMeaning(text.slice(0, maxMeaning), terms.filter((y) => !isText(y))));
+  return [{ icon: "search", word: text, detail: t("Search by meaning"), run }];
 }
 
 // searchHere offers to search only in the channel or the conversation on the screen.

@@ -1,1 +1,0 @@
-import{sd as r}from"./chunk-UY5OSXFY.js";r();

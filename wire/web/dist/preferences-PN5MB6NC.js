@@ -1,1 +1,0 @@
-import{a as o}from"./chunk-TACJ2ATD.js";import"./chunk-M7KWKQGM.js";import"./chunk-UY5OSXFY.js";export{o as Preferences};
