@@ -94,7 +94,8 @@ func (o *outside) flags(dir, data string) ([]string, error) {
 	return []string{"serve", "--data", data, "--listen", "127.0.0.1:0", "--demo", "--demo-content=false",
 		"--webhooks-allow", local, "--previews-allow", local, "--assist-allow", local, "--gif-allow", local,
 		"--image-proxy", "--assist-url", o.http + "/model", "--assist-model", "m", "--translate-url",
-		o.http + "/translation", "--embed-url", o.http + "/vectors", "--embed-model", "m", "--gif-provider", "giphy", "--gif-key-file", key, "--gif-url", o.http + "/gif",
+		o.http + "/translation", "--embed-url", o.http + "/vectors", "--embed-model", "m",
+		"--gif-provider", "giphy", "--gif-key-file", key, "--gif-url", o.http + "/gif",
 		"--livekit-url", "ws" + strings.TrimPrefix(o.http, "http"), "--livekit-key-file", call,
 		"--smtp-host", host, "--smtp-port", port, "--smtp-tls", "none",
 		"--push-bouncer", o.http + "/push", "--push-bouncer-org", "o", "--push-bouncer-key", "k"}, nil

@@ -317,7 +317,8 @@ func TestEmailsThatAreNoLongerAllowed(t *testing.T) {
 	folder := t.TempDir()
 	p, _ := newTestSender(t, Config{Folder: folder, Security: StartTLS, Server: placesServer{scene: scene}})
 	p.c.Tools.Sign = func(string) string { return "signature" }
-	missed := realm.Email{To: "bo@example.com", Subject: "#plans > secret topic", Paragraphs: []string{"Ann: secret text"},
+	missed := realm.Email{To: "bo@example.com", Subject: "#plans > secret topic",
+		Paragraphs:  []string{"Ann: secret text"},
 		Unsubscribe: &realm.Unsubscription{User: bo, Topic: realm.MissedMessageEmails}}
 	sent := func(email realm.Email) string {
 		t.Helper()
@@ -336,7 +337,8 @@ func TestEmailsThatAreNoLongerAllowed(t *testing.T) {
 		return ""
 	}
 	closePlace := func(setting string) {
-		realmtest.Do(scene, olive, realm.ChangeOrganization{Values: []realm.SettingValue{{Name: setting, Value: false}}})
+		realmtest.Do(scene, olive, realm.ChangeOrganization{Values: []realm.SettingValue{
+			{Name: setting, Value: false}}})
 	}
 	if text := sent(missed); !strings.Contains(text, "secret text") || !strings.Contains(text, "secret topic") {
 		t.Errorf("allowed: %q", text)

@@ -29,13 +29,14 @@ type PushService struct {
 func NewUploader(b *push.Bouncer, orgs *actors.Server, site func(subdomain string) wire.Site, places *wire.Places,
 	log *slog.Logger,
 ) *push.Uploader {
-	return &push.Uploader{Bouncer: b, Server: orgs, Log: log, Now: time.Now, MayUpload: places.Ask, Sites: func() map[realm.ID]wire.Site {
-		sites := map[realm.ID]wire.Site{}
-		for name, id := range orgs.Realms() {
-			sites[id] = site(name)
-		}
-		return sites
-	}}
+	return &push.Uploader{Bouncer: b, Server: orgs, Log: log, Now: time.Now, MayUpload: places.Ask,
+		Sites: func() map[realm.ID]wire.Site {
+			sites := map[realm.ID]wire.Site{}
+			for name, id := range orgs.Realms() {
+				sites[id] = site(name)
+			}
+			return sites
+		}}
 }
 
 // connection returns the client of the bouncer and the uploader: those of the running server, else others that use the

@@ -44,7 +44,9 @@ func (s *Server) places(site wire.Site) map[realm.Place]wire.ConfiguredPlace {
 	}
 	addIf(realm.PlaceVectors, s.EmbedURL != "", s.EmbedURL)
 	smtp := net.JoinHostPort(s.SMTPHost, strconv.Itoa(s.SMTPPort))
-	for _, p := range []realm.Place{realm.PlaceMessageEmails, realm.PlaceMessageEmailContent, realm.PlaceAccountEmails} {
+	for _, p := range []realm.Place{
+		realm.PlaceMessageEmails, realm.PlaceMessageEmailContent, realm.PlaceAccountEmails,
+	} {
 		addIf(p, s.SMTPHost != "", smtp)
 	}
 	switch {
