@@ -14,13 +14,13 @@ import (
 // remains, because clients apply it, and the colour profile.
 
 // maxPieces limits the pieces of a picture that are read: a PNG has one for every 8 kB, and a small one can have many.
-// What follows the last one is not examined.
+// The rest of the file is not examined.
 const maxPieces = 1 << 20
 
-// maxMetadata limits a piece of metadata in bytes, which is in memory at once. A larger one, and what follows it, stay.
+// maxMetadata limits a piece of metadata in bytes, which is in memory at once. A larger one stays, with the rest of the file.
 const maxMetadata = 8 << 20
 
-// zeros overwrite what follows the end of a picture.
+// zeros overwrite the bytes after the end of a picture.
 var zeros [copyBuffer]byte
 
 // patch replaces bytes of a file.
@@ -33,7 +33,7 @@ type patch struct {
 var errNotPicture = errors.New("not a picture")
 
 // clearMetadata overwrites the metadata of a JPEG, PNG or WebP file and reports whether there was any. Damaged pictures
-// lose what was found before the defect. The file is set back to its beginning.
+// lose the metadata before the defect. The file is set back to its beginning.
 func clearMetadata(f interface {
 	io.ReadSeeker
 	io.WriterAt
@@ -125,7 +125,7 @@ const (
 	jpegComment  = 0xfe
 )
 
-// jpeg finds metadata in the segments of a JPEG, and what follows its end: phones append further pictures there, which
+// jpeg finds metadata in the segments of a JPEG, and the bytes after its end: phones append further pictures there, which
 // have metadata of their own.
 func (p *pieces) jpeg() error {
 	at := int64(2)
@@ -258,7 +258,7 @@ func (p *pieces) webp() error {
 		}
 		head, err := p.read(at, 8)
 		if err != nil {
-			break // the flags of what was found are mended
+			break // the flags are still mended
 		}
 		length := int64(binary.LittleEndian.Uint32(head[4:]))
 		switch string(head[:4]) {

@@ -27,7 +27,7 @@ func run(t *testing.T, name string, args ...string) string {
 	return string(out)
 }
 
-// Uploads of pictures that the usual tools have written lose all that says where, when and by whom they were made. The
+// Uploads of pictures that the usual tools have written lose the place, the time and the author. The
 // pixels, the size of the file, the orientation and the colour profile remain.
 func TestUploadsLoseMetadata(t *testing.T) {
 	dir := t.TempDir()
@@ -40,8 +40,8 @@ func TestUploadsLoseMetadata(t *testing.T) {
 			t.Run(fmt.Sprint(kind, o), func(t *testing.T) {
 				name := filepath.Join(dir, fmt.Sprint(o, ".", kind))
 				run(t, "convert", "-size", "60x40", "gradient:red-blue", "-set", "comment", "secret comment", name)
-				tags := []string{"-overwrite_original", "-n", "-Orientation=" + fmt.Sprint(o), "-EXIF:Artist=secret artist",
-					"-EXIF:GPSLatitude=48.1", "-EXIF:GPSLatitudeRef=N", "-XMP:Creator=secret creator"}
+				tags := []string{"-overwrite_original", "-n", "-Orientation=" + fmt.Sprint(o),
+					"-EXIF:Artist=secret artist", "-EXIF:GPSLatitude=48.1", "-EXIF:GPSLatitudeRef=N", "-XMP:Creator=secret creator"}
 				switch kind {
 				case "jpg":
 					tags = append(tags, "-IPTC:By-line=secret byline")
@@ -123,15 +123,18 @@ type memoryFile struct {
 
 func (m memoryFile) WriteAt(p []byte, at int64) (int, error) { return copy(m.data[at:], p), nil }
 
-// Damaged pictures neither panic nor change their size, and what is clean already remains.
+// Damaged pictures neither panic nor change their size, and clean ones remain.
 func TestMetadataOfDamagedPictures(t *testing.T) {
-	exif := "Exif\x00\x00MM\x00*\x00\x00\x00\x08\x00\x01\x01\x12\x00\x03\x00\x00\x00\x01\x00\x06\x00\x00\x00\x00\x00\x00"
+	exif := "Exif\x00\x00MM\x00*\x00\x00\x00\x08" +
+		"\x00\x01\x01\x12\x00\x03\x00\x00\x00\x01\x00\x06\x00\x00\x00\x00\x00\x00"
 	tiff := exif[6:]
 	for name, whole := range map[string]string{
-		"jpeg": "\xff\xd8\xff\xe1\x00" + string(rune(len(exif)+2)) + exif + "\xff\xfe\x00\x05abc\xff\xda\x00\x02x\xff\x00y\xff\xd9rest",
+		"jpeg": "\xff\xd8\xff\xe1\x00" + string(rune(len(exif)+2)) + exif + "\xff\xfe\x00\x05abc" +
+			"\xff\xda\x00\x02x\xff\x00y\xff\xd9rest",
 		"png": "\x89PNG\r\n\x1a\n\x00\x00\x00" + string(rune(len(tiff))) + "eXIf" + tiff + "crc!" +
 			"\x00\x00\x00\x03tEXtabccrc!\x00\x00\x00\x00IENDcrc!rest",
-		"webp": "RIFF\x00\x00\x00\x00WEBPVP8X\x0a\x00\x00\x00\x0c123456789EXIF" + string(rune(len(exif))) + "\x00\x00\x00" +
+		"webp": "RIFF\x00\x00\x00\x00WEBPVP8X\x0a\x00\x00\x00\x0c123456789" +
+			"EXIF" + string(rune(len(exif))) + "\x00\x00\x00" +
 			exif + "XMP \x03\x00\x00\x00abc\x00",
 	} {
 		for n := range len(whole) + 1 {

@@ -155,7 +155,7 @@ func (s *Sender) Handle(ctx context.Context, a *dispatch.Attempt) dispatch.Outco
 }
 
 // allowed returns the email of a job as the organization allows it at this moment: nil if it must not be sent, and
-// without what messages say if that must not be in emails any more.
+// without the contents of messages if these must not be in emails any more.
 func (s *Sender) allowed(a *dispatch.Attempt) (*realm.Email, error) {
 	email := a.Job.Letter
 	if s.c.Places == nil {

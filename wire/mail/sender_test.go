@@ -309,8 +309,8 @@ func (s placesServer) View(_ realm.ID, c realm.Caller, read func(realm.View) (an
 	return read(s.scene.Realm.ViewAs(c, realmtest.StartTime))
 }
 
-// What an organization allows is asked before each attempt, also for emails that were written before: emails about
-// messages lose what the messages say, or are not sent. Emails about accounts are sent in any case.
+// The settings of an organization are asked before each attempt, also for emails that were written before: emails about
+// messages lose the contents of the messages, or are not sent. Emails about accounts are sent in any case.
 func TestEmailsThatAreNoLongerAllowed(t *testing.T) {
 	scene := realmtest.New(t)
 	olive, bo := scene.Join("Olive", realm.Owner), scene.Join("Bo")
