@@ -17,7 +17,8 @@ import (
 // The rest of the file is not examined.
 const maxPieces = 1 << 20
 
-// maxMetadata limits a piece of metadata in bytes, which is in memory at once. A larger one stays, with the rest of the file.
+// maxMetadata limits a piece of metadata in bytes, which is in memory at once. A larger one stays, with the rest of the
+// file.
 const maxMetadata = 8 << 20
 
 // zeros overwrite the bytes after the end of a picture.
@@ -125,8 +126,8 @@ const (
 	jpegComment  = 0xfe
 )
 
-// jpeg finds metadata in the segments of a JPEG, and the bytes after its end: phones append further pictures there, which
-// have metadata of their own.
+// jpeg finds metadata in the segments of a JPEG, and the bytes after its end: phones append further pictures there,
+// which have metadata of their own.
 func (p *pieces) jpeg() error {
 	at := int64(2)
 	for range maxPieces {

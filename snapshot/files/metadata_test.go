@@ -41,7 +41,8 @@ func TestUploadsLoseMetadata(t *testing.T) {
 				name := filepath.Join(dir, fmt.Sprint(o, ".", kind))
 				run(t, "convert", "-size", "60x40", "gradient:red-blue", "-set", "comment", "secret comment", name)
 				tags := []string{"-overwrite_original", "-n", "-Orientation=" + fmt.Sprint(o),
-					"-EXIF:Artist=secret artist", "-EXIF:GPSLatitude=48.1", "-EXIF:GPSLatitudeRef=N", "-XMP:Creator=secret creator"}
+					"-EXIF:Artist=secret artist", "-EXIF:GPSLatitude=48.1", "-EXIF:GPSLatitudeRef=N",
+					"-XMP:Creator=secret creator"}
 				switch kind {
 				case "jpg":
 					tags = append(tags, "-IPTC:By-line=secret byline")

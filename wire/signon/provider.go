@@ -90,8 +90,8 @@ func (e *Entry) Icon() (picture []byte, typ string) {
 	return e.config.icon, http.DetectContentType(e.config.icon)
 }
 
-// Addresses returns the addresses of the provider's servers: those that this server connects to, and those that browsers
-// are sent to.
+// Addresses returns the addresses of the servers of the provider, to which this server connects or sends
+// browsers.
 func (e *Entry) Addresses() (out []string) {
 	switch {
 	case e.Directory != nil:

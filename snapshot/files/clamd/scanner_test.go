@@ -74,8 +74,8 @@ func TestScan(t *testing.T) {
 	}
 }
 
-// A daemon that is frozen accepts connections and never answers, also not to uploads that wait for others: each is given
-// up in time, and then treated as the operator wants.
+// A frozen daemon accepts connections and never answers. Each upload is given up in time, also one that waits for
+// others, and then treated as the operator wants.
 func TestFrozenDaemon(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0") // nothing accepts: the kernel does
 	if err != nil {
