@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"parley/actors/realm"
 )
@@ -108,12 +109,40 @@ func TestUploadsLoseMetadata(t *testing.T) {
 				if pixels != run(t, "convert", clean, "rgba:-") {
 					t.Error("the pixels have changed")
 				}
+				resumed := resumeUpload(t, s, name, before)
+				if resumed != x {
+					t.Errorf("a resumable upload is stored as %+v, another one as %+v", resumed, x)
+				}
 				if again, err := s.Save("1", bytes.NewReader(after), 1<<20); err != nil || again.Hash != x.Hash {
 					t.Errorf("a clean picture changes: %v, %v", again, err)
 				}
 			})
 		}
 	}
+}
+
+// resumeUpload sends a file in two parts.
+func resumeUpload(t *testing.T, s *Store, id string, data []byte) (saved Saved) {
+	t.Helper()
+	id = strings.ReplaceAll(filepath.Base(id), ".", "")
+	if _, err := s.BeginUpload(PartialUpload{ID: id, Space: "1", Owner: "7", Size: int64(len(data)),
+		Expires: time.Now().Add(time.Hour).Unix()}); err != nil {
+		t.Fatal(err)
+	}
+	at := int64(0)
+	for _, part := range [][]byte{data[:len(data)/2], data[len(data)/2:]} {
+		if _, err := s.AppendUpload(id, at, bytes.NewReader(part)); err != nil {
+			t.Fatal(err)
+		}
+		at += int64(len(part))
+	}
+	if _, err := s.FinishUpload(id, func(_ PartialUpload, x Saved) (string, error) {
+		saved = x
+		return "done", nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return saved
 }
 
 // memoryFile is a file in memory.
