@@ -258,6 +258,7 @@ var endpoints = slices.Concat(
 	historyEndpoints,
 	compatibilityEndpoints,
 	complianceEndpoints,
+	dataPlaceEndpoints,
 	incomingEndpoints,
 	inviteEndpoints,
 	jwtEndpoints,

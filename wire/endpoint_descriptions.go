@@ -201,6 +201,7 @@ var operationGroups = map[string]string{
 	"fetch_api_key": "Login", "jwt": "Login", "server_settings": "Login", "compatibility": "Login",
 	"export": "Organization", "realm": "Organization", "invites": "Organization", "audit_log": "Organization",
 	"analytics": "Organization", "usage": "Organization", "compliance_exports": "Organization",
+	"places":      "Organization",
 	"mobile_push": "Notifications", "register_client_device": "Notifications",
 	"remove_client_device": "Notifications", "remotes": "Notifications", "zulip-services": "Notifications",
 	"navigation_views": "Settings", "settings": "Settings",

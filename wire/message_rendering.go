@@ -75,6 +75,7 @@ func (r *Renderer) compile(id realm.ID, d realm.MarkdownConfig, site Site) *mark
 		EmptyTopicName:      realm.EmptyTopicName,
 		DefaultCodeLanguage: d.CodeLanguage,
 		InlineImages:        d.InlineImages,
+		NoExternalImages:    !d.ExternalPictures,
 		LinkPreviews:        d.LinkPreviews,
 		ImageProxy:          r.ProxyPicture,
 	}

@@ -14,8 +14,18 @@ var realmEndpoints = []Endpoint{
 	settingsTableEndpoint("PATCH", "/realm", realm.OrgSettings, map[string]string{
 		realm.AssistantSetting: "owners agree to summaries and translations by other services",
 		realm.MeaningSetting:   "owners agree that a service gets the texts of messages for search by meaning",
+
+		"allow_browser_push":      placeReason,
+		"allow_external_pictures": placeReason,
+		"allow_livekit_calls":     placeReason,
+		"allow_message_emails":    placeReason,
+		"allow_mobile_push":       placeReason,
+		"allow_outgoing_webhooks": placeReason,
 	}, changeOrganization),
 }
+
+// placeReason is why settings exist that close a place; see realm.Places.
+const placeReason = "owners decide to which services data of the organization goes"
 
 var realmEvents = []EventKind{
 	EventOneOf(organizationChanged).sends(slices.Concat(

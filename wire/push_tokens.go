@@ -126,6 +126,7 @@ type PushAnswer struct {
 // PushRegistration is the registration of a device with the bouncer.
 type PushRegistration struct {
 	realm.DeviceRegistration
+	Realm     realm.ID
 	RealmUUID string
 	User      realm.UserID
 	UserUUID  string
@@ -249,6 +250,8 @@ func testNotification(c *Call, f testNotificationForm) (a noFields, _ error) {
 		case errors.Is(err, ErrDeviceUnknownToBouncer):
 			failed = realm.Refuse(realm.Invalid, "INVALID_REMOTE_PUSH_DEVICE_TOKEN",
 				"Device not recognized by the push bouncer")
+		case errors.Is(err, ErrPlaceClosed):
+			failed = realm.ErrPlaceClosed()
 		case err == nil || failed != nil:
 		case errors.As(err, &refused):
 			failed = realm.BadRequest("%s", bouncerText(refused))

@@ -126,6 +126,8 @@ type Tools struct {
 	// server's secret: there Sign, LinkToken and JWTKeys are nil, and VerifySignature returns false.
 	Sign            func(text string) string
 	VerifySignature func(text, signature string) bool
+	// Places answers whether data is allowed to leave the server; nil on an edge, which sends none.
+	Places *Places
 	// Calls gives access to calls; nil: LiveKit is not configured.
 	Calls Calls
 	// StartExport queues a data export; it does not block.

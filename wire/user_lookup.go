@@ -62,6 +62,9 @@ func avatarURL(p realm.UserInfo, s Site, computed bool) *string {
 	return ptr(ownAvatarURL(p, s))
 }
 
+// GravatarHost is the host from which browsers load the pictures of accounts that have one there.
+const GravatarHost = "secure.gravatar.com"
+
 // ownAvatarURL returns the URL of a user's picture, also of a Gravatar.
 func ownAvatarURL(p realm.UserInfo, s Site) string {
 	switch p.Avatar {
@@ -69,7 +72,7 @@ func ownAvatarURL(p realm.UserInfo, s Site) string {
 		return "/user_avatars/" + realmPath(s) + "/" + p.AvatarFile + ".png?v=" + strconv.Itoa(p.AvatarVersion)
 	case "G":
 		h := md5.Sum([]byte(strings.ToLower(apiEmail(p, s))))
-		return "https://secure.gravatar.com/avatar/" + hex.EncodeToString(h[:]) + "?d=identicon&v=" +
+		return "https://" + GravatarHost + "/avatar/" + hex.EncodeToString(h[:]) + "?d=identicon&v=" +
 			strconv.Itoa(p.AvatarVersion)
 	}
 	return "/user_avatars/" + realmPath(s) + "/generated/" + p.ID.String() + ".png?v=" + strconv.Itoa(p.AvatarVersion)

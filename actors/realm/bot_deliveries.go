@@ -112,6 +112,8 @@ func (c TestService) Decide(t *Turn) (int64, error) {
 		return 0, err
 	case t.Level() < deliveriesLevel:
 		return 0, errLowLevel()
+	case !t.PlaceOpen(PlaceOutgoingWebhooks):
+		return 0, ErrPlaceClosed()
 	case !u.Active:
 		return 0, BadRequest("The bot is deactivated.")
 	case !t.hasOutboxCapacity(OutboxWebhook, u.ID, nil):

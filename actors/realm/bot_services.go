@@ -17,7 +17,7 @@ func (*ServiceTriggered) EventType() string { return "" }
 // serviceJobs returns the outbox jobs for the bots that a message triggers. Messages of bots trigger none, so that two
 // bots cannot answer each other forever.
 func (t *Turn) serviceJobs(f *MessageSent) (out []OutboxJob) {
-	if t.users.must(f.Sender).IsBot() {
+	if t.users.must(f.Sender).IsBot() || !t.PlaceOpen(PlaceOutgoingWebhooks) {
 		return nil
 	}
 	concerned := f.People

@@ -43,7 +43,8 @@ func (r *Realm) digestState() DigestState {
 
 // hasDigests reports whether the organization sends digests.
 func (r *Realm) hasDigests() bool {
-	return r.Founded() && r.Level() >= mailLevel && !r.Org().Deactivated && r.OrgBool("digest_emails_enabled")
+	return r.Founded() && r.Level() >= mailLevel && !r.Org().Deactivated && r.OrgBool("digest_emails_enabled") &&
+		r.PlaceOpen(PlaceMessageEmails)
 }
 
 // isDigestTime reports whether the digests of a week begin at a time.

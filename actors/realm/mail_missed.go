@@ -12,7 +12,7 @@ import (
 
 // sendsMissedEmails reports whether the server sends emails about a message to users that miss it.
 func (t *Turn) sendsMissedEmails(f *MessageSent) bool {
-	return t.env.EmailEnabled && f.Sender != WelcomeBot
+	return t.env.EmailEnabled && f.Sender != WelcomeBot && t.PlaceOpen(PlaceMessageEmails)
 }
 
 // missedEmailCandidates returns the users that may get an email about a message. Subscribers without email

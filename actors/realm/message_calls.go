@@ -58,6 +58,9 @@ func (v View) MayStartCalls() error {
 	if err == nil && !v.HasPermission(me, CallsSetting) {
 		err = errPermission()
 	}
+	if err == nil {
+		err = v.CheckPlace(PlaceCallRooms)
+	}
 	return err
 }
 
@@ -155,6 +158,9 @@ func (v View) JoinableCall(key string) (Call, MessageInfo, error) {
 	if err != nil {
 		return Call{}, MessageInfo{}, err
 	}
+	if err := v.CheckPlace(PlaceCallRooms); err != nil {
+		return Call{}, MessageInfo{}, err
+	}
 	for _, id := range v.small.calls.keys() {
 		x := v.small.calls.must(id)
 		if x.Key != key {
@@ -213,7 +219,8 @@ func (c SetCallPeople) Decide(t *Turn) (bool, error) {
 		x.EmptySince = t.Now
 	}
 	empty := !c.Unknown && x.EmptySince != 0 && t.Now >= x.EmptySince+EmptyCallSeconds
-	ended := empty || t.Now >= x.Started+MaxCallSeconds || t.message(x.Message) == nil
+	ended := empty || t.Now >= x.Started+MaxCallSeconds || t.message(x.Message) == nil ||
+		!t.PlaceOpen(PlaceCallRooms)
 	if !ended && x.EmptySince == row.EmptySince && slices.Equal(x.Present, row.Present) {
 		return false, nil
 	}

@@ -195,6 +195,8 @@ func TestOwnerOnlySettings(t *testing.T) {
 	olive, ada := s.Join("Olive", realm.Owner), s.Join("Ada", realm.Administrator)
 	owners := []string{
 		"assistant_enabled",
+		"allow_browser_push", "allow_external_pictures", "allow_livekit_calls", "allow_message_emails",
+		"allow_mobile_push", "allow_outgoing_webhooks",
 		"disallow_disposable_email_addresses", "emails_restricted_to_domains", "invite_required",
 		"meaning_search_enabled", "message_retention_days",
 		"waiting_period_threshold",

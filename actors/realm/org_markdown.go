@@ -9,10 +9,12 @@ type MarkdownConfig struct {
 	CodeLanguage string // for fenced code that names no language
 	InlineImages bool
 	LinkPreviews bool
-	Linkifiers   []LinkifierRule // in the order in which they apply
-	Emoji        []OrgEmoji      // active ones
-	AlertWords   []string        // of all users; case-folded, without duplicates
-	Emoticons    map[UserID]bool // users whose emoticons such as :) become emoji
+	// ExternalPictures says whether pictures of other sites are shown, if InlineImages is set.
+	ExternalPictures bool
+	Linkifiers       []LinkifierRule // in the order in which they apply
+	Emoji            []OrgEmoji      // active ones
+	AlertWords       []string        // of all users; case-folded, without duplicates
+	Emoticons        map[UserID]bool // users whose emoticons such as :) become emoji
 }
 
 // LinkifierRule makes links of text that matches a pattern.
@@ -80,11 +82,14 @@ func (r *Realm) MarkdownConfig() MarkdownConfig {
 		Version:      r.index.markdownConfigSeq,
 		CodeLanguage: r.OrgText("default_code_block_language"),
 		InlineImages: r.OrgBool("inline_image_preview"),
-		LinkPreviews: r.OrgBool("inline_url_embed_preview"),
-		Linkifiers:   r.linkifierRules(),
-		Emoji:        r.activeOrgEmoji(),
-		AlertWords:   r.allAlertWords(),
-		Emoticons:    map[UserID]bool{},
+		LinkPreviews: r.PlaceOpen(PlaceLinkPreviews),
+
+		ExternalPictures: r.PlaceOpen(PlaceExternalPictures),
+
+		Linkifiers: r.linkifierRules(),
+		Emoji:      r.activeOrgEmoji(),
+		AlertWords: r.allAlertWords(),
+		Emoticons:  map[UserID]bool{},
 	}
 	for id, u := range r.users.all() {
 		if u.Settings["translate_emoticons"] == true {

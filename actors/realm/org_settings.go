@@ -145,6 +145,9 @@ const MaxPeriod = math.MaxInt32
 
 // checkOrgSetting refuses values that the setting's type allows but the protocol does not.
 func (t *Turn) checkOrgSetting(v SettingValue) error {
+	if closesPlace(v.Name) && t.Level() < placesLevel {
+		return errLowLevel()
+	}
 	switch v.Name {
 	case AssistantSetting, MeaningSetting:
 		if t.Level() < assistLevel {

@@ -64,6 +64,12 @@ type Email struct {
 	Reply *EmailReply
 }
 
+// AboutMessages reports whether the email tells of messages. Others are about the account of their reader.
+func (e *Email) AboutMessages() bool {
+	u := e.Unsubscribe
+	return u != nil && (u.Topic == MissedMessageEmails || u.Topic == DigestEmails)
+}
+
 // Letterhead is what an email says of its organization, and the language in which it is written.
 type Letterhead struct {
 	Org      string

@@ -45,7 +45,8 @@ func (r *Realm) updatePushReachable(u UserID) {
 // pushCandidates returns the recipients of a message that have a device to notify.
 func (t *Turn) pushCandidates(f *MessageSent) ids.Set {
 	switch {
-	case !t.env.PushEnabled || t.small.pushReachable.Empty():
+	case !t.env.PushEnabled || t.small.pushReachable.Empty(),
+		!t.PlaceOpen(PlaceMobilePush) && !t.PlaceOpen(PlaceBrowserPush):
 		return ids.Set{}
 	case f.Channel != 0:
 		return ids.Intersection(t.index.channels[f.Channel].active, t.small.pushReachable)

@@ -60,6 +60,16 @@ func (v View) ScimTokens() (out []NumberedScimToken) {
 	return out
 }
 
+// HasScimTokens reports whether an identity provider has a token with which it reads and changes the users.
+func (v View) HasScimTokens() bool {
+	for _, id := range v.small.scimTokens.keys() {
+		if v.small.scimTokens.must(id).IsValid(v.Now) {
+			return true
+		}
+	}
+	return false
+}
+
 // FindScimToken returns the valid token with a hash. Only the server asks for it.
 func (v View) FindScimToken(hash [32]byte) (NumberedScimToken, bool) {
 	for _, t := range v.ScimTokens() {

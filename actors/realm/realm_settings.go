@@ -94,7 +94,13 @@ var UserSettings = []Setting{
 
 // OrgSettings are the organization's settings that are not permission groups. Registrations show them as realm_<name>.
 var OrgSettings = []Setting{
+	{Name: "allow_browser_push", Default: true, OwnerOnly: true, Extension: true},
+	{Name: "allow_external_pictures", Default: true, OwnerOnly: true, Extension: true},
+	{Name: "allow_livekit_calls", Default: true, OwnerOnly: true, Extension: true},
+	{Name: "allow_message_emails", Default: true, OwnerOnly: true, Extension: true},
 	{Name: "allow_message_editing", Default: true, UpdateDict: true},
+	{Name: "allow_mobile_push", Default: true, OwnerOnly: true, Extension: true},
+	{Name: "allow_outgoing_webhooks", Default: true, OwnerOnly: true, Extension: true},
 	{Name: AssistantSetting, Default: false, OwnerOnly: true, Extension: true},
 	{Name: "avatar_changes_disabled", Default: false},
 	{Name: "default_avatar_source", Default: "J", Allowed: []any{"G", "J"}},

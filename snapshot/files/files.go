@@ -234,6 +234,13 @@ func (s *Store) Save(space string, r io.Reader, limit int64) (Saved, error) {
 	if err := s.scan(f); err != nil {
 		return Saved{}, err
 	}
+	if changed, err := clearMetadata(f); err != nil {
+		return Saved{}, fmt.Errorf("save upload: %w", err)
+	} else if changed {
+		if h, err = hashAgain(space, f); err != nil {
+			return Saved{}, fmt.Errorf("save upload: %w", err)
+		}
+	}
 	saved := Saved{Hash: s.nameOf(h.Sum(nil)), Size: n, Type: contentType(head)}
 	saved.setDimensions(f)
 	if err := s.pin(saved.Hash); err != nil {
@@ -243,6 +250,17 @@ func (s *Store) Save(space string, r io.Reader, limit int64) (Saved, error) {
 		return Saved{}, errors.Join(err, s.Release(saved.Hash, nil))
 	}
 	return saved, nil
+}
+
+// hashAgain returns the hash of a file in a space, and sets the file back to its beginning.
+func hashAgain(space string, f io.ReadSeeker) (hash.Hash, error) {
+	h := sha256.New()
+	fmt.Fprintf(h, "%q", space)
+	_, err := io.CopyBuffer(h, f, make([]byte, copyBuffer))
+	if err == nil {
+		_, err = f.Seek(0, io.SeekStart)
+	}
+	return h, err
 }
 
 // writeTemporary writes at most limit bytes to a new temporary file and hashes them. The caller renames or removes the

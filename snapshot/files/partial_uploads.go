@@ -348,18 +348,21 @@ func (s *Store) FinishUpload(
 }
 
 func (s *Store) storeContent(u PartialUpload, note func(PartialUpload, Saved) (string, error)) (string, error) {
-	f, err := os.Open(s.partPath(u.ID))
+	f, err := os.OpenFile(s.partPath(u.ID), os.O_RDWR, 0)
 	if err != nil {
 		return "", fmt.Errorf("finish upload: %w", err)
 	}
 	defer f.Close()
+	if err := s.scan(f); err != nil {
+		return "", err
+	}
+	if _, err := clearMetadata(f); err != nil {
+		return "", fmt.Errorf("finish upload: %w", err)
+	}
 	w := &hashingWriter{to: io.Discard, hash: sha256.New()}
 	fmt.Fprintf(w.hash, "%q", u.Space)
 	if _, err := io.CopyBuffer(w, f, make([]byte, copyBuffer)); err != nil {
 		return "", fmt.Errorf("finish upload: %w", err)
-	}
-	if err := s.scan(f); err != nil {
-		return "", err
 	}
 	x := Saved{Hash: hex.EncodeToString(w.hash.Sum(nil)), Size: u.Size, Type: contentType(w.head)}
 	x.setDimensions(f)

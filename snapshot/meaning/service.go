@@ -63,7 +63,7 @@ type Source interface {
 type Model interface {
 	// Embed returns a vector of each text, and what they have cost in tokens; 0: unknown. If dims is not 0, it is how
 	// many numbers a vector must have. An error for which IsRefusal is true comes again for the same texts.
-	Embed(ctx context.Context, texts []string, dims int) (vectors [][]float32, tokens int64, err error)
+	Embed(ctx context.Context, id realm.ID, texts []string, dims int) (vectors [][]float32, tokens int64, err error)
 	IsRefusal(err error) bool
 }
 
@@ -513,7 +513,7 @@ func (s *Service) sendTogether(o *organization, refs []realm.BodyRef, texts []st
 		}
 		return errTokens
 	}
-	vectors, told, err := s.model.Embed(s.ctx, texts, dims)
+	vectors, told, err := s.model.Embed(s.ctx, o.id, texts, dims)
 	if err != nil {
 		return err
 	}

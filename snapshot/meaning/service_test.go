@@ -92,7 +92,9 @@ func (x *stage) TextsBefore(
 }
 
 // Embed counts three words.
-func (x *stage) Embed(_ context.Context, texts []string, dims int) (out [][]float32, tokens int64, err error) {
+func (x *stage) Embed(
+	_ context.Context, _ realm.ID, texts []string, dims int,
+) (out [][]float32, tokens int64, err error) {
 	if x.fail != nil {
 		return nil, 0, x.fail
 	}

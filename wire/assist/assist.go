@@ -40,6 +40,8 @@ type Options struct {
 	Several func() bool // see admission.Shares
 	Log     *slog.Logger
 	Turn    Turn
+	// Ask is asked before each request to a service; see wire.Places.
+	Ask     func(realm.ID, realm.Place) error
 	Timeout time.Duration // of a request; 0: callTimeout
 }
 
@@ -155,7 +157,7 @@ func (a *Assistant) Translate(by wire.Asker, text, language string) (string, err
 // summary returns the job of a summary.
 func (a *Assistant) summary(messages []wire.AssistedMessage) (job, error) {
 	data, err := json.Marshal(messages)
-	return job{what: "summary", text: string(data), written: maxTokens, ask: a.askModel,
+	return job{place: realm.PlaceModels, what: "summary", text: string(data), written: maxTokens, ask: a.askModel,
 		instruction: "Summarize the conversation that the user sends as JSON, in the language of most of its " +
 			"messages, in at most ten short lines that begin with a hyphen. Name people by their names." +
 			dataRule}, err
@@ -163,13 +165,14 @@ func (a *Assistant) summary(messages []wire.AssistedMessage) (job, error) {
 
 // translation returns the job of a translation.
 func (a *Assistant) translation(text, language string) (job, error) {
-	j := job{what: "translation " + language, text: text, written: 2 * estimate(text)}
+	j := job{place: realm.PlaceTranslations, what: "translation " + language, text: text, written: 2 * estimate(text)}
 	if a.o.TranslateURL != "" {
 		j.ask = func(ctx context.Context, j job, _ func(string)) (string, int64, error) {
-			return a.askTranslator(ctx, j.text, language)
+			return a.askTranslator(ctx, j, language)
 		}
 		return j, nil
 	}
+	j.place = realm.PlaceModels
 	data, err := json.Marshal(struct {
 		Text string `json:"text"`
 	}{text})
@@ -181,10 +184,12 @@ func (a *Assistant) translation(text, language string) (job, error) {
 
 // job is a text that a service is asked for.
 type job struct {
-	what        string // kind and language: a part of the key of the cache
-	instruction string // for a model
-	text        string // data for the service
-	written     int64  // tokens that the service can write
+	realm       realm.ID
+	place       realm.Place // to which the text goes
+	what        string      // kind and language: a part of the key of the cache
+	instruction string      // for a model
+	text        string      // data for the service
+	written     int64       // tokens that the service can write
 	// ask returns the text of the service, and its cost in tokens by the service; 0: unknown. If show is not nil and
 	// the service can, it calls show with the text so far, each time that there is more of it.
 	ask func(ctx context.Context, j job, show func(string)) (text string, cost int64, err error)
@@ -226,6 +231,7 @@ type request struct {
 
 // begin takes a place and reserves tokens.
 func (a *Assistant) begin(by wire.Asker, j job) (*request, error) {
+	j.realm = by.Realm
 	r := &request{a: a, by: by, job: j, estimated: minTokens + estimate(j.text) + j.written}
 	var err error
 	if r.leave = a.places.Enter(strconv.FormatInt(int64(by.Realm), 10)); r.leave == nil {
@@ -277,6 +283,9 @@ var errTooMany error = realm.Refuse(realm.Busy, "SERVER_OVERLOADED",
 
 // refusalOf returns the refusal that the user gets after a failure. It does not quote the service.
 func refusalOf(err error) error {
+	if errors.Is(err, wire.ErrPlaceClosed) {
+		return realm.ErrPlaceClosed()
+	}
 	if isBusy(err) {
 		return realm.Refuse(realm.BadGateway, "BAD_REQUEST",
 			"The service for summaries and translations is busy. Try again later.")

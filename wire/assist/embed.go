@@ -76,13 +76,15 @@ func (a *Assistant) Embedder() *Embedder {
 }
 
 // Embed returns a vector of each text, and the tokens that they have cost; 0: unknown. If dims is not 0, a vector has
-// so many numbers. All numbers are finite.
-func (e *Embedder) Embed(ctx context.Context, texts []string, dims int) (vectors [][]float32, tokens int64, err error) {
+// so many numbers. All numbers are finite. The texts are of one organization.
+func (e *Embedder) Embed(
+	ctx context.Context, id realm.ID, texts []string, dims int,
+) (vectors [][]float32, tokens int64, err error) {
 	a := e.a
 	ctx, cancel := context.WithTimeout(ctx, a.o.Timeout)
 	defer cancel()
 	r := embedRequest{a.o.EmbedModel, texts, "float", a.o.EmbedDimensions}
-	res, err := a.send(ctx, a.o.EmbedURL, "/embeddings", a.embedKey, r)
+	res, err := a.send(ctx, job{realm: id, place: realm.PlaceVectors}, a.o.EmbedURL, "/embeddings", a.embedKey, r)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -151,7 +153,7 @@ func (e *Embedder) Query(by wire.Asker, words string, dims int) ([]float32, erro
 		return nil, err
 	}
 	defer q.leave()
-	vectors, cost, err := e.Embed(a.ctx, []string{words}, dims)
+	vectors, cost, err := e.Embed(a.ctx, by.Realm, []string{words}, dims)
 	if err == nil && !slices.ContainsFunc(vectors[0], func(x float32) bool { return x != 0 }) {
 		err = errors.New("the vector has no direction")
 	}

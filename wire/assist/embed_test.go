@@ -37,7 +37,7 @@ func TestEmbed(t *testing.T) {
 			{"object":"embedding","index":0,"embedding":[0,1]}],
 			"model":"small","usage":{"prompt_tokens":8,"total_tokens":8}}`)
 	}, func(o *Options) { withVectors(o); o.EmbedDimensions = 2 })
-	vectors, tokens, err := a.Embedder().Embed(context.Background(), []string{"soup", "crash"}, 0)
+	vectors, tokens, err := a.Embedder().Embed(context.Background(), 1, []string{"soup", "crash"}, 0)
 	if want := [][]float32{{0, 1}, {0.25, -1e-3}}; err != nil || tokens != 8 || !reflect.DeepEqual(vectors, want) {
 		t.Errorf("the vectors are %v, %d tokens, %v", vectors, tokens, err)
 	}
@@ -87,7 +87,7 @@ func TestBadVectors(t *testing.T) {
 				timeout = 50 * time.Millisecond
 			}
 			a := newTestAssistant(t, x.serve, func(o *Options) { withVectors(o); o.Timeout = timeout })
-			_, _, err := a.Embedder().Embed(context.Background(), []string{"soup"}, 2)
+			_, _, err := a.Embedder().Embed(context.Background(), 1, []string{"soup"}, 2)
 			if x.fault == "" && err != nil || x.fault != "" && (err == nil || !strings.Contains(err.Error(), x.fault)) {
 				t.Errorf("the error is %v, want %q", err, x.fault)
 			}
@@ -106,7 +106,7 @@ func TestRefusedTexts(t *testing.T) {
 	for status, want := range map[int]bool{400: true, 413: true, 422: true, 401: false, 404: false, 429: false,
 		500: false} {
 		a := newTestAssistant(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }, withVectors)
-		_, _, err := a.Embedder().Embed(context.Background(), []string{"soup"}, 0)
+		_, _, err := a.Embedder().Embed(context.Background(), 1, []string{"soup"}, 0)
 		if a.Embedder().IsRefusal(err) != want {
 			t.Errorf("status %d: refusal is %t", status, !want)
 		}

@@ -52,14 +52,14 @@ func (a *Assistant) askModel(ctx context.Context, j job, show func(string)) (tex
 	r := chatRequest{Model: a.o.AssistModel, Messages: []chatMessage{{"system", j.instruction}, {"user", j.text}},
 		MaxTokens: j.written, Temperature: 0.2}
 	if show != nil {
-		text, cost, err = a.askForPieces(ctx, r, show)
+		text, cost, err = a.askForPieces(ctx, j, r, show)
 		var status statusError
 		if !errors.As(err, &status) || !slices.Contains(noStreamStatus, int(status)) {
 			return text, cost, err
 		}
 	}
 	var out chatAnswer
-	if err = a.post(ctx, a.o.AssistURL, "/chat/completions", a.modelKey, r, &out); err != nil {
+	if err = a.post(ctx, j, a.o.AssistURL, "/chat/completions", a.modelKey, r, &out); err != nil {
 		return "", 0, err
 	}
 	return out.text()
@@ -94,7 +94,7 @@ type translationRequest struct {
 }
 
 // askTranslator sends a text to the LibreTranslate server.
-func (a *Assistant) askTranslator(ctx context.Context, text, language string) (string, int64, error) {
+func (a *Assistant) askTranslator(ctx context.Context, j job, language string) (string, int64, error) {
 	code, ok := translatorCodes[language]
 	if !ok {
 		code, _, _ = strings.Cut(language, "-")
@@ -102,14 +102,14 @@ func (a *Assistant) askTranslator(ctx context.Context, text, language string) (s
 	var out struct {
 		Text string `json:"translatedText"`
 	}
-	err := a.post(ctx, a.o.TranslateURL, "/translate", "", translationRequest{text, "auto", code, "text",
+	err := a.post(ctx, j, a.o.TranslateURL, "/translate", "", translationRequest{j.text, "auto", code, "text",
 		a.translatorKey}, &out)
 	return out.Text, 0, err
 }
 
 // post sends JSON to a service and decodes its answer.
-func (a *Assistant) post(ctx context.Context, base, path, key string, body, into any) error {
-	res, err := a.send(ctx, base, path, key, body)
+func (a *Assistant) post(ctx context.Context, j job, base, path, key string, body, into any) error {
+	res, err := a.send(ctx, j, base, path, key, body)
 	if err != nil {
 		return err
 	}
@@ -117,8 +117,14 @@ func (a *Assistant) post(ctx context.Context, base, path, key string, body, into
 	return decode(res.Body, maxAnswer, into)
 }
 
-// send sends JSON to a service and returns its answer with status 200. The caller closes its body.
-func (a *Assistant) send(ctx context.Context, base, path, key string, body any) (*http.Response, error) {
+// send sends JSON to a service and returns its answer with status 200. The caller closes its body. Nothing is sent for
+// an organization that does not allow it at this moment.
+func (a *Assistant) send(ctx context.Context, j job, base, path, key string, body any) (*http.Response, error) {
+	if a.o.Ask != nil {
+		if err := a.o.Ask(j.realm, j.place); err != nil {
+			return nil, err
+		}
+	}
 	text, err := json.Marshal(body)
 	if err != nil {
 		return nil, err

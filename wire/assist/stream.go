@@ -45,11 +45,13 @@ var (
 
 // askForPieces asks the model for an answer in pieces, and calls show with the text so far. A service may send the
 // whole as well.
-func (a *Assistant) askForPieces(ctx context.Context, r chatRequest, show func(string)) (string, int64, error) {
+func (a *Assistant) askForPieces(
+	ctx context.Context, j job, r chatRequest, show func(string),
+) (string, int64, error) {
 	r.Stream, r.Options = true, &streamOption{true}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	res, err := a.send(ctx, a.o.AssistURL, "/chat/completions", a.modelKey, r)
+	res, err := a.send(ctx, j, a.o.AssistURL, "/chat/completions", a.modelKey, r)
 	if err != nil {
 		return "", 0, err
 	}

@@ -2,6 +2,7 @@ package calls
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -39,6 +40,8 @@ type Service struct {
 	orgs  Organizations
 	token func(length int) string
 	log   *slog.Logger
+	// ask is asked before the rooms of an organization are; see wire.Places.
+	ask   func(realm.ID, realm.Place) error
 	joins *admission.Places // of requests for tokens that wait for LiveKit
 
 	ctx    context.Context
@@ -53,9 +56,10 @@ type Service struct {
 	failing bool // the last request failed; a failure is logged once
 }
 
-// Start starts a service; nil without settings. token makes random texts.
+// Start starts a service; nil without settings. token makes random texts, ask is wire.Places.Ask.
 func Start(
-	s Settings, orgs Organizations, token func(length int) string, log *slog.Logger, now func() time.Time,
+	s Settings, orgs Organizations, ask func(realm.ID, realm.Place) error, token func(length int) string,
+	log *slog.Logger, now func() time.Time,
 ) (*Service, error) {
 	if s.LiveKitURL == "" {
 		return nil, nil
@@ -67,7 +71,7 @@ func Start(
 	if err != nil {
 		return nil, err
 	}
-	x := &Service{orgs: orgs, token: token, log: log, done: make(chan struct{}), watched: map[realm.ID]int{},
+	x := &Service{orgs: orgs, ask: ask, token: token, log: log, done: make(chan struct{}), watched: map[realm.ID]int{},
 		joins: admission.NewPlaces(maxJoins, orgs.HasSeveralRealms),
 		livekit: livekit{address: s.LiveKitURL, key: key, secret: secret, now: now,
 			http: http.Client{CheckRedirect: func(*http.Request, []*http.Request) error {
@@ -117,6 +121,11 @@ func (x *Service) Join(id realm.ID, call realm.Call, u realm.UserID, name string
 		return "", time.Time{}, errTooManyJoins
 	}
 	defer leave()
+	if err := x.ask(id, realm.PlaceCallRooms); errors.Is(err, wire.ErrPlaceClosed) {
+		return "", time.Time{}, realm.ErrPlaceClosed()
+	} else if err != nil {
+		return "", time.Time{}, err
+	}
 	room := roomOf(id, call)
 	if err := x.createRoom(x.ctx, room); err != nil {
 		x.log.Error("the LiveKit server did not make a room", "realm", id, "err", err)
@@ -208,12 +217,19 @@ func (x *Service) calls(id realm.ID) ([]realm.Call, error) {
 }
 
 // lookAt removes the people that may not be in a call any more, and records the others, whose number it returns. skip
-// says that LiveKit is not asked.
+// says that LiveKit is not asked. If the organization has closed calls, its calls end: each room is removed by the last
+// request about it, so that no user remains there.
 func (x *Service) lookAt(id realm.ID, call realm.Call, skip bool) (present int, err error) {
 	room := roomOf(id, call)
 	command := realm.SetCallPeople{ID: call.ID, Unknown: true}
 	present = len(call.Present)
 	var failure error
+	if !skip {
+		err := x.ask(id, realm.PlaceCallRooms)
+		if skip = errors.Is(err, wire.ErrPlaceClosed); err != nil && !skip {
+			return present, err
+		}
+	}
 	if !skip {
 		people, err := x.people(x.ctx, room)
 		if failure = err; err == nil {

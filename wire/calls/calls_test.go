@@ -46,7 +46,8 @@ func TestJoinsAreShared(t *testing.T) {
 		t.Fatal(err)
 	}
 	x, err := Start(Settings{LiveKitURL: "ws" + strings.TrimPrefix(server.URL, "http"), LiveKitKeyFile: key},
-		emptyOrganizations{}, func(n int) string { return strings.Repeat("t", n) }, slog.New(slog.DiscardHandler),
+		emptyOrganizations{}, func(realm.ID, realm.Place) error { return nil },
+		func(n int) string { return strings.Repeat("t", n) }, slog.New(slog.DiscardHandler),
 		time.Now)
 	if err != nil {
 		t.Fatal(err)

@@ -36,6 +36,12 @@ var ownFields = map[string]string{
 	"POST /register .scheduled_messages[].repeat":          repeated,
 	"POST /register .server_assistant":                     assisted,
 	"POST /register .realm_assistant_enabled":              assisted,
+	"POST /register .realm_allow_browser_push":             places,
+	"POST /register .realm_allow_external_pictures":        places,
+	"POST /register .realm_allow_livekit_calls":            places,
+	"POST /register .realm_allow_message_emails":           places,
+	"POST /register .realm_allow_mobile_push":              places,
+	"POST /register .realm_allow_outgoing_webhooks":        places,
 	"POST /register .realm_meaning_search_enabled":         assisted,
 	"POST /register .server_calls":                         calls,
 	"POST /register .realm_can_start_calls_group":          calls,
@@ -54,6 +60,8 @@ const repeated = "scheduled messages can be sent repeatedly"
 const shortList = "clients with a short list of users know that it is short"
 
 const assisted = "owners agree to summaries, translations and search by meaning, and clients offer them"
+
+const places = "owners close places outside the server, and clients show which"
 
 const calls = "people with this right start calls where the operator has configured a server"
 

@@ -59,8 +59,10 @@ type Options struct {
 	Client  *http.Client          // it opens no connection to a private network that is not allowed
 	Allowed func(netip.Addr) bool // reports whether an address may be asked
 	Several func() bool           // see admission.Shares
-	Now     func() time.Time
-	Log     *slog.Logger
+	// Ask is asked before each request; see wire.Places. nil: all are sent.
+	Ask func(realm.ID, realm.Place) error
+	Now func() time.Time
+	Log *slog.Logger
 }
 
 // question is what the answer of the provider depends on.
@@ -88,6 +90,14 @@ func New(o Options) (*Provider, error) {
 
 // Keys returns the key of the provider.
 func (p *Provider) Keys() wire.GIFKeys { return keys(p.o.GIFProvider, p.key) }
+
+// Address returns the address of the interface of the provider; "" if none is set.
+func (p *Provider) Address() string {
+	if p == nil {
+		return ""
+	}
+	return p.o.GIFURL
+}
 
 // AtOwner returns the wire.GIFs of an edge, which gets the keys of its core as a text. Requests are sent to the owner
 // of the organization, so it finds nothing itself.
@@ -131,6 +141,13 @@ func (p *Provider) Find(by wire.Asker, query, page string, rating int64) (wire.G
 		return wire.GIFPage{}, errBusy
 	}
 	defer leave()
+	if p.o.Ask != nil {
+		if err := p.o.Ask(by.Realm, realm.PlaceGIFs); errors.Is(err, wire.ErrPlaceClosed) {
+			return wire.GIFPage{}, realm.ErrPlaceClosed()
+		} else if err != nil {
+			return wire.GIFPage{}, err
+		}
+	}
 	found, err := p.ask(q)
 	if err != nil {
 		p.o.Log.Warn("the provider of GIFs did not answer", "provider", p.o.GIFProvider, "err", withoutKey(err, p.key))

@@ -6,12 +6,13 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"parley/actors/realm"
 	"parley/wire/pictures"
 )
 
 // serveExternalPicture serves a picture of another site that a message shows. Its address is signed, so that visitors
 // cannot make the server fetch others. If the server fetches no pictures any more, the browser is redirected to the
-// site.
+// site. An organization that has closed external pictures shows none.
 func (s *Server) serveExternalPicture(ctx *fasthttp.RequestCtx) {
 	sign := s.options.Tools.Sign
 	if sign == nil {
@@ -24,6 +25,11 @@ func (s *Server) serveExternalPicture(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	h := &ctx.Response.Header
+	if err := s.options.Tools.Places.Ask(s.realmOf(ctx), realm.PlaceExternalPictures); err != nil {
+		h.Set("Cache-Control", "no-store")
+		s.writeError(ctx, fasthttp.StatusNotFound, "No such picture")
+		return
+	}
 	if s.options.Pictures.IsOff() {
 		h.Set("Location", address)
 		ctx.SetStatusCode(fasthttp.StatusFound)

@@ -101,7 +101,7 @@ func (h *Notices) digest(a *dispatch.Attempt) (*realm.Email, error) {
 		return nil, nil
 	}
 	found, err := h.Server.View(a.Realm, system, func(v realm.View) (any, error) {
-		if u := v.Find(me.User); u == nil || !u.Active {
+		if u := v.Find(me.User); u == nil || !u.Active || !v.PlaceOpen(realm.PlaceMessageEmails) {
 			return nil, nil
 		}
 		return v.ViewAs(me, v.Now).Unread(), nil

@@ -77,6 +77,9 @@ func (h *MissedMessages) read(a *dispatch.Attempt) (s missedState, err error) {
 		if u := v.Find(a.Job.User); u != nil {
 			s.email, s.period = u.Email, u.IntSetting("email_notifications_batching_period_seconds")
 		}
+		if !v.PlaceOpen(realm.PlaceMessageEmails) {
+			return nil, nil // nothing waits any more
+		}
 		for i := range s.list {
 			if m, ok := v.UnreadJobMessage(&s.list[i]); ok {
 				s.unread = append(s.unread, m.Ref)

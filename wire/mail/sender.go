@@ -59,6 +59,7 @@ type Config struct {
 	Tools *wire.Tools // makes links
 	// Server has the languages of readers of the text that ends an email; nil: all read English.
 	Server wire.Server
+	Places *wire.Places // nil: new ones of Server, if there is one
 }
 
 // Check returns an error if a value of the configuration is invalid.
@@ -90,6 +91,9 @@ func NewSender(c Config, log *slog.Logger) (*Sender, error) {
 	if c.RetryPauses == nil {
 		c.RetryPauses = retryPauses
 	}
+	if c.Places == nil && c.Server != nil {
+		c.Places = wire.NewPlaces(c.Server, nil)
+	}
 	s := &Sender{c: c, log: log}
 	s.deliver = s.smtp
 	if c.Host == "" {
@@ -103,7 +107,14 @@ func NewSender(c Config, log *slog.Logger) (*Sender, error) {
 
 // Handle tries once to deliver the email of a job.
 func (s *Sender) Handle(ctx context.Context, a *dispatch.Attempt) dispatch.Outcome {
-	email := withLink(*a.Job.Letter, a.Realm, a.Site, s.c.Tools)
+	allowed, err := s.allowed(a)
+	if err != nil {
+		return dispatch.Outcome{RetryAfter: recheckPause, State: a.State}
+	}
+	if allowed == nil {
+		return dispatch.Outcome{}
+	}
+	email := withLink(*allowed, a.Realm, a.Site, s.c.Tools)
 	unsubscribe := wire.UnsubscribeURL(email, a.Realm, a.Site, s.c.Tools)
 	if unsubscribe != "" {
 		email.Paragraphs = append(
@@ -141,6 +152,34 @@ func (s *Sender) Handle(ctx context.Context, a *dispatch.Attempt) dispatch.Outco
 	pause := s.c.RetryPauses[a.Number-1]
 	log.Warn("email not sent yet", "next", pause.String())
 	return dispatch.Outcome{RetryAfter: pause}
+}
+
+// allowed returns the email of a job as the organization allows it at this moment: nil if it must not be sent, and
+// without the contents of messages if these must not be in emails any more.
+func (s *Sender) allowed(a *dispatch.Attempt) (*realm.Email, error) {
+	email := a.Job.Letter
+	if s.c.Places == nil {
+		return email, nil
+	}
+	place := realm.PlaceAccountEmails
+	if email.AboutMessages() {
+		place = realm.PlaceMessageEmails
+	}
+	if err := s.c.Places.Ask(a.Realm, place); errors.Is(err, wire.ErrPlaceClosed) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	if !email.AboutMessages() {
+		return email, nil
+	}
+	err := s.c.Places.Ask(a.Realm, realm.PlaceMessageEmailContent)
+	if !errors.Is(err, wire.ErrPlaceClosed) {
+		return email, err
+	}
+	t := s.textsFor(a.Realm, email.Unsubscribe.User)
+	return &realm.Email{To: email.To, Subject: t.text("New messages"), Unsubscribe: email.Unsubscribe,
+		Paragraphs: []string{t.text(hiddenContentNotice), a.Site.URL}}, nil
 }
 
 // textsFor returns the texts in the language of a user. The email is sent in English rather than not at all.

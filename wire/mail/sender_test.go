@@ -18,6 +18,7 @@ import (
 	"net/mail"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -27,6 +28,7 @@ import (
 	"github.com/emersion/go-smtp"
 
 	"parley/actors/realm"
+	"parley/actors/realm/realmtest"
 	"parley/wire"
 	"parley/wire/dispatch"
 )
@@ -294,5 +296,62 @@ func TestConfigCheck(t *testing.T) {
 		if c.Check() == nil {
 			t.Errorf("%+v was accepted", c)
 		}
+	}
+}
+
+// placesServer is a server with one organization.
+type placesServer struct {
+	wire.Server
+	scene *realmtest.Scene
+}
+
+func (s placesServer) View(_ realm.ID, c realm.Caller, read func(realm.View) (any, error)) (any, error) {
+	return read(s.scene.Realm.ViewAs(c, realmtest.StartTime))
+}
+
+// The settings of an organization are asked before each attempt, also for emails that were written before: emails about
+// messages lose the contents of the messages, or are not sent. Emails about accounts are sent in any case.
+func TestEmailsThatAreNoLongerAllowed(t *testing.T) {
+	scene := realmtest.New(t)
+	olive, bo := scene.Join("Olive", realm.Owner), scene.Join("Bo")
+	folder := t.TempDir()
+	p, _ := newTestSender(t, Config{Folder: folder, Security: StartTLS, Server: placesServer{scene: scene}})
+	p.c.Tools.Sign = func(string) string { return "signature" }
+	missed := realm.Email{To: "bo@example.com", Subject: "#plans > secret topic",
+		Paragraphs:  []string{"Ann: secret text"},
+		Unsubscribe: &realm.Unsubscription{User: bo, Topic: realm.MissedMessageEmails}}
+	sent := func(email realm.Email) string {
+		t.Helper()
+		before, _ := filepath.Glob(filepath.Join(folder, "*.eml"))
+		sendEmail(p, email, int64(len(before)))
+		after, _ := filepath.Glob(filepath.Join(folder, "*.eml"))
+		for _, name := range after {
+			if !slices.Contains(before, name) {
+				text, err := os.ReadFile(name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return string(text)
+			}
+		}
+		return ""
+	}
+	closePlace := func(setting string) {
+		realmtest.Do(scene, olive, realm.ChangeOrganization{Values: []realm.SettingValue{
+			{Name: setting, Value: false}}})
+	}
+	if text := sent(missed); !strings.Contains(text, "secret text") || !strings.Contains(text, "secret topic") {
+		t.Errorf("allowed: %q", text)
+	}
+	closePlace("message_content_allowed_in_email_notifications")
+	if text := sent(missed); !strings.Contains(text, "New messages") || strings.Contains(text, "secret") {
+		t.Errorf("without contents: %q", text)
+	}
+	closePlace("allow_message_emails")
+	if text := sent(missed); text != "" {
+		t.Errorf("closed: %q", text)
+	}
+	if text := sent(hello); !strings.Contains(text, "Olive") {
+		t.Errorf("about an account: %q", text)
 	}
 }

@@ -94,6 +94,7 @@ type Options struct {
 	DefaultCodeLanguage string // of fenced code without a language
 	Emoticons           bool   // translate :) and the like
 	InlineImages        bool   // show linked images and videos
+	NoExternalImages    bool   // but none of other sites
 	// LinkPreviews lists pages to fetch in Result.PreviewURLs and shows those in Previews.
 	LinkPreviews bool
 	ImageProxy   func(url string) string

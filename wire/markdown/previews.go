@@ -130,7 +130,7 @@ func (r *renderer) preview(l shownLink) {
 	if err != nil || !own && (u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
 		return
 	}
-	if r.options.InlineImages {
+	if r.options.InlineImages && (own || !r.options.NoExternalImages) {
 		switch ending(u.Path) {
 		case "bmp", "gif", "jpe", "jpeg", "jpg", "png", "webp":
 			if strings.EqualFold(u.Host, "pasteboard.co") { // addresses of its pages end like images
@@ -217,7 +217,7 @@ func dropboxPicture(u *url.URL) (string, bool) {
 // pagePreview adds the picture of a video or the card of a fetched page, and records pages that could be fetched.
 func (r *renderer) pagePreview(l shownLink, u *url.URL) {
 	id := youtubeID(u)
-	if id != "" && r.options.InlineImages {
+	if id != "" && r.options.InlineImages && !r.options.NoExternalImages {
 		a := r.element(tagA, attr{"data-id", id}, attr{"href", l.url})
 		a.append(r.element(tagImg, attr{"src", r.proxied("https://i.ytimg.com/vi/" + id + "/mqdefault.jpg")}))
 		r.placePreview(l, r.box("youtube-video message_inline_image", a))

@@ -2,6 +2,7 @@ package previews
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"parley/actors/realm"
@@ -29,6 +30,7 @@ const (
 type Fetcher struct {
 	Server wire.Server
 	Tools  *wire.Tools
+	Places *wire.Places
 }
 
 // Handle fetches the pages that one message links to and renders the message again with their previews. A page that
@@ -40,6 +42,9 @@ func (f *Fetcher) Handle(ctx context.Context, a *dispatch.Attempt) dispatch.Outc
 	var err error
 	if pages == nil {
 		pages, err = f.fetch(ctx, c, &a.Job)
+	}
+	if errors.Is(err, wire.ErrPlaceClosed) {
+		return dispatch.Outcome{}
 	}
 	finished := false
 	if len(pages) > 0 && ctx.Err() == nil { // if ctx ended, pages may be incomplete: the next process fetches them all
@@ -61,6 +66,9 @@ func (f *Fetcher) fetch(ctx context.Context, c *wire.Call, job *realm.OutboxJob)
 	defer cancel()
 	pages := map[string]markdown.Preview{}
 	for _, u := range links[:min(len(links), maxPages)] {
+		if err := f.Places.Ask(c.Realm, realm.PlaceLinkPreviews); err != nil {
+			return nil, err
+		}
 		if p, err := f.Tools.FetchPreview(ctx, u); err == nil {
 			pages[u] = p
 		}

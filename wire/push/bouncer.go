@@ -183,6 +183,9 @@ func (p *Pusher) Register(r wire.PushRegistration) error {
 	if p.bouncer == nil {
 		return wire.ErrPushNotConfigured
 	}
+	if err := p.ask(r.Realm, false); err != nil {
+		return err
+	}
 	form := url.Values{"realm_uuid": {r.RealmUUID}}
 	path := "push/e2ee/register"
 	if r.Device != 0 {

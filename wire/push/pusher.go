@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -42,6 +43,28 @@ type Config struct {
 	Bouncer BouncerAccount // without a URL there is none
 
 	Web WebConfig // without a key there are no notifications of browsers
+
+	// Ask is asked before each notification and registration of an organization; see wire.Places. nil: all are sent.
+	Ask func(realm.ID, realm.Place) error
+}
+
+// errPlaceClosed is the failure of a notification that an organization does not send.
+var errPlaceClosed = fmt.Errorf("%w: %w", wire.ErrPushNotConfigured, wire.ErrPlaceClosed)
+
+// ask returns errPlaceClosed if an organization sends no data to a push service for phones, or for browsers.
+func (p *Pusher) ask(id realm.ID, browser bool) error {
+	if p.c.Ask == nil {
+		return nil
+	}
+	place := realm.PlaceMobilePush
+	if browser {
+		place = realm.PlaceBrowserPush
+	}
+	err := p.c.Ask(id, place)
+	if errors.Is(err, wire.ErrPlaceClosed) {
+		return errPlaceClosed
+	}
+	return err
 }
 
 // Pusher sends to push services. It implements wire.Pusher and Service.
@@ -122,6 +145,9 @@ func (p *Pusher) Bouncer() *Bouncer { return p.bouncer }
 
 // Test shows a test notification on a device. It does nothing if no service for the device is configured.
 func (p *Pusher) Test(n wire.PushOrigin, d realm.PushToken) error {
+	if err := p.ask(n.RealmID, isBrowser(d)); err != nil {
+		return err
+	}
 	var err error
 	switch {
 	case d.Kind == realm.PushWeb && p.c.Web.Key != nil:

@@ -24,12 +24,27 @@ func (p *Pusher) notify(n notification) (left notification, answer wire.PushAnsw
 	left.tokens, left.devices = nil, nil
 	sent := false
 	phones := slices.DeleteFunc(slices.Clone(n.tokens), isBrowser)
+	if len(phones)+len(n.devices) > 0 {
+		if e := p.ask(n.RealmID, false); e != nil {
+			if !errors.Is(e, errPlaceClosed) {
+				return n, answer, e
+			}
+			phones, n.devices = nil, nil
+		}
+	}
 	for _, d := range n.tokens {
 		if !isBrowser(d) || p.c.Web.Key == nil {
 			continue
 		}
+		e := p.ask(n.RealmID, true)
+		if errors.Is(e, errPlaceClosed) {
+			continue
+		}
 		sent = true
-		if e := p.sendWeb(n.web, d); errors.Is(e, wire.ErrDeviceUnknown) {
+		if e == nil {
+			e = p.sendWeb(n.web, d)
+		}
+		if errors.Is(e, wire.ErrDeviceUnknown) {
 			answer.Tokens = append(answer.Tokens, d)
 		} else if errors.Is(e, wire.ErrPushRefused) {
 			err = cmp.Or(err, e) // is not tried again, but others are
@@ -38,7 +53,7 @@ func (p *Pusher) notify(n notification) (left notification, answer wire.PushAnsw
 		}
 	}
 	if p.bouncer != nil {
-		sent = true
+		sent = sent || len(phones)+len(n.devices) > 0
 		if len(phones) > 0 {
 			bounced := n
 			bounced.tokens = phones

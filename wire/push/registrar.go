@@ -21,7 +21,7 @@ type Registrar struct{ Options }
 func (h *Registrar) Handle(_ context.Context, a *dispatch.Attempt) dispatch.Outcome {
 	r := a.Job.Registration
 	v, err := h.Server.View(a.Realm, realm.Caller{System: true}, func(v realm.View) (any, error) {
-		return wire.PushRegistration{DeviceRegistration: *r, RealmUUID: v.Org().UUID, User: a.Job.User,
+		return wire.PushRegistration{DeviceRegistration: *r, Realm: a.Realm, RealmUUID: v.Org().UUID, User: a.Job.User,
 			UserUUID: v.PushUserUUID(a.Job.User)}, nil
 	})
 	if err != nil {

@@ -67,6 +67,8 @@ type Uploader struct {
 	Sites   func() map[realm.ID]wire.Site
 	Log     *slog.Logger
 	Now     func() time.Time
+	// MayUpload is asked for each organization before each upload; see wire.Places. nil: all are uploaded.
+	MayUpload func(realm.ID, realm.Place) error
 
 	mu   sync.Mutex // held during an upload
 	sent map[realm.ID]roleCounts
@@ -189,6 +191,10 @@ type auditRow struct {
 }
 
 func (u *Uploader) upload() ([]OrgRights, error) {
+	sites, err := u.openSites()
+	if err != nil || len(sites) == 0 {
+		return nil, err
+	}
 	text, err := u.Bouncer.do(request{method: "GET", path: "server/analytics/status"})
 	if err != nil {
 		return nil, err
@@ -199,7 +205,6 @@ func (u *Uploader) upload() ([]OrgRights, error) {
 	if err := json.Unmarshal(text, &status); err != nil {
 		return nil, err
 	}
-	sites := u.Sites()
 	realms, rows := []uploadedRealm{}, []auditRow{}
 	u.settleUnanswered(status.LastAudit)
 	var added []sentRow
@@ -244,6 +249,23 @@ func (u *Uploader) upload() ([]OrgRights, error) {
 		}
 	}
 	return out, nil
+}
+
+// openSites returns the organizations whose data the bouncer gets.
+func (u *Uploader) openSites() (map[realm.ID]wire.Site, error) {
+	sites := u.Sites()
+	if u.MayUpload == nil {
+		return sites, nil
+	}
+	for id := range sites {
+		switch err := u.MayUpload(id, realm.PlaceMobilePush); {
+		case errors.Is(err, wire.ErrPlaceClosed):
+			delete(sites, id)
+		case err != nil:
+			return nil, err
+		}
+	}
+	return sites, nil
 }
 
 // sentRow is an audit row of an upload: its id, and the counts of the organization in it.

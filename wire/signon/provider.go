@@ -90,6 +90,24 @@ func (e *Entry) Icon() (picture []byte, typ string) {
 	return e.config.icon, http.DetectContentType(e.config.icon)
 }
 
+// Addresses returns the addresses of the servers of the provider, to which this server connects or sends
+// browsers.
+func (e *Entry) Addresses() (out []string) {
+	switch {
+	case e.Directory != nil:
+		return e.config.URLs
+	case e.config.metadata == nil:
+		return []string{e.Issuer}
+	}
+	for _, d := range e.config.metadata.IDPSSODescriptors {
+		for _, s := range d.SingleSignOnServices {
+			out = append(out, s.Location)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
 // Check asks the provider for all that a login needs before a person is involved. It calls report after each step.
 func (e *Entry) Check(ctx context.Context, report func(step string)) error {
 	if e.Directory != nil {

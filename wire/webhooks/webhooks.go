@@ -38,6 +38,7 @@ const MaxCalling = 16
 type Options struct {
 	Server wire.Server
 	Tools  *wire.Tools
+	Places *wire.Places // nil: new ones
 	Log    *slog.Logger
 	// Allow are internal networks that may be called.
 	Allow      []netip.Prefix
@@ -61,6 +62,9 @@ func New(o Options) *Client {
 	}
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.Places == nil {
+		o.Places = wire.NewPlaces(o.Server, o.Now)
 	}
 	return &Client{o: o, client: NewHTTPClient(o.Allow)}
 }
@@ -118,7 +122,7 @@ func (c *Client) Handle(ctx context.Context, a *dispatch.Attempt) dispatch.Outco
 	if !ok {
 		return dispatch.Outcome{} // erased meanwhile
 	}
-	out := &call{address: e.Service.URL, id: v.(trigger).id, secret: v.(trigger).secret}
+	out := &call{realm: a.Realm, address: e.Service.URL, id: v.(trigger).id, secret: v.(trigger).secret}
 	out.kind, out.body = buildRequest(e, text, a.Realm, a.Site)
 	began := time.Now()
 	answer, err := c.post(ctx, out)
@@ -131,6 +135,9 @@ func (c *Client) Handle(ctx context.Context, a *dispatch.Attempt) dispatch.Outco
 		return dispatch.Outcome{Finished: true}
 	case ctx.Err() != nil:
 		return dispatch.Outcome{RetryAfter: c.o.RetryPause}
+	case errors.Is(err, wire.ErrPlaceClosed): // the bot sends nothing about it
+		d.Why = "The organization does not allow calls of bots' services."
+		return dispatch.Outcome{Finished: c.record(a.Realm, e, d) == nil}
 	}
 	return c.reportFailure(request, e, d, err)
 }
@@ -212,6 +219,7 @@ func (e *serviceError) Error() string { return e.why }
 // call is a request to a service. The id is the same at every attempt for the same message, so a service can recognize
 // a repeated call.
 type call struct {
+	realm                     realm.ID
 	address, kind, id, secret string
 	body                      []byte
 
@@ -223,6 +231,9 @@ type call struct {
 func (c *Client) post(ctx context.Context, out *call) (answer []byte, err error) {
 	pause := c.o.RetryPause
 	for {
+		if err := c.o.Places.Ask(out.realm, realm.PlaceOutgoingWebhooks); err != nil {
+			return nil, err
+		}
 		var again bool
 		out.attempts++
 		if answer, again, err = c.postOnce(ctx, out); err == nil || !again || out.attempts == maxAttempts {

@@ -13,9 +13,11 @@ import (
 	"net/netip"
 	"net/url"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -468,5 +470,43 @@ func TestRefusedAddressNamesSetting(t *testing.T) {
 	}
 	if unknown := publicReason(&net.DNSError{}); unknown != inside {
 		t.Errorf("an unknown name: %q, an internal address: %q", unknown, inside)
+	}
+}
+
+// An owner closes the services of bots between two attempts: the second one does not happen, and the bot's owner sees
+// the reason. A test of the service is refused.
+func TestNoRetryAfterServicesAreClosed(t *testing.T) {
+	var s *fakeServer
+	var calls atomic.Int64
+	address := startService(t, func(w http.ResponseWriter, _ *http.Request) {
+		calls.Add(1)
+		olive := realm.Caller{User: s.r.FindByEmail("olive@example.org").ID, Client: "test"}
+		runCommand(s, olive, realm.ChangeOrganization{Values: []realm.SettingValue{
+			{Name: "allow_outgoing_webhooks", Value: false}}})
+		w.WriteHeader(http.StatusServiceUnavailable)
+	})
+	s = newFakeServer(t, address, false)
+	runCommand(s, realm.System, realm.CreateUser{Name: "Olive", Email: "olive@example.org", Role: realm.Owner})
+	s.startDispatcher("127.0.0.0/8")
+	for deadline := time.Now().Add(time.Minute); s.outboxLength() > 0; {
+		if time.Now().After(deadline) {
+			t.Fatal("the call does not end")
+		}
+		runtime.Gosched()
+	}
+	l := s.deliveries()
+	if len(l.List) != 1 || calls.Load() != 1 || !strings.Contains(l.List[0].Why, "does not allow") {
+		t.Errorf("%d calls; the owner sees %+v", calls.Load(), l.List)
+	}
+	select {
+	case text := <-s.botMessages:
+		t.Errorf("a bot sent %q", text)
+	default:
+	}
+	_, err := s.Turn(1, s.ann(), func(t *realm.Turn) (any, error) {
+		return realm.TestService{Bot: s.r.FindByEmail("robo-bot@example.org").ID}.Decide(t)
+	})
+	if err == nil || !strings.Contains(err.Error(), "does not send data") {
+		t.Errorf("a test: %v", err)
 	}
 }

@@ -26,15 +26,17 @@ type PushService struct {
 }
 
 // NewUploader returns the uploader of a server's organizations to its bouncer.
-func NewUploader(b *push.Bouncer, orgs *actors.Server, site func(subdomain string) wire.Site, log *slog.Logger,
+func NewUploader(b *push.Bouncer, orgs *actors.Server, site func(subdomain string) wire.Site, places *wire.Places,
+	log *slog.Logger,
 ) *push.Uploader {
-	return &push.Uploader{Bouncer: b, Server: orgs, Log: log, Now: time.Now, Sites: func() map[realm.ID]wire.Site {
-		sites := map[realm.ID]wire.Site{}
-		for name, id := range orgs.Realms() {
-			sites[id] = site(name)
-		}
-		return sites
-	}}
+	return &push.Uploader{Bouncer: b, Server: orgs, Log: log, Now: time.Now, MayUpload: places.Ask,
+		Sites: func() map[realm.ID]wire.Site {
+			sites := map[realm.ID]wire.Site{}
+			for name, id := range orgs.Realms() {
+				sites[id] = site(name)
+			}
+			return sites
+		}}
 }
 
 // connection returns the client of the bouncer and the uploader: those of the running server, else others that use the
@@ -58,7 +60,7 @@ func (o *Operator) connection(address string) (*push.Bouncer, *push.Uploader, er
 		a.URL = push.DefaultBouncer
 	}
 	b := push.NewBouncer(a)
-	return b, NewUploader(b, o.Orgs, o.Site, slog.New(slog.DiscardHandler)), nil
+	return b, NewUploader(b, o.Orgs, o.Site, wire.NewPlaces(o.Orgs, nil), slog.New(slog.DiscardHandler)), nil
 }
 
 // pushRegister registers the server at the bouncer. The account is stored before the bouncer learns it, so that its key
@@ -176,7 +178,8 @@ func pushTest(o *Operator, args map[string]string) (any, error) {
 		if o.Push.Proofs != nil || b.Account().Org == "" {
 			return nil, errors.New("no push notification service is configured")
 		}
-		if pusher, err = push.New(push.Config{Bouncer: b.Account()}, slog.New(slog.DiscardHandler)); err != nil {
+		if pusher, err = push.New(push.Config{Bouncer: b.Account(),
+			Ask: wire.NewPlaces(o.Orgs, nil).Ask}, slog.New(slog.DiscardHandler)); err != nil {
 			return nil, err
 		}
 	}

@@ -233,7 +233,7 @@ func newFollower(t *testing.T, core *matrixServer, isCore bool) (*matrixServer, 
 
 // toolsOfEdge returns the tools that an edge has: its own answers need no others.
 func toolsOfEdge(t wire.Tools) wire.Tools {
-	t.Sign, t.LinkToken, t.JWTKeys, t.WebPushKey = nil, nil, nil, ""
+	t.Sign, t.LinkToken, t.JWTKeys, t.WebPushKey, t.Places = nil, nil, nil, "", nil
 	t.VerifySignature = func(string, string) bool { return false }
 	t.Files, t.Thumbnails, t.StartExport, t.StartOwnExport, t.Organizations = nil, nil, nil, nil, nil
 	t.CheckSpace, t.SubdomainTaken, t.HostnameProof = nil, nil, nil

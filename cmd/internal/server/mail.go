@@ -35,6 +35,7 @@ func (s *Settings) newMailer(host string, tools *wire.Tools, orgs wire.Server, l
 		Folder:   mailFolder(s.Data),
 		Tools:    tools,
 		Server:   orgs,
+		Places:   tools.Places,
 	}, log)
 	if err != nil {
 		return nil, fmt.Errorf("mail: %w", err)

@@ -12,6 +12,8 @@ import (
 // administrators.
 var ownerSettings = []string{
 	"assistant_enabled",
+	"allow_browser_push", "allow_external_pictures", "allow_livekit_calls", "allow_message_emails", "allow_mobile_push",
+	"allow_outgoing_webhooks",
 	"can_create_groups", "can_invite_users_group", "can_manage_all_groups", "can_manage_billing_group",
 	"create_multiuse_invite_group", "disallow_disposable_email_addresses", "emails_restricted_to_domains",
 	"invite_required", "meaning_search_enabled", "message_retention_days", "waiting_period_threshold",

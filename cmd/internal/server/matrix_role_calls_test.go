@@ -173,6 +173,7 @@ var groupAndBotCalls = []roleCall{
 	{"GET /usage", nothing, nil},
 	{"POST /users/me/confirmation", with("password", matrixPassword), nil},
 	{"GET /compliance_exports", nothing, nil},
+	{"GET /places", nothing, nil},
 	{"PATCH /compliance_exports", with("two_owners", false), nil},
 	{"POST /compliance_exports", nothing, nil},
 	{"POST /compliance_exports/{request_id}", with("approve", true), func(*matrixStage, int) any { return missingID }},

@@ -133,6 +133,7 @@ func newMatrixServer(t *testing.T, l *coverage) *matrixServer {
 		SubdomainTaken:     func(string) bool { return false },
 	}
 	tools.Calls = testCalls{}
+	tools.Places = wire.NewPlaces(c.orgs, c.clock)
 	thumbnailWorker := thumbnails.Start(c.orgs, tools.Files, quiet)
 	c.orgs.AddOwnerTask(thumbnailWorker)
 	tools.Thumbnails = thumbnailWorker

@@ -36,7 +36,7 @@ func TestWebPushGuardsPrivateAddresses(t *testing.T) {
 		t.Fatal(err)
 	}
 	send := func(d *demoServer, host string) error {
-		return d.push.Pusher.Test(wire.PushOrigin{}, realm.PushToken{Kind: realm.PushWeb,
+		return d.push.Pusher.Test(wire.PushOrigin{RealmID: 1}, realm.PushToken{Kind: realm.PushWeb,
 			Token: "https://" + net.JoinHostPort(host, port) + "/1", Keys: realm.WebPushKeys{
 				Public: base64.RawURLEncoding.EncodeToString(key.PublicKey().Bytes()),
 				Secret: base64.RawURLEncoding.EncodeToString(make([]byte, 16))}})

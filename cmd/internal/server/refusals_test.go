@@ -106,6 +106,7 @@ func newRequestTester(t testing.TB) *requestTester {
 		StartExport:        func(realm.ID, realm.Export) {},
 		StartOwnExport:     func(realm.ID, realm.UserID, realm.OwnExport) {},
 		SubdomainTaken:     func(string) bool { return false },
+		Places:             wire.NewPlaces(orgs, nil),
 	}
 	var said bytes.Buffer
 	if err := demo.Create(orgs, sites.Site("").URL, demo.Content{}, &said); err != nil {

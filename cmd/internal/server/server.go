@@ -411,6 +411,8 @@ func (s *Server) buildTools() error {
 	if err := s.shareTools(time.Now().Unix(), dev); err != nil {
 		return err
 	}
+	s.tools.Places = wire.NewPlaces(s.orgs, s.config.Now)
+	s.tools.Places.Configured = s.places
 	s.tools.Files, s.tools.Organizations, s.tools.LinkToken = s.served, s.sites, s.orgs.LinkToken
 	s.tools.Sign, s.tools.VerifySignature = datadir.NewSigner(s.secret), datadir.NewSignatureChecker(s.secret)
 	s.tools.JWTKeys = s.jwtKeys
@@ -434,6 +436,7 @@ func (s *Server) buildTools() error {
 			Contact: s.webPushContact(rootHost),
 			Client:  webhooks.NewHTTPClient(s.webhookNetworks),
 		},
+		Ask: s.tools.Places.Ask,
 	}, s.log)
 	if err != nil {
 		return err
@@ -447,7 +450,7 @@ func (s *Server) buildTools() error {
 	s.push.Proofs = &push.HostnameProofs{}
 	s.tools.HostnameProof = func(token string) (string, bool) { return s.push.Proofs.Get(token, time.Now()) }
 	if s.push.Bouncer != nil {
-		s.push.Uploader = operator.NewUploader(s.push.Bouncer, s.orgs, s.sites.Site, s.log)
+		s.push.Uploader = operator.NewUploader(s.push.Bouncer, s.orgs, s.sites.Site, s.tools.Places, s.log)
 	}
 	s.dispatcher = s.newDispatcher(sender, pusher)
 	s.orgs.SetOutbox(s.dispatcher, true, account.URL != "")
@@ -477,6 +480,7 @@ func (s *Server) buildTools() error {
 		Allowed:  func(ip netip.Addr) bool { return preview.Reachable(ip, s.assistNetworks) },
 		Several:  s.orgs.HasSeveralRealms,
 		Turn:     s.orgs.Turn,
+		Ask:      s.tools.Places.Ask,
 		Log:      s.log,
 	})
 	if err != nil {
@@ -486,14 +490,15 @@ func (s *Server) buildTools() error {
 	s.startMeaning()
 	s.gifs, err = gifs.New(gifs.Options{Settings: s.gifSettings, Client: webhooks.NewHTTPClient(s.gifNetworks),
 		Allowed: func(ip netip.Addr) bool { return preview.Reachable(ip, s.gifNetworks) },
-		Several: s.orgs.HasSeveralRealms, Now: time.Now, Log: s.log})
+		Ask:     s.tools.Places.Ask, Several: s.orgs.HasSeveralRealms, Now: time.Now, Log: s.log})
 	if err != nil {
 		return err
 	}
 	if s.gifs != nil {
 		s.tools.GIFs, s.tools.ProxyPicture = s.gifs, s.renderer.ProxyPicture
 	}
-	if s.calls, err = calls.Start(s.callSettings, s.orgs, actors.Token, s.log, time.Now); err != nil {
+	if s.calls, err = calls.Start(s.callSettings, s.orgs, s.tools.Places.Ask, actors.Token, s.log,
+		time.Now); err != nil {
 		return err
 	}
 	if s.calls != nil {
@@ -574,13 +579,13 @@ func (s *Server) newDispatcher(sender *mail.Sender, pusher *push.Pusher) *dispat
 		Handlers: map[realm.OutboxJobKind]dispatch.Handler{
 			realm.OutboxEmail: sender,
 			realm.OutboxWebhook: webhooks.New(webhooks.Options{
-				Server: s.orgs, Tools: s.tools, Log: s.log, Allow: s.webhookNetworks,
+				Server: s.orgs, Tools: s.tools, Places: s.tools.Places, Log: s.log, Allow: s.webhookNetworks,
 			}),
 			realm.OutboxMissedMessage: &mail.MissedMessages{
 				Server: s.orgs, Now: time.Now, HasOtherAccount: s.orgs.HasAccountElsewhere,
 				CanReply: s.receivesMail(),
 			},
-			realm.OutboxPreview: &previews.Fetcher{Server: s.orgs, Tools: s.tools},
+			realm.OutboxPreview: &previews.Fetcher{Server: s.orgs, Tools: s.tools, Places: s.tools.Places},
 			realm.OutboxDigest:  notices, realm.OutboxWelcome: notices, realm.OutboxReminder: notices,
 		},
 		Concurrency: map[realm.OutboxJobKind]int{

@@ -2,6 +2,7 @@ package clamd
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -34,6 +35,7 @@ type Config struct {
 	Address string // host:port, or the path of a socket
 	Accept  bool   // store files that cannot be examined
 	Log     *slog.Logger
+	Timeout time.Duration // of one file; 0: scanTimeout
 }
 
 // Scanner is a files.Scanner.
@@ -69,7 +71,7 @@ var errTooLarge = errors.New("the file is larger than the scanner's StreamMaxLen
 
 // ask returns the name of the virus in a file, or "".
 func (s *Scanner) ask(r io.Reader) (found string, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), scanTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), cmp.Or(s.c.Timeout, scanTimeout))
 	defer cancel()
 	select {
 	case s.slots <- struct{}{}:

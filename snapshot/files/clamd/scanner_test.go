@@ -74,6 +74,34 @@ func TestScan(t *testing.T) {
 	}
 }
 
+// A frozen daemon accepts connections and never answers. Each upload is given up in time, also one that waits for
+// others, and then treated as the operator wants.
+func TestFrozenDaemon(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0") // nothing accepts: the kernel does
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	const limit = 200 * time.Millisecond
+	for accept, want := range map[bool]error{false: files.ErrNotScanned, true: nil} {
+		s := New(Config{Address: l.Addr().String(), Accept: accept, Log: slog.New(slog.DiscardHandler),
+			Timeout: limit})
+		began := time.Now()
+		answers := make(chan error, 2*MaxScans)
+		for range 2 * MaxScans {
+			go func() { answers <- s.Scan(bytes.NewReader(make([]byte, 16<<20))) }()
+		}
+		for range 2 * MaxScans {
+			if err := <-answers; !errors.Is(err, want) {
+				t.Errorf("accept %v: %v", accept, err)
+			}
+		}
+		if took := time.Since(began); took > 50*limit {
+			t.Errorf("accept %v: it took %v", accept, took)
+		}
+	}
+}
+
 // A real daemon finds the test file. It runs with a database that has only this signature.
 func TestRealDaemon(t *testing.T) {
 	program, err := exec.LookPath("clamd")

@@ -220,6 +220,13 @@ export const sections: Section[] = [
     icon: "check",
     load: () => import("./compliance.tsx").then((m) => m.Compliance),
   },
+  {
+    area: "organization",
+    name: "data-places",
+    title: () => t("Where data goes"),
+    icon: "globe",
+    load: () => import("./places.tsx").then((m) => m.Places),
+  },
 ];
 
 export function installSettings(): void {

@@ -1,1 +1,0 @@
-import{sd as r}from"./chunk-HIZALV3K.js";r();
