@@ -23,6 +23,8 @@ const (
 	mcpReads   = 20
 	// mcpPause is the time between two rounds: an agent opens its stream again after 100 ms.
 	mcpPause = 150 * time.Millisecond
+	// mcpSettle is how long a server runs before its memory is measured: the search index opens after five seconds.
+	mcpSettle = 8 * time.Second
 	// mcpWait is how long a message may take to all clients.
 	mcpWait  = 30 * time.Second
 	formType = "application/x-www-form-urlencoded"
@@ -142,6 +144,7 @@ func (r *mcpRun) half(agents bool) (h mcpHalf, err error) {
 	if err := r.warmUp(); err != nil {
 		return h, err
 	}
+	time.Sleep(mcpSettle)
 	before, err := r.liveHeap()
 	if err != nil {
 		return h, err

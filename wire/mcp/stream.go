@@ -219,7 +219,7 @@ func (s *Server) parsedOf(json []byte) *parsedEvent {
 // updatedNotice returns the data of an event of the stream: a resource has changed.
 func updatedNotice(uri string) []byte {
 	b := []byte(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":`)
-	return append(append(b, encode(uriParams{uri})...), '}')
+	return bytes.Clone(append(append(b, encode(uriParams{uri})...), '}')) // without the room to grow
 }
 
 // stream returns the event stream for an answer of the queue, and records the newest event of it.
