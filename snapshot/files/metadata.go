@@ -1,12 +1,13 @@
 package files
 
 import (
-	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
 	"io"
+	"slices"
 )
 
 // Cameras and programs write into a picture where, when and by whom it was made. Uploads lose that before they are
@@ -24,21 +25,19 @@ const maxMetadata = 8 << 20
 // zeros overwrite the bytes after the end of a picture.
 var zeros [copyBuffer]byte
 
-// patch replaces bytes of a file.
-type patch struct {
-	at   int64
-	data []byte
-}
-
 // errNotPicture ends the reading of a file that is no picture, or is damaged.
 var errNotPicture = errors.New("not a picture")
 
-// clearMetadata overwrites the metadata of a JPEG, PNG or WebP file and reports whether there was any. Damaged pictures
-// lose the metadata before the defect. The file is set back to its beginning.
-func clearMetadata(f interface {
+// metadataFile is a file whose metadata can be overwritten.
+type metadataFile interface {
 	io.ReadSeeker
 	io.WriterAt
-}) (changed bool, err error) {
+}
+
+// clearMetadata overwrites the metadata of a JPEG, PNG or WebP file and reports whether there was any. Damaged pictures
+// lose the metadata before the defect. Files that only begin like a picture, without its size, remain as they are. The
+// file is set back to its beginning.
+func clearMetadata(f metadataFile) (changed bool, err error) {
 	size, err := f.Seek(0, io.SeekEnd)
 	if err == nil {
 		_, err = f.Seek(0, io.SeekStart)
@@ -63,26 +62,53 @@ func clearMetadata(f interface {
 	if err != nil && !errors.Is(err, errNotPicture) {
 		return false, err
 	}
-	for _, x := range p.patches {
-		if _, err := f.WriteAt(x.data, x.at); err != nil {
-			return false, err
-		}
-	}
 	_, err = f.Seek(0, io.SeekStart)
-	return len(p.patches) > 0, err
+	return p.changed, err
 }
 
-// pieces reads the pieces of a picture, and collects what replaces its metadata.
+// pieces reads the pieces of a picture, which go forward, and replaces its metadata.
 type pieces struct {
-	f       io.ReadSeeker
+	f       metadataFile
 	size    int64
-	patches []patch
+	changed bool
+	buffer  []byte // small pieces are not read from the file one by one
+	at      int64  // of buffer in the file
+}
+
+// buffered returns some of the bytes at an offset, at least so many.
+func (p *pieces) buffered(at int64, least int) ([]byte, error) {
+	if skip := at - p.at; skip >= 0 && skip+int64(least) <= int64(len(p.buffer)) {
+		return p.buffer[skip:], nil
+	}
+	if at < 0 || at+int64(least) > p.size {
+		return nil, errNotPicture
+	}
+	if p.buffer == nil {
+		p.buffer = make([]byte, 0, copyBuffer)
+	}
+	p.buffer = p.buffer[:0]
+	if _, err := p.f.Seek(at, io.SeekStart); err != nil {
+		return nil, err
+	}
+	b := p.buffer[:min(copyBuffer, p.size-at)]
+	if _, err := io.ReadFull(p.f, b); err != nil {
+		return nil, err
+	}
+	p.buffer, p.at = b, at
+	return b, nil
 }
 
 // read returns n bytes at an offset.
 func (p *pieces) read(at int64, n int64) ([]byte, error) {
 	if at < 0 || n < 0 || n > maxMetadata || at+n > p.size {
 		return nil, errNotPicture
+	}
+	if n <= copyBuffer {
+		b, err := p.buffered(at, int(n))
+		if err != nil {
+			return nil, err
+		}
+		return b[:n:n], nil // until the next call
 	}
 	if _, err := p.f.Seek(at, io.SeekStart); err != nil {
 		return nil, err
@@ -93,10 +119,13 @@ func (p *pieces) read(at int64, n int64) ([]byte, error) {
 }
 
 // replace overwrites bytes unless they are the same already.
-func (p *pieces) replace(at int64, old, data []byte) {
-	if !bytes.Equal(old, data) {
-		p.patches = append(p.patches, patch{at, data})
+func (p *pieces) replace(at int64, old, data []byte) error {
+	if bytes.Equal(old, data) {
+		return nil
 	}
+	p.changed = true
+	_, err := p.f.WriteAt(data, at)
+	return err
 }
 
 // exifOnlyOrientation returns metadata of the same size that has nothing but the orientation; zeros if that is normal
@@ -126,10 +155,24 @@ const (
 	jpegComment  = 0xfe
 )
 
+// isJPEGFrame reports whether a marker says how large a JPEG is.
+func isJPEGFrame(marker byte) bool {
+	const tables, reserved, arithmetic = 0xc4, 0xc8, 0xcc
+	return marker >= 0xc0 && marker <= 0xcf && marker != tables && marker != reserved && marker != arithmetic
+}
+
 // jpeg finds metadata in the segments of a JPEG, and the bytes after its end: phones append further pictures there,
-// which have metadata of their own.
+// which have metadata of their own. What follows the metadata shows whether the file is a JPEG at all.
 func (p *pieces) jpeg() error {
-	at := int64(2)
+	if err := p.jpegSegments(true); err != nil {
+		return err
+	}
+	return p.jpegSegments(false)
+}
+
+// jpegSegments replaces the metadata of a JPEG, or looks only whether the size of the picture follows.
+func (p *pieces) jpegSegments(look bool) error {
+	at, scanned := int64(2), false
 	for range maxPieces {
 		head, err := p.read(at, 4)
 		if err != nil {
@@ -142,14 +185,24 @@ func (p *pieces) jpeg() error {
 		case marker == 0xff: // filling
 			at++
 			continue
-		case marker == jpegEnd:
+		case marker == jpegEnd && scanned:
 			return p.clearRest(at + 2)
-		case length < 2:
+		case marker == jpegEnd, length < 2, look && marker == jpegScan:
 			return errNotPicture
+		case look && !isJPEGFrame(marker):
+			at += 2 + length
+			continue
 		}
 		body, err := p.read(at+4, length-2)
 		if err != nil {
 			return err
+		}
+		if look {
+			const head, component = 6, 3
+			if len(body) < head+component || len(body) != head+component*int(body[head-1]) {
+				return errNotPicture
+			}
+			return nil
 		}
 		clean := body
 		switch {
@@ -163,9 +216,12 @@ func (p *pieces) jpeg() error {
 		case marker > jpegFirstApp && marker <= jpegLastApp, marker == jpegComment:
 			clean = make([]byte, len(body))
 		}
-		p.replace(at+4, body, clean)
+		if err := p.replace(at+4, body, clean); err != nil {
+			return err
+		}
 		at += 2 + length
 		if marker == jpegScan {
+			scanned = true
 			if at, err = p.afterScan(at); err != nil {
 				return err
 			}
@@ -176,23 +232,19 @@ func (p *pieces) jpeg() error {
 
 // afterScan returns where the data of a scan ends: at the next marker that is no restart and no escaped byte.
 func (p *pieces) afterScan(at int64) (int64, error) {
-	if _, err := p.f.Seek(at, io.SeekStart); err != nil {
-		return 0, err
-	}
-	r := bufio.NewReaderSize(p.f, copyBuffer)
 	last := byte(0)
-	for ; ; at++ {
-		b, err := r.ReadByte()
-		if err == io.EOF {
-			return 0, errNotPicture
-		}
+	for {
+		part, err := p.buffered(at, 1)
 		if err != nil {
 			return 0, err
 		}
-		if last == 0xff && b != 0 && b != 0xff && (b < 0xd0 || b > 0xd7) {
-			return at - 1, nil
+		for i, b := range part {
+			if last == 0xff && b != 0 && b != 0xff && (b < 0xd0 || b > 0xd7) {
+				return at + int64(i) - 1, nil
+			}
+			last = b
 		}
-		last = b
+		at += int64(len(part))
 	}
 }
 
@@ -204,7 +256,9 @@ func (p *pieces) clearRest(at int64) error {
 		if err != nil {
 			return err
 		}
-		p.replace(at, old, zeros[:n])
+		if err := p.replace(at, old, zeros[:n]); err != nil {
+			return err
+		}
 		at += n
 	}
 	return nil
@@ -215,7 +269,10 @@ const pngPadding = "paDd"
 
 // png finds metadata in the chunks of a PNG.
 func (p *pieces) png() error {
-	at := int64(8)
+	at, pixels := int64(8), false
+	if first, err := p.read(at, 8); err != nil || string(first) != "\x00\x00\x00\x0dIHDR" {
+		return cmp.Or(err, errNotPicture)
+	}
 	for range maxPieces {
 		head, err := p.read(at, 8)
 		if err != nil {
@@ -234,8 +291,16 @@ func (p *pieces) png() error {
 					clean = append([]byte(name), exif...)
 				}
 			}
-			p.replace(at+4, old, binary.BigEndian.AppendUint32(clean, crc32.ChecksumIEEE(clean)))
+			clean = binary.BigEndian.AppendUint32(clean, crc32.ChecksumIEEE(clean))
+			if err := p.replace(at+4, old, clean); err != nil {
+				return err
+			}
+		case "IDAT":
+			pixels = true
 		case "IEND":
+			if !pixels || length > 0 {
+				return errNotPicture
+			}
 			return p.clearRest(at + 12)
 		}
 		at += 12 + length
@@ -249,10 +314,16 @@ const (
 	webpHasEXIF = 1 << 3
 )
 
+// webpFirst are the chunks with which a WebP begins.
+var webpFirst = []string{"VP8 ", "VP8L", "VP8X"}
+
 // webp finds metadata in the chunks of a WebP file.
 func (p *pieces) webp() error {
 	at, flags, flagsAt := int64(12), byte(0), int64(0)
 	keep := byte(0xff)
+	if first, err := p.read(at, 4); err != nil || !slices.Contains(webpFirst, string(first)) {
+		return cmp.Or(err, errNotPicture)
+	}
 	for range maxPieces {
 		if at >= p.size {
 			break
@@ -261,8 +332,8 @@ func (p *pieces) webp() error {
 		if err != nil {
 			break // the flags are still mended
 		}
-		length := int64(binary.LittleEndian.Uint32(head[4:]))
-		switch string(head[:4]) {
+		name, length := string(head[:4]), int64(binary.LittleEndian.Uint32(head[4:]))
+		switch name {
 		case "VP8X":
 			b, err := p.read(at+8, 1)
 			if err != nil {
@@ -278,7 +349,7 @@ func (p *pieces) webp() error {
 			tiff := bytes.TrimPrefix(old[8:], []byte("Exif\x00\x00"))
 			exif := exifOnlyOrientation(tiff)
 			switch {
-			case string(head[:4]) == "XMP ":
+			case name == "XMP ":
 				keep &^= webpHasXMP
 				clean = append(clean, make([]byte, length)...)
 			case bytes.IndexByte(exif, 'I') == 0:
@@ -288,12 +359,14 @@ func (p *pieces) webp() error {
 				keep &^= webpHasEXIF
 				clean = append(clean, make([]byte, length)...)
 			}
-			p.replace(at, old, clean)
+			if err := p.replace(at, old, clean); err != nil {
+				return err
+			}
 		}
 		at += 8 + length + length%2
 	}
 	if flagsAt > 0 {
-		p.replace(flagsAt, []byte{flags}, []byte{flags & keep})
+		return p.replace(flagsAt, []byte{flags}, []byte{flags & keep})
 	}
 	return nil
 }

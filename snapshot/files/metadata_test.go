@@ -160,9 +160,10 @@ func TestMetadataOfDamagedPictures(t *testing.T) {
 	tiff := exif[6:]
 	for name, whole := range map[string]string{
 		"jpeg": "\xff\xd8\xff\xe1\x00" + string(rune(len(exif)+2)) + exif + "\xff\xfe\x00\x05abc" +
-			"\xff\xda\x00\x02x\xff\x00y\xff\xd9rest",
-		"png": "\x89PNG\r\n\x1a\n\x00\x00\x00" + string(rune(len(tiff))) + "eXIf" + tiff + "crc!" +
-			"\x00\x00\x00\x03tEXtabccrc!\x00\x00\x00\x00IENDcrc!rest",
+			"\xff\xc0\x00\x0b\x08\x00\x01\x00\x01\x01\x01\x11\x00" + "\xff\xda\x00\x02x\xff\x00y\xff\xd9rest",
+		"png": "\x89PNG\r\n\x1a\n\x00\x00\x00\x0dIHDRwidthhighbitcrc!!" +
+			"\x00\x00\x00" + string(rune(len(tiff))) + "eXIf" + tiff + "crc!" +
+			"\x00\x00\x00\x03tEXtabccrc!\x00\x00\x00\x00IDATcrc!\x00\x00\x00\x00IENDcrc!rest",
 		"webp": "RIFF\x00\x00\x00\x00WEBPVP8X\x0a\x00\x00\x00\x0c123456789" +
 			"EXIF" + string(rune(len(exif))) + "\x00\x00\x00" +
 			exif + "XMP \x03\x00\x00\x00abc\x00",

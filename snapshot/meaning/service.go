@@ -96,8 +96,8 @@ type Service struct {
 	stopped chan struct{}
 
 	// worker only
-	retryAt time.Time // the service has failed
-	wait    time.Duration
+	rest      rest          // the service has failed
+	refusedBy *organization // all its texts were refused, and no request has succeeded since; nil: none
 
 	tokens, vectors, failures, refused atomic.Int64 // since the start
 	pending, most                      atomic.Int64 // texts that wait, and vectors, of the organization with the most
@@ -113,11 +113,23 @@ type organization struct {
 	todo     []realm.BodyRef            // without vector, newest first
 	skipped  map[realm.MessageID]uint16 // versions that get no vector
 	fullDay  int64                      // the day whose tokens are used up
+	rest     rest                       // the service has refused all texts of a batch
 	complete atomic.Bool                // nothing waited when it was compared
 
 	mu       sync.Mutex // guards the next two
 	index    *index     // nil: not open, or none
 	detached bool
+}
+
+// rest is how long the service is left alone.
+type rest struct {
+	until time.Time
+	wait  time.Duration // the last one; 0: it works
+}
+
+func (r *rest) begin(now time.Time) {
+	r.wait = min(max(minWait, 2*r.wait), maxWait)
+	r.until = now.Add(r.wait)
 }
 
 var errStopped = errors.New("stopped")
@@ -316,7 +328,7 @@ func (s *Service) step(o *organization) error {
 			return err
 		}
 	}
-	if len(o.todo) == 0 || now.Before(s.retryAt) || s.o.NoWrites() {
+	if len(o.todo) == 0 || now.Before(s.rest.until) || now.Before(o.rest.until) || s.o.NoWrites() {
 		return nil
 	}
 	return s.batch(o, now)
@@ -434,13 +446,13 @@ func shorten(text string) string {
 var errTokens = errors.New("the tokens of the day are used up")
 
 // send asks the service for vectors and stores them. It returns false if the texts must wait. If the service refuses
-// them, it gets each alone, and those that it refuses again get no vector. If it refuses all of them, it rather has a
-// fault.
+// them, it gets each alone, and those that it refuses again get no vector. If it refuses all of them, the organization
+// waits, and if it refuses those of another one too, it rather has a fault.
 func (s *Service) send(o *organization, refs []realm.BodyRef, texts []string, now time.Time) (done bool, err error) {
 	err = s.sendTogether(o, refs, texts, now)
 	switch {
 	case err == nil:
-		s.wait = 0
+		s.works(o)
 		return true, nil
 	case !s.model.IsRefusal(err):
 		return s.giveUp(err, now)
@@ -460,12 +472,23 @@ func (s *Service) send(o *organization, refs []realm.BodyRef, texts []string, no
 		}
 	}
 	if len(refused) == len(refs) {
-		return s.giveUp(err, now)
+		if s.refusedBy != nil && s.refusedBy != o {
+			return s.giveUp(err, now)
+		}
+		s.refusedBy = o
+		o.rest.begin(now)
+		return false, fmt.Errorf("all texts are refused, the organization waits for %s: %w", o.rest.wait, err)
 	}
+	s.works(o)
 	for _, ref := range refused {
 		s.skip(o, ref, err)
 	}
 	return true, nil
+}
+
+// works remembers that the service works, also for an organization.
+func (s *Service) works(o *organization) {
+	s.rest, o.rest, s.refusedBy = rest{}, rest{}, nil
 }
 
 // skip remembers that a text gets no vector.
@@ -485,9 +508,8 @@ func (s *Service) giveUp(err error, now time.Time) (done bool, _ error) {
 		return false, nil
 	}
 	s.failures.Add(1)
-	s.wait = min(max(minWait, 2*s.wait), maxWait)
-	s.retryAt = now.Add(s.wait)
-	return false, fmt.Errorf("requests to the service for vectors wait for %s: %w", s.wait, err)
+	s.rest.begin(now)
+	return false, fmt.Errorf("requests to the service for vectors wait for %s: %w", s.rest.wait, err)
 }
 
 // sendTogether asks the service for the vectors of all texts and stores them.

@@ -399,3 +399,34 @@ func BenchmarkNearest(b *testing.B) {
 		})
 	}
 }
+
+// An organization whose texts are all refused, which one user can achieve, does not keep the others from their vectors.
+// A service that refuses the texts of several organizations is left alone.
+func TestRefusedOrganizationWaitsAlone(t *testing.T) {
+	const other = org + 1
+	x := newStage(t)
+	x.texts = map[realm.MessageID]string{1: "soup bad", 2: "crash bad"}
+	x.s.Feed(org)
+	x.refused = "bad"
+	x.s.round()
+	x.s.Attach(other, func(ref realm.BodyRef) (realm.Body, bool, error) {
+		return realm.Body{Text: "soup"}, true, nil
+	})
+	x.s.round()
+	if n, err := x.s.Dimensions(other); err != nil || n == 0 {
+		t.Errorf("the other organization has no vectors: %d, %v", n, err)
+	}
+	if n, err := x.s.Dimensions(org); err != nil || n != 0 {
+		t.Errorf("refused texts have vectors: %d, %v", n, err)
+	}
+	x.edits[1], x.edits[2] = 1, 1 // other texts, which are refused too
+	x.s.Detach(other)
+	x.s.Attach(other, x.text)
+	x.s.Feed(org)
+	failures := x.s.failures.Load()
+	x.now = x.now.Add(maxWait)
+	x.s.round()
+	if x.s.failures.Load() == failures {
+		t.Error("a service that refuses the texts of all organizations is not left alone")
+	}
+}

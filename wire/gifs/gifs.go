@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"parley/actors/admission"
 	"parley/actors/realm"
@@ -127,6 +128,7 @@ func (p *Provider) Text() string {
 var (
 	errBusy = realm.Refuse(realm.Busy, "SERVER_OVERLOADED",
 		"Too many searches for GIFs at the moment; try again later.")
+	errPage   = realm.BadRequest("Invalid page")
 	errFailed = realm.BadRequest("The provider of GIFs did not answer; try again later.")
 )
 
@@ -135,6 +137,10 @@ func (p *Provider) Find(by wire.Asker, query, page string, rating int64) (wire.G
 	q := question{strings.ToLower(query), page, rating}
 	if found, ok := p.known(q); ok {
 		return found, nil
+	}
+	address, parse, err := p.address(q)
+	if err != nil {
+		return wire.GIFPage{}, err
 	}
 	leave := p.places.Enter(strconv.Itoa(int(by.Realm)))
 	if leave == nil {
@@ -148,7 +154,7 @@ func (p *Provider) Find(by wire.Asker, query, page string, rating int64) (wire.G
 			return wire.GIFPage{}, err
 		}
 	}
-	found, err := p.ask(q)
+	found, err := p.ask(address, parse)
 	if err != nil {
 		p.o.Log.Warn("the provider of GIFs did not answer", "provider", p.o.GIFProvider, "err", withoutKey(err, p.key))
 		return wire.GIFPage{}, errFailed
@@ -178,19 +184,23 @@ func (p *Provider) keep(q question, found wire.GIFPage) {
 	p.cached[q] = cachedPage{found, p.o.Now()}
 }
 
-// ask sends a question to the provider.
-func (p *Provider) ask(q question) (wire.GIFPage, error) {
+// address returns where a question is asked and what reads the answer, or a refusal.
+func (p *Provider) address(q question) (string, parser, error) {
 	form := p.giphyForm
 	if p.o.GIFProvider != giphy {
 		form = p.tenorForm
 	}
 	path, values, parse, err := form(q)
 	if err != nil {
-		return wire.GIFPage{}, err
+		return "", nil, err
 	}
+	return strings.TrimSuffix(p.o.GIFURL, "/") + path + "?" + values.Encode(), parse, nil
+}
+
+// ask sends a question to the provider.
+func (p *Provider) ask(address string, parse parser) (wire.GIFPage, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
-	address := strings.TrimSuffix(p.o.GIFURL, "/") + path + "?" + values.Encode()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return wire.GIFPage{}, err
@@ -225,7 +235,7 @@ func (p *Provider) giphyForm(q question) (path string, v url.Values, _ parser, _
 	offset, err := 0, error(nil)
 	if q.page != "" {
 		if offset, err = strconv.Atoi(q.page); err != nil || offset < 0 || offset > maxPosition {
-			return "", nil, nil, errors.New("no such page")
+			return "", nil, nil, errPage
 		}
 	}
 	v = url.Values{"api_key": {p.key}, "limit": {strconv.Itoa(pageSize)}, "offset": {strconv.Itoa(offset)},
@@ -237,9 +247,9 @@ func (p *Provider) giphyForm(q question) (path string, v url.Values, _ parser, _
 	}
 	return path, v, func(data []byte) (found wire.GIFPage, err error) {
 		type picture struct {
-			URL    string      `json:"url"`
-			Width  json.Number `json:"width"` // a text
-			Height json.Number `json:"height"`
+			URL    string `json:"url"`
+			Width  side   `json:"width"` // a text
+			Height side   `json:"height"`
 		}
 		var a struct {
 			Data []struct {
@@ -262,10 +272,9 @@ func (p *Provider) giphyForm(q question) (path string, v url.Values, _ parser, _
 			if full.URL == "" {
 				full = x.Images.Whole
 			}
-			width, _ := x.Images.Small.Width.Int64()
-			height, _ := x.Images.Small.Height.Int64()
-			add(&found, wire.GIF{Title: x.Title, URL: full.URL, Preview: x.Images.Small.URL,
-				Width: width, Height: height})
+			small := x.Images.Small
+			add(&found, wire.GIF{Title: x.Title, URL: full.URL, Preview: small.URL,
+				Width: int64(small.Width), Height: int64(small.Height)})
 		}
 		if next := offset + pageSize; len(a.Data) == pageSize && next <= maxPosition && next < a.Pages.Total {
 			found.Next = strconv.Itoa(next)
@@ -276,7 +285,7 @@ func (p *Provider) giphyForm(q question) (path string, v url.Values, _ parser, _
 
 func (p *Provider) tenorForm(q question) (path string, v url.Values, _ parser, _ error) {
 	if len(q.page) > maxToken {
-		return "", nil, nil, errors.New("no such page")
+		return "", nil, nil, errPage
 	}
 	v = url.Values{"key": {p.key}, "limit": {strconv.Itoa(pageSize)}, "media_filter": {"gif,tinygif"},
 		"contentfilter": {ratingName(tenorRatings, q.rating)}}
@@ -290,8 +299,8 @@ func (p *Provider) tenorForm(q question) (path string, v url.Values, _ parser, _
 	}
 	return path, v, func(data []byte) (found wire.GIFPage, err error) {
 		type picture struct {
-			URL  string  `json:"url"`
-			Size []int64 `json:"dims"`
+			URL  string `json:"url"`
+			Size []side `json:"dims"`
 		}
 		var a struct {
 			Results []struct {
@@ -313,7 +322,7 @@ func (p *Provider) tenorForm(q question) (path string, v url.Values, _ parser, _
 				g.Title = x.Title
 			}
 			if size := x.Formats.Small.Size; len(size) == 2 {
-				g.Width, g.Height = size[0], size[1]
+				g.Width, g.Height = int64(size[0]), int64(size[1])
 			}
 			add(&found, g)
 		}
@@ -322,6 +331,16 @@ func (p *Provider) tenorForm(q question) (path string, v url.Values, _ parser, _
 		}
 		return found, nil
 	}, nil
+}
+
+// side is a number of pixels, which can be a text; 0: unknown. One that is no number does not spoil the answer.
+type side int64
+
+// UnmarshalJSON never fails.
+func (s *side) UnmarshalJSON(text []byte) error {
+	n, _ := strconv.ParseInt(strings.Trim(string(text), `"`), 10, 64)
+	*s = side(n)
+	return nil
 }
 
 // ratingName returns the provider's name of a rating of 1 or more.
@@ -343,18 +362,28 @@ func add(page *wire.GIFPage, g wire.GIF) {
 	if g.Width < 1 || g.Height < 1 || g.Width > maxSide || g.Height > maxSide {
 		g.Width, g.Height = 1, 1
 	}
-	g.Title = strings.Join(strings.Fields(strings.ToValidUTF8(g.Title, "")), " ")
+	g.Title = strings.Join(strings.Fields(strings.Map(visible, strings.ToValidUTF8(g.Title, ""))), " ")
 	if len(g.Title) > maxTitle {
 		g.Title = strings.ToValidUTF8(g.Title[:maxTitle], "")
 	}
 	page.GIFs = append(page.GIFs, g)
 }
 
+// visible replaces the characters that are not seen, but could turn or end what follows, by spaces.
+func visible(r rune) rune {
+	const joiner = '\u200d' // of emoji
+	if unicode.IsPrint(r) || r == joiner {
+		return r
+	}
+	return ' '
+}
+
 // isPicture reports whether a text is an address of the web that can be in a message.
 func isPicture(address string) bool {
 	u, err := url.Parse(address)
 	return err == nil && len(address) <= maxAddress && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" &&
-		u.User == nil && !strings.ContainsAny(address, " ()<>\"\\\r\n\t")
+		u.User == nil && !strings.ContainsAny(address, " ()<>\"\\`") &&
+		!strings.ContainsFunc(address, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
 // Bounds returns the bounds of the provider.

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"parley/actors/realm"
 	"parley/wire"
 )
 
@@ -160,13 +161,17 @@ func TestBadAnswers(t *testing.T) {
 		}
 	}
 	s := newStage(t, "giphy")
+	s.o.Ask = func(realm.ID, realm.Place) error {
+		t.Error("a page that does not exist is recorded as data that is sent")
+		return nil
+	}
 	for _, page := range []string{"-1", "x", "1001", "1e3"} {
-		if _, err := s.Find(ann, "cat", page, 1); err == nil {
-			t.Errorf("page %q is accepted", page)
+		if _, err := s.Find(ann, "cat", page, 1); err == nil || err.Error() != errPage.Error() {
+			t.Errorf("page %q: %v", page, err)
 		}
 	}
-	if len(s.asked) != 0 {
-		t.Errorf("%d questions about pages that do not exist", len(s.asked))
+	if len(s.asked) != 0 || s.log.Len() > 0 {
+		t.Errorf("%d questions about pages that do not exist; the log has %q", len(s.asked), s.log.String())
 	}
 }
 
@@ -213,17 +218,18 @@ func TestPicturesOfAnswers(t *testing.T) {
 					"height": "9"}}})
 		}
 		for _, bad := range []string{"javascript:alert(1)", "https://x/a.gif) @**all** (", "file:///etc/passwd", "//x/a",
-			"",
+			"", "https://x/`a.gif", "https://x/\u202ea.gif", "https://x/\u00a0a.gif",
 			"https://u:p@x/a.gif", "https://x/" + strings.Repeat("a", maxAddress)} {
 			add(bad, "https://x/small.gif", "5")
 		}
 		add("https://x/good.gif", "data:image/gif;base64,x", "-5")
 		add("https://x/null.gif", "https://x/small.gif", nil)
+		add("https://x/wide.gif", "https://x/small.gif", "wide")
 		text, _ := json.Marshal(map[string]any{"data": list, "pagination": nil})
 		w.Write(text)
 	}
 	found, err := s.Find(ann, "cat", "", 1)
-	if err != nil || len(found.GIFs) != 2 || found.Next != "" {
+	if err != nil || len(found.GIFs) != 3 || found.Next != "" {
 		t.Fatalf("%+v %v", found, err)
 	}
 	for _, g := range found.GIFs {
@@ -233,6 +239,19 @@ func TestPicturesOfAnswers(t *testing.T) {
 	}
 	if found.GIFs[0].Preview != "https://x/good.gif" {
 		t.Errorf("preview %q", found.GIFs[0].Preview)
+	}
+}
+
+// Titles have no characters that messages refuse or that turn the text after them.
+func TestTitlesOfAnswers(t *testing.T) {
+	s := newStage(t, "tenor")
+	s.answer = func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `{"results":[{"content_description":"\u202ecat\u0000 \u2028👩\u200d🔬","media_formats":{
+			"gif":{"url":"https://x/a.gif"},"tinygif":{"url":"https://x/b.gif","dims":["wide",null]}}}]}`)
+	}
+	found, err := s.Find(ann, "cat", "", 1)
+	if err != nil || len(found.GIFs) != 1 || found.GIFs[0].Title != "cat 👩\u200d🔬" || found.GIFs[0].Width != 1 {
+		t.Errorf("%+v %v", found, err)
 	}
 }
 
