@@ -6,7 +6,7 @@ GO ?= go
 export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
 export CGO_ENABLED := 0
 
-.PHONY: alerts-check bench bench-peers bench-proxies browser browser-big browser-kills browser-people browser-screens browser-shots browser-views build calls check clients clocks-cluster cluster-import conform conform-s3 crash crash-cluster cut-links damage-cluster docs freeze-cluster full-cluster help hooks kill kill-cluster kill-core-edges kill-edges kill-presence licenses linear-edges login mail man mirror mirror-edge mixed-releases mutants partition-cluster poison race release release-check rolling-upgrade run sim sim-actors sleep-cluster test test-beside types upgrades versions web web-check web-mirror
+.PHONY: alerts-check bench bench-peers bench-proxies browser browser-big browser-firefox browser-kills browser-people browser-screens browser-shots browser-views build calls check clients clocks-cluster cluster-import conform conform-s3 crash crash-cluster cut-links damage-cluster docs freeze-cluster full-cluster help hooks kill kill-cluster kill-core-edges kill-edges kill-presence licenses linear-edges login mail man mirror mirror-edge mixed-releases mutants partition-cluster poison race release release-check rolling-upgrade run sim sim-actors sleep-cluster test test-beside types upgrades versions web web-check web-mirror
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
@@ -138,6 +138,9 @@ calls: build ## hold calls at a LiveKit server, which it builds, with the fake c
 
 browser: build ## drive the pages with Chromium and check them with axe-core (needs Node; installs the rest)
 	wire/web/browser/run
+
+browser-firefox: build ## drive the views of the client with Firefox, without what its protocol cannot (needs Node; installs the rest)
+	wire/web/browser/run firefox
 
 browser-views: build ## check every view of the client with all rules of axe-core in MODES (all): light,dark,contrast,rtl
 	MODES=$${MODES:-all} wire/web/browser/run every_view_test.js

@@ -23,6 +23,8 @@ const (
 	mcpReads   = 20
 	// mcpPause is the time between two rounds: an agent opens its stream again after 100 ms.
 	mcpPause = 150 * time.Millisecond
+	// mcpSettle is how long a server runs before its memory is measured: the search index opens after five seconds.
+	mcpSettle = 8 * time.Second
 	// mcpWait is how long a message may take to all clients.
 	mcpWait  = 30 * time.Second
 	formType = "application/x-www-form-urlencoded"
@@ -139,6 +141,10 @@ func (r *mcpRun) half(agents bool) (h mcpHalf, err error) {
 		return h, err
 	}
 	r.sampler.setPID(r.server.pid)
+	if err := r.warmUp(); err != nil {
+		return h, err
+	}
+	time.Sleep(mcpSettle)
 	before, err := r.liveHeap()
 	if err != nil {
 		return h, err
@@ -189,6 +195,18 @@ func (r *mcpRun) half(agents bool) (h mcpHalf, err error) {
 	h.read, err = r.cost(mcpReads*mcpClients, func() error { return readAll(clients) })
 	r.logf("agents: %v, %.1f kB a client, %.1f us an update, %.1f us a read", agents, h.memory, h.update, h.read)
 	return h, err
+}
+
+// warmUp lets one client of each kind come and go, so that the memory of clients is not that of a first request.
+func (r *mcpRun) warmUp() error {
+	for _, agents := range []bool{false, true} {
+		c := &mcpClient{run: r, person: &r.population.people[0], http: &http.Client{Timeout: pollLimit}, agents: agents}
+		if err := errors.Join(c.open(), c.read()); err != nil {
+			return err
+		}
+		c.close()
+	}
+	return nil
 }
 
 // cost returns the processor time of the server for each of n parts of some work, in microseconds.

@@ -9,6 +9,7 @@ type ElementList struct {
 	size   int // approximate bytes that the elements take before they are encoded
 	encode func(b []byte, i int) []byte
 	drop   func(i int) int // forgets element i after it was encoded, and returns its part of size
+	page   *messagePage    // whose messages these are; nil: other elements
 }
 
 // appendTo appends the whole list.

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 
@@ -157,6 +158,51 @@ func getMessages(c *Call, f getMessagesForm) (*messagesAnswer, error) {
 		out.Anchor = &page.Anchor
 	}
 	return out, nil
+}
+
+// ReadMessage is a message of an answer as programs in this process get it: some fields of its JSON.
+type ReadMessage struct {
+	ID       realm.MessageID
+	Time     int64
+	Sender   string
+	SenderID realm.UserID
+	Channel  realm.ChannelID // 0: a direct message
+	Name     string          // of the channel
+	People   []ReadPerson    // of a direct message
+	Topic    string
+	Content  string
+}
+
+// ReadPerson is a participant of a direct message.
+type ReadPerson struct {
+	ID   realm.UserID
+	Name string
+}
+
+// MessagesOf returns the messages of an answer of GET /messages, oldest first, and whether the oldest one of the narrow
+// is among them. Encoding and parsing the answer would take as long as making it.
+func MessagesOf(answer any) (list []ReadMessage, oldest bool) {
+	a, ok := answer.(*messagesAnswer)
+	if !ok {
+		panic(fmt.Sprintf("BUG: an answer with messages is %T", answer))
+	}
+	p := a.Messages.page
+	list = make([]ReadMessage, len(p.list))
+	for i := range p.list {
+		m := &p.list[i]
+		x := newMessageOf(&m.VisibleMessage, m.body, p.client, p.call.Site)
+		list[i] = ReadMessage{ID: x.ID, Time: x.Time, Sender: x.Name, SenderID: x.Sender, Channel: x.Channel,
+			Topic: x.Topic, Content: x.Content}
+		if x.Channel != 0 {
+			list[i].Name = m.ChannelName
+			continue
+		}
+		people, _ := x.Display.value.([]personJSON)
+		for _, person := range people {
+			list[i].People = append(list[i].People, ReadPerson{person.ID, person.Name})
+		}
+	}
+	return list, a.Oldest
 }
 
 // newMessageForReader returns a message with the reader's flags and the visible part of its edit history.

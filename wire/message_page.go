@@ -168,6 +168,7 @@ func (p *messagePage) elements() *ElementList {
 // inOrder returns the messages in the order in which they were collected.
 func (p *messagePage) inOrder() *ElementList {
 	return &ElementList{
+		page: p,
 		len:  len(p.list),
 		size: p.memory.used,
 		encode: func(b []byte, i int) []byte {

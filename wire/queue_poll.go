@@ -181,7 +181,7 @@ func AnswerPoll(r Reply, id realm.QueueID, events []queue.UnackedEvent) (weight 
 			parts = append(parts, eventsComma)
 		}
 		from := len(own)
-		own = append(own, `,"id":`...)
+		own = append(own, eventIDHead...)
 		own = strconv.AppendInt(own, unacked.ID, 10)
 		own = append(own, '}')
 		weight += queue.Weight(len(json))
@@ -203,3 +203,20 @@ func AnswerPoll(r Reply, id realm.QueueID, events []queue.UnackedEvent) (weight 
 	}
 	return weight, done == len(events)
 }
+
+// EachEvent calls fn with each event of the parts that AnswerPoll has answered with: its JSON without the id and the last
+// brace, and its id.
+func EachEvent(parts [][]byte, fn func(json []byte, id int64)) {
+	for i := 1; i+1 < len(parts); i++ {
+		digits, ok := bytes.CutPrefix(parts[i+1], eventIDHead)
+		if !ok {
+			continue // a comma, or the id of the event before
+		}
+		id, err := strconv.ParseInt(string(bytes.TrimSuffix(digits, eventIDEnd)), 10, 64)
+		if err == nil {
+			fn(parts[i], id)
+		}
+	}
+}
+
+var eventIDHead, eventIDEnd = []byte(`,"id":`), []byte("}")

@@ -11,10 +11,10 @@ import (
 	"parley/wire/httpd/park"
 )
 
-// fastPathTargets are the requests offered to the fast path, as every client writes them: event polls, messages
-// and presence reports.
+// fastPathTargets are the requests offered to the fast path, as every client writes them: event polls, messages,
+// presence reports, and streams of agents.
 var fastPathTargets = []string{"GET /api/v1/events?", "GET /json/events?", "POST /api/v1/messages ",
-	"POST /json/messages ", "POST /api/v1/users/me/presence ", "POST /json/users/me/presence "}
+	"POST /json/messages ", "POST /api/v1/users/me/presence ", "POST /json/users/me/presence ", "GET " + mcpPath + " "}
 
 // fastPath handles event polls, messages and presence reports on the loop that read them. It takes only requests
 // that are ordinary in every respect. All other requests, and every request that must be refused before the
@@ -70,7 +70,13 @@ func (f *fastPath) Handle(q *park.FastRequest) bool {
 		}
 		return done
 	}
-	return len(q.Body) == 0 && f.handlePoll(q)
+	if len(q.Body) != 0 {
+		return false
+	}
+	if string(q.Target) == mcpPath {
+		return f.handleStream(q)
+	}
+	return f.handlePoll(q)
 }
 
 // enter lets a command in, unless the organizations are moving to another core. A command that is collected calls leave

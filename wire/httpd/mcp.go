@@ -12,6 +12,7 @@ import (
 	"parley/actors/realm"
 	"parley/wire"
 	"parley/wire/form"
+	"parley/wire/httpd/park"
 	"parley/wire/mcp"
 	"parley/wire/oauth"
 )
@@ -143,6 +144,56 @@ func (s *Server) streamMCP(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.Endpo
 	}
 }
 
+// parkedStream is a waiting stream of an agent: one allocation for connection, session of the protocol and queue.
+type parkedStream struct {
+	parked park.Parked
+	reply  mcp.StreamReply // of the poll
+	poll   wire.PollRequest
+	server wire.Server
+	caller park.Caller // the account that is charged
+}
+
+// Caller returns the caller for which unsent answers count.
+func (p *parkedStream) Caller() park.Caller { return p.caller }
+
+// Gone cancels the poll, because the client has left.
+func (p *parkedStream) Gone() { p.server.CancelPoll(p.poll) }
+
+// handleStream parks a GET of an agent whose session has an event queue. Its checks are those of serveMCP; keys with a
+// scope, and requests that must be refused, take the ordinary path.
+func (f *fastPath) handleStream(q *park.FastRequest) bool {
+	s := f.server
+	version := s.options.Server.AuthVersion() // before any lookup, as in handlePoll
+	host := strings.ToLower(string(q.Host))
+	f.values.Reset()
+	c := wire.Call{Server: s.options.Server, Tools: s.options.Tools, Params: &f.values}
+	c.Realm, c.Site = s.options.Realms.ByHost(host)
+	switch {
+	case c.Realm == 0, s.options.Realms.IsForeign(host), len(q.Origin) > 0, len(q.AgentSession) == 0,
+		len(q.Authorization) == 0, !bytes.Contains(q.Accept, []byte(eventStreamType)),
+		len(q.AgentVersion) > 0 && !slices.Contains(mcp.Versions, string(q.AgentVersion)):
+		return false
+	case s.checkAgent(&c, q.Authorization, c.Server.AccountByKeyHash) != nil, c.KeyScope() != nil,
+		s.hasOtherOwner(&c):
+		return false
+	}
+	w := &parkedStream{server: c.Server, caller: callerOfAccount(c.Account)}
+	var ok bool
+	if w.poll, ok = s.mcp.PrepareStream(&c, string(q.AgentSession), string(q.LastEventID), &w.reply); !ok {
+		return false
+	}
+	w.poll.AuthVersion, w.reply.Reply = version, &w.parked
+	lines, ok := f.countRequest(w.caller.Account, nil)
+	if !ok {
+		return false
+	}
+	q.ParkStream(&w.parked, w, lines)
+	if f.polls = append(f.polls, &w.poll); len(f.polls) >= maxBatchedPolls {
+		f.Flush()
+	}
+	return true
+}
+
 // fromSameOrigin reports whether a request was not sent by a page of another web site. Programs send no Origin.
 func fromSameOrigin(ctx *fasthttp.RequestCtx, site wire.Site) bool {
 	origin := string(ctx.Request.Header.Peek("Origin"))
@@ -156,22 +207,28 @@ func fromSameOrigin(ctx *fasthttp.RequestCtx, site wire.Site) bool {
 
 // authenticateAgent identifies the caller by an API key as a bearer token, or by HTTP Basic.
 func (s *Server) authenticateAgent(ctx *fasthttp.RequestCtx, c *wire.Call) error {
-	header := ctx.Request.Header.Peek("Authorization")
-	scheme, key, _ := bytes.Cut(header, []byte(" "))
-	if !bytes.EqualFold(scheme, []byte("bearer")) {
-		if len(header) == 0 {
-			return s.limitUnauthenticated(ctx, realm.ErrNotLoggedIn())
-		}
-		if err := s.checkCredentials(c, header, false, s.findAccount); err != nil {
-			return s.limitUnauthenticated(ctx, err)
-		}
-	} else if key = bytes.TrimSpace(key); !wellFormedKey(key) {
-		return s.limitUnauthenticated(ctx, unauthorized("Malformed API key"))
-	} else if err := s.checkKey(c, string(key), "", false, s.findAccount); err != nil {
+	if err := s.checkAgent(c, ctx.Request.Header.Peek("Authorization"), s.findAccount); err != nil {
 		return s.limitUnauthenticated(ctx, err)
 	}
 	if !c.KeyScope().HasAddress(c.Address) {
 		return realm.ErrKeyScope("This API key is not allowed to be used from this network.")
 	}
 	return nil
+}
+
+// checkAgent identifies the caller of a request with an Authorization header.
+func (s *Server) checkAgent(
+	c *wire.Call, header []byte, find func(hash [32]byte) (*wire.Account, bool),
+) error {
+	scheme, key, _ := bytes.Cut(header, []byte(" "))
+	if !bytes.EqualFold(scheme, []byte("bearer")) {
+		if len(header) == 0 {
+			return realm.ErrNotLoggedIn()
+		}
+		return s.checkCredentials(c, header, false, find)
+	}
+	if key = bytes.TrimSpace(key); !wellFormedKey(key) {
+		return unauthorized("Malformed API key")
+	}
+	return s.checkKey(c, string(key), "", false, find)
 }

@@ -202,11 +202,17 @@ func TestURIs(t *testing.T) {
 	}
 }
 
+// parts returns an answer of an event queue with one event, as wire.AnswerPoll makes it.
+func parts(event string) [][]byte {
+	return [][]byte{[]byte(`{"events":[`), []byte(event), []byte(`,"id":1}`), []byte(`]}`)}
+}
+
 // TestStreamNamesChangedResources checks which events are updates of a resource, also when messages move.
 func TestStreamNamesChangedResources(t *testing.T) {
 	topic := "Deploy"
-	subs := map[string]place{"channel": {Channel: 7}, "topic": {Channel: 7, Topic: &topic},
-		"direct": {Users: []int64{3, 5}}}
+	subs := []subscription{{"channel", place{Channel: 7}, updatedNotice("channel")},
+		{"direct", place{Users: []int64{3, 5}}, updatedNotice("direct")},
+		{"topic", place{Channel: 7, Topic: &topic}, updatedNotice("topic")}}
 	message := func(fields string) string { return `"type":"message","message":{` + fields + `}` }
 	update, inX := `"type":"update_message",`, `"display_recipient":"x"`
 	for event, want := range map[string]string{
@@ -222,8 +228,11 @@ func TestStreamNamesChangedResources(t *testing.T) {
 		`"type":"delete_message","stream_id":7,"topic":"a"`:                              "channel",
 		`"type":"heartbeat"`: "",
 	} {
-		w := &streamReply{sessions: &sessionTable{}, session: &session{subs: subs}}
-		out := string(w.stream([]byte(`{"events":[{"id":1,` + event + `}]}`)))
+		w := &StreamReply{server: &Server{}, session: &session{subs: subs}}
+		out := string(w.stream(parts(`{` + event)))
+		if again := string(w.stream(parts(`{` + event))); again != out {
+			t.Errorf("%s: the same event becomes %q", event, again)
+		}
 		var got []string
 		for _, uri := range []string{"channel", "direct", "topic"} {
 			if strings.Contains(out, `"uri":"`+uri+`"`) {
@@ -248,7 +257,7 @@ func FuzzPost(f *testing.F) {
 		`{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"parley://channel/7/topic/%00"}}`,
 		`{"jsonrpc":"2.0","id":1,"method":"resources/list","params":{"cursor":"99999999999999999999"}}`,
 		`{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"parley://direct/1,1,1"}}`,
-		`{"events":[{"type":"message","id":9,"message":{"display_recipient":7}}]}`,
+		`{"type":"message","message":{"display_recipient":7}`,
 	} {
 		f.Add([]byte(seed))
 	}
@@ -268,9 +277,9 @@ func FuzzPost(f *testing.F) {
 				t.Fatalf("%d bytes", len(a.Body))
 			}
 		}
-		subs := map[string]place{"x": {Channel: 7}}
-		w := &streamReply{sessions: &sessionTable{}, session: &session{last: -1, subs: subs}}
-		if out := w.stream(body); !bytes.HasSuffix(out, []byte("\n\n")) && !bytes.HasSuffix(out, []byte("\n")) {
+		w := &StreamReply{server: &Server{}, session: &session{last: -1,
+			subs: []subscription{{"x", place{Channel: 7}, updatedNotice("x")}}}}
+		if out := w.stream(parts(string(body))); !bytes.HasSuffix(out, []byte("\n\n")) && !bytes.HasSuffix(out, []byte("\n")) {
 			t.Fatalf("stream: %q", out)
 		}
 	})

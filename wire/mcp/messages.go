@@ -33,7 +33,7 @@ type user struct {
 }
 
 // newMessage returns a message of an answer of the API.
-func newMessage(v *fastjson.Value, whole bool) message {
+func newMessage(v *fastjson.Value) message {
 	out := message{ID: v.GetInt64("id"), Time: time.Unix(v.GetInt64("timestamp"), 0).UTC().Format(time.RFC3339),
 		Sender: textOf(v, "sender_full_name"), SenderID: v.GetInt64("sender_id"), ChannelID: v.GetInt64("stream_id"),
 		Topic: textOf(v, "subject"), Content: textOf(v, "content")}
@@ -44,10 +44,18 @@ func newMessage(v *fastjson.Value, whole bool) message {
 			out.With = append(out.With, user{u.GetInt64("id"), textOf(u, "full_name")})
 		}
 	}
-	if !whole {
-		out.Content, out.Cut = cut(out.Content)
-	}
 	return out
+}
+
+// newListedMessage returns the JSON of a message of a list.
+func newListedMessage(x *wire.ReadMessage) json.RawMessage {
+	m := message{ID: int64(x.ID), Time: time.Unix(x.Time, 0).UTC().Format(time.RFC3339), Sender: x.Sender,
+		SenderID: int64(x.SenderID), ChannelID: int64(x.Channel), Channel: x.Name, Topic: x.Topic}
+	for _, u := range x.People {
+		m.With = append(m.With, user{int64(u.ID), u.Name})
+	}
+	m.Content, m.Cut = cut(x.Content)
+	return encode(m)
 }
 
 // cut returns at most MaxContent characters of a text.
@@ -81,21 +89,19 @@ func (s *Server) messages(c *wire.Call, narrow []term, before int64, limit int) 
 	if before > 0 {
 		p["anchor"], p["include_anchor"] = before, false
 	}
-	out, size, oldest := []json.RawMessage{}, 0, false
-	err := s.askMessages(c, "GET /messages", p, func(a *fastjson.Value) {
-		oldest = a.GetBool("found_oldest")
-		list := a.GetArray("messages")
-		for i := len(list) - 1; i >= 0; i-- { // the newest messages have priority
-			m := encode(newMessage(list[i], false))
-			if size += len(m); size > MaxResultBytes-200 {
-				oldest = false
-				break
-			}
-			out = append(out, m)
-		}
-	})
+	a, err := s.run(c, "GET /messages", p, nil)
 	if err != nil {
 		return nil, err
+	}
+	list, oldest := wire.MessagesOf(a)
+	out, size := make([]json.RawMessage, 0, len(list)), 0
+	for i := range slices.Backward(list) { // the newest messages have priority
+		m := newListedMessage(&list[i])
+		if size += len(m); size > MaxResultBytes-200 {
+			oldest = false
+			break
+		}
+		out = append(out, m)
 	}
 	slices.Reverse(out)
 	return page(out, !oldest), nil
@@ -137,7 +143,7 @@ type messageArgs struct {
 func readMessage(s *Server, c *wire.Call, args messageArgs) (any, error) {
 	var m message
 	err := s.askMessages(c, "GET /messages/{message_id}", params{"message_id": args.Message, "apply_markdown": false,
-		"allow_empty_topic_name": true}, func(a *fastjson.Value) { m = newMessage(a.Get("message"), true) })
+		"allow_empty_topic_name": true}, func(a *fastjson.Value) { m = newMessage(a.Get("message")) })
 	if err != nil {
 		return nil, err
 	}

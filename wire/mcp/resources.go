@@ -195,7 +195,9 @@ func (s *Server) subscribe(c *wire.Call, raw json.RawMessage, id string, add boo
 	if !add {
 		s.sessions.mu.Lock()
 		defer s.sessions.mu.Unlock()
-		delete(x.subs, uri)
+		if i, known := slices.BinarySearchFunc(x.subs, uri, compareURI); known {
+			x.subs = slices.Delete(x.subs, i, i+1)
+		}
 		return struct{}{}, nil
 	}
 	if _, err := s.messagesOf(c, p, 1); err != nil {
@@ -212,10 +214,13 @@ func (s *Server) subscribe(c *wire.Call, raw json.RawMessage, id string, add boo
 	}
 	s.sessions.mu.Lock()
 	defer s.sessions.mu.Unlock()
-	if _, known := x.subs[uri]; !known && len(x.subs) >= MaxSubscriptions {
+	i, known := slices.BinarySearchFunc(x.subs, uri, compareURI)
+	if !known && len(x.subs) >= MaxSubscriptions {
 		return nil, &rpcError{codeInvalidRequest,
 			fmt.Sprintf("A session has at most %d subscriptions", MaxSubscriptions)}
 	}
-	x.subs[uri] = p
+	if !known {
+		x.subs = slices.Insert(x.subs, i, subscription{uri, p, updatedNotice(uri)})
+	}
 	return struct{}{}, nil
 }

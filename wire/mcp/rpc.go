@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"parley/actors/admission"
@@ -43,6 +44,7 @@ type Server struct {
 	endpoints map[string]*wire.Endpoint
 	inPath    map[string][]string // names of parameters in the path, by endpoint
 	sessions  sessionTable
+	parsed    atomic.Pointer[parsedEvent] // the newest event: the streams of many sessions have the same one
 }
 
 // New returns a server without sessions.

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -33,10 +34,20 @@ type session struct {
 	key     [32]byte
 	used    time.Time
 
-	queue realm.QueueID    // "": none is open
-	last  int64            // the newest event that was sent to the client
-	subs  map[string]place // by URI
+	queue realm.QueueID  // "": none is open
+	last  int64          // the newest event that was sent to the client
+	subs  []subscription // by URI, ascending
 }
+
+// subscription is a resource whose changes a session wants to know.
+type subscription struct {
+	uri    string
+	place  place
+	notice []byte // what the stream says when it has changed
+}
+
+// compareURI orders subscriptions.
+func compareURI(x subscription, uri string) int { return strings.Compare(x.uri, uri) }
 
 // sessionTable holds the sessions of a node.
 type sessionTable struct {
@@ -98,7 +109,7 @@ func (s *Server) begin(c *wire.Call) (string, error) {
 		return "", errTooManySessions()
 	}
 	t.list[id] = &session{realm: c.Realm, user: c.Caller.User, charged: c.Account.Charged, key: c.Caller.Key, used: now,
-		last: -1, subs: map[string]place{}}
+		last: -1}
 	return id, nil
 }
 

@@ -63,30 +63,44 @@ func (s *Server) Stream(c *wire.Call, id, acked string, park func(gone func()) w
 	if err := s.openQueue(c, x); err != nil {
 		return err
 	}
+	w, server := &StreamReply{}, c.Server
+	p := s.poll(c, x, id, acked, w)
+	w.Reply = park(func() { server.CancelPoll(p) })
+	server.Poll(p)
+	return nil
+}
+
+// PrepareStream is Stream for callers that must not block. It returns the poll that the caller sends after it has
+// parked the request, and that w answers; the caller sets w.Reply. It reports false if Stream must be used.
+func (s *Server) PrepareStream(c *wire.Call, id, acked string, w *StreamReply) (p wire.PollRequest, ok bool) {
+	x := s.sessions.find(c, id, s.now())
+	if x == nil {
+		return p, false
+	}
+	p = s.poll(c, x, id, acked, w)
+	return p, p.Queue != ""
+}
+
+// poll returns the poll of a session's event queue, which w answers.
+func (s *Server) poll(c *wire.Call, x *session, id, acked string, w *StreamReply) wire.PollRequest {
 	s.sessions.mu.Lock()
 	queue, last := x.queue, x.last
 	s.sessions.mu.Unlock()
 	if n, err := strconv.ParseInt(acked, 10, 64); err == nil && n >= -1 && n <= last {
 		last = n
 	}
-	p, server := wire.NewPoll(c, queue, last), c.Server
-	w := &streamReply{sessions: &s.sessions, session: x, id: id}
-	w.Reply = park(func() {
-		p := p
-		p.Reply = w
-		server.CancelPoll(p)
-	})
+	w.server, w.session, w.id = s, x, id
+	p := wire.NewPoll(c, queue, last)
 	p.Reply = w
-	server.Poll(p)
-	return nil
+	return p
 }
 
-// streamReply turns the answer to a poll into an event stream.
-type streamReply struct {
+// StreamReply turns the answer to a poll into an event stream.
+type StreamReply struct {
 	wire.Reply
-	sessions *sessionTable
-	session  *session
-	id       string
+	server  *Server
+	session *session
+	id      string
 }
 
 // maxInline is the size of an answer in bytes that the session actor itself turns into a stream: ten messages, which
@@ -96,25 +110,34 @@ const maxInline = 16 << 10
 // Answer turns an answer to a poll into a stream. Large ones are turned by another goroutine, because the session actor
 // must not wait for it. The session actor then does not see whether the client has left: an update can be lost, and the
 // client reads its resources again.
-func (w *streamReply) Answer(status int, parts ...[]byte) bool {
-	body := bytes.Join(parts, nil)
-	if len(body) <= maxInline {
-		return w.answer(status, body)
+func (w *StreamReply) Answer(status int, parts ...[]byte) bool {
+	size := 0
+	for _, part := range parts {
+		size += len(part)
 	}
-	go w.answer(status, body)
+	if size <= maxInline {
+		return w.answer(status, parts)
+	}
+	whole := bytes.Join(parts, nil)
+	ends := make([][]byte, len(parts)) // the caller uses its parts again
+	for i, part := range parts {
+		ends[i], whole = whole[:len(part):len(part)], whole[len(part):]
+	}
+	go w.answer(status, ends)
 	return true
 }
 
-func (w *streamReply) answer(status int, body []byte) bool {
+func (w *StreamReply) answer(status int, parts [][]byte) bool {
 	if status != 200 {
-		w.sessions.mu.Lock()
-		if w.sessions.list[w.id] == w.session { // the queue has ended, and the session with it
-			w.sessions.remove(w.id, w.session)
+		t := &w.server.sessions
+		t.mu.Lock()
+		if t.list[w.id] == w.session { // the queue has ended, and the session with it
+			t.remove(w.id, w.session)
 		}
-		w.sessions.mu.Unlock()
-		return w.Reply.Answer(404, body)
+		t.mu.Unlock()
+		return w.Reply.Answer(404, parts...)
 	}
-	return w.Reply.Answer(200, w.stream(body))
+	return w.Reply.Answer(200, w.stream(parts))
 }
 
 // streamedEvent is an event of the queue, as far as it names the change.
@@ -167,40 +190,68 @@ func (e *streamedEvent) changes(p place) bool {
 	return p.has(after, topic)
 }
 
-// stream returns the event stream for an answer of the queue, and records the newest event of it.
-func (w *streamReply) stream(body []byte) []byte {
-	out := []byte(streamRetry)
-	var events []streamedEvent
-	last := int64(-1)
-	if parse(body, func(a *fastjson.Value) {
-		for _, v := range a.GetArray("events") {
-			last = v.GetInt64("id")
-			if string(v.GetStringBytes("type")) != "heartbeat" {
-				events = append(events, newStreamedEvent(v))
-			}
+// parsedEvent is an event with the bytes that it was parsed from.
+type parsedEvent struct {
+	json  []byte
+	event streamedEvent
+	known bool // else it changes no resource, as a heartbeat
+}
+
+// parsedOf parses an event without its id and its last brace. Each session gets the same event in the same bytes, one
+// after the other, so the newest one is kept.
+func (s *Server) parsedOf(json []byte) *parsedEvent {
+	if x := s.parsed.Load(); x != nil && bytes.Equal(x.json, json) {
+		return x
+	}
+	x := &parsedEvent{json: append(bytes.Clone(json), '}')}
+	if parse(x.json, func(v *fastjson.Value) {
+		if x.known = string(v.GetStringBytes("type")) != "heartbeat"; x.known {
+			x.event = newStreamedEvent(v)
 		}
 	}) != nil {
-		return append(out, '\n')
+		return x
 	}
-	w.sessions.mu.Lock()
-	defer w.sessions.mu.Unlock()
-	var uris []string
-	for uri, p := range w.session.subs {
-		if slices.ContainsFunc(events, func(e streamedEvent) bool { return e.changes(p) }) {
-			uris = append(uris, uri)
+	x.json = x.json[:len(json)]
+	s.parsed.Store(x)
+	return x
+}
+
+// updatedNotice returns the data of an event of the stream: a resource has changed.
+func updatedNotice(uri string) []byte {
+	b := []byte(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":`)
+	return bytes.Clone(append(append(b, encode(uriParams{uri})...), '}')) // without the room to grow
+}
+
+// stream returns the event stream for an answer of the queue, and records the newest event of it.
+func (w *StreamReply) stream(parts [][]byte) []byte {
+	var room [4]*parsedEvent
+	events, last := room[:0], int64(-1)
+	wire.EachEvent(parts, func(json []byte, id int64) {
+		last = id
+		if e := w.server.parsedOf(json); e.known {
+			events = append(events, e)
 		}
-	}
-	w.session.last = max(w.session.last, last)
-	slices.Sort(uris)
-	if len(uris) == 0 {
-		return append(out, ": nothing has changed\n\n"...)
-	}
-	for _, uri := range uris {
+	})
+	w.server.sessions.mu.Lock()
+	defer w.server.sessions.mu.Unlock()
+	x := w.session
+	x.last = max(x.last, last)
+	out := append(make([]byte, 0, 256), streamRetry...)
+	changed := false
+	for i := range x.subs {
+		p := &x.subs[i]
+		if !slices.ContainsFunc(events, func(e *parsedEvent) bool { return e.event.changes(p.place) }) {
+			continue
+		}
+		changed = true
 		out = append(out, "event: message\nid: "...)
-		out = strconv.AppendInt(out, w.session.last, 10)
-		out = append(out, "\ndata: "+`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":`...)
-		out = append(out, encode(uriParams{uri})...)
-		out = append(out, "}\n\n"...)
+		out = strconv.AppendInt(out, x.last, 10)
+		out = append(out, "\ndata: "...)
+		out = append(out, p.notice...)
+		out = append(out, "\n\n"...)
+	}
+	if !changed {
+		return append(out, ": nothing has changed\n\n"...)
 	}
 	return out
 }

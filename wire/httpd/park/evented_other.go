@@ -16,8 +16,9 @@ type evented struct{}
 type eventConn struct{}
 
 // Park is never called: without epoll, no fast path gets requests.
-func (q *FastRequest) Park(*Parked, Gone, []byte) { panic("BUG: fast path without epoll") }
-func (q *FastRequest) Remember(*Memo, int, int)   { panic("BUG: fast path without epoll") }
+func (q *FastRequest) Park(*Parked, Gone, []byte)       { panic("BUG: fast path without epoll") }
+func (q *FastRequest) ParkStream(*Parked, Gone, []byte) { panic("BUG: fast path without epoll") }
+func (q *FastRequest) Remember(*Memo, int, int)         { panic("BUG: fast path without epoll") }
 
 // ParkBriefly is never called, likewise.
 func (q *FastRequest) ParkBriefly(*Parked, []byte) { panic("BUG: fast path without epoll") }

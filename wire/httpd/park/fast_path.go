@@ -10,8 +10,8 @@ import (
 // presence reports. Each loop has its own FastPath and calls it from one goroutine, so it needs no locks for its
 // own state.
 type FastPath interface {
-	// Handle is offered a request that begins with one of Config.FastPathTargets. It either calls Park or
-	// ParkBriefly once and returns true, or returns false without side effects; then the Handler gets the
+	// Handle is offered a request that begins with one of Config.FastPathTargets. It either calls Park,
+	// ParkStream or ParkBriefly once and returns true, or returns false without side effects; then the Handler gets the
 	// request. It must not block, and must not retain anything of q.
 	Handle(q *FastRequest) bool
 	// HandleRepeated is offered a request that equals the one that Handle remembered on this connection, byte for
@@ -36,6 +36,10 @@ type FastRequest struct {
 	CSRFToken     []byte // header X-CSRFToken
 	Origin        []byte
 	Referer       []byte
+	Accept        []byte // the first one
+	LastEventID   []byte
+	AgentSession  []byte // header Mcp-Session-Id
+	AgentVersion  []byte // header Mcp-Protocol-Version
 	Body          []byte
 	Address       netip.Addr
 
@@ -70,7 +74,8 @@ func wholeRequest(b []byte) (h head, ok bool) {
 func (h *head) fastRequest(body []byte) FastRequest {
 	return FastRequest{Method: h.method, Target: h.target, Host: h.host, Authorization: h.authorization,
 		ContentType: h.contentType, UserAgent: h.userAgent,
-		Cookie: h.cookie, CSRFToken: h.csrfToken, Origin: h.origin, Referer: h.referer, Body: body}
+		Cookie: h.cookie, CSRFToken: h.csrfToken, Origin: h.origin, Referer: h.referer, Accept: h.accept,
+		LastEventID: h.lastEventID, AgentSession: h.agentSession, AgentVersion: h.agentVersion, Body: body}
 }
 
 // Memo is a request as its connection remembers it, without the number in it. A client that waits for events

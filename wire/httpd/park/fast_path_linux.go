@@ -11,6 +11,11 @@ func (q *FastRequest) Park(p *Parked, gone Gone, extra []byte) {
 	q.parkAs(p, Parked{conn: q.c, gone: gone, headerLines: extra})
 }
 
+// ParkStream is Park for a request whose answer is an event stream, if it has status 200.
+func (q *FastRequest) ParkStream(p *Parked, gone Gone, extra []byte) {
+	q.parkAs(p, Parked{conn: q.c, gone: gone, headerLines: extra, eventStream: true})
+}
+
 // ParkBriefly is Park for a request whose answer comes soon, and which is carried out even if its client has
 // left. A client that only shuts down its sending side gets its answer. The request counts as active, not as
 // parked.

@@ -18,6 +18,8 @@ type head struct {
 	host, authorization                []byte
 	contentType, userAgent             []byte
 	cookie, csrfToken, origin, referer []byte
+	accept, lastEventID                []byte
+	agentSession, agentVersion         []byte
 	fastPath                           bool // HTTP/1.1, no Expect, and each header in this struct occurs at most once
 }
 
@@ -63,11 +65,13 @@ func endOfHead(b []byte, from int) (size, next int, ref *refusal) {
 type fieldCounts struct {
 	hosts, lengths, codings, expects, authorizations, contentTypes, userAgents int
 	cookies, csrfTokens, origins, referers                                     int
+	accepts, lastEventIDs, agentSessions, agentVersions                        int
 }
 
 // maxFastPathCount returns the largest count of the fields that must be unique for the fast path only.
 func (n *fieldCounts) maxFastPathCount() int {
-	return max(n.authorizations, n.contentTypes, n.userAgents, n.cookies, n.csrfTokens, n.origins, n.referers)
+	return max(n.authorizations, n.contentTypes, n.userAgents, n.cookies, n.csrfTokens, n.origins, n.referers,
+		n.lastEventIDs, n.agentSessions, n.agentVersions)
 }
 
 // parseHead parses a complete head. Every line in b ends with CRLF.
@@ -116,8 +120,12 @@ func (h *head) field(n *fieldCounts, name, value []byte, http11 bool) *refusal {
 				return refuseMalformed
 			}
 		}
-	case len("Expect"): // Cookie and Origin have the same length
+	case len("Expect"): // Accept, Cookie and Origin have the same length
 		switch {
+		case equalLower(name, "accept"):
+			if n.accepts++; n.accepts == 1 {
+				h.accept = value
+			}
 		case equalLower(name, "cookie"):
 			n.cookies++
 			h.cookie = value
@@ -151,13 +159,24 @@ func (h *head) field(n *fieldCounts, name, value []byte, http11 bool) *refusal {
 			n.contentTypes++
 			h.contentType = value
 		}
-	case len("Authorization"):
+	case len("Authorization"): // Last-Event-ID has the same length
 		if equalLower(name, "authorization") {
 			n.authorizations++
 			h.authorization = value
+		} else if equalLower(name, "last-event-id") {
+			n.lastEventIDs++
+			h.lastEventID = value
 		}
-	case len("Content-Length"):
-		if equalLower(name, "content-length") {
+	case len("Mcp-Protocol-Version"):
+		if equalLower(name, "mcp-protocol-version") {
+			n.agentVersions++
+			h.agentVersion = value
+		}
+	case len("Content-Length"): // Mcp-Session-Id has the same length
+		if equalLower(name, "mcp-session-id") {
+			n.agentSessions++
+			h.agentSession = value
+		} else if equalLower(name, "content-length") {
 			n.lengths++
 			length, ok := parseLength(value)
 			if !ok {

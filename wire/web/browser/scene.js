@@ -26,19 +26,51 @@ const FEATURES = ['AvoidUnnecessaryBeforeUnloadCheckSync', 'DestroyProfileOnBrow
 const CAMERA = ['--use-fake-device-for-media-stream', '--use-fake-ui-for-media-stream',
   '--allow-loopback-in-peer-connection'];
 
+// FIREFOX is the program of a Firefox that visits the pages in place of Chromium. ONLY_CHROMIUM are the scenes that need
+// what its protocol lacks.
+const FIREFOX = process.env.PARLEY_FIREFOX;
+const ONLY_CHROMIUM = {
+  'files are uploaded by the button, by paste and by drop': 'Firefox gives pasted files to no event of a script',
+  'formatted text is pasted as Markdown, and code as it is': 'Firefox gives pasted text to no event of a script',
+  'a star and a reaction that are set, removed and set at once stay set': 'Firefox does not report the end of delayed requests',
+  'a mention of everyone in a large channel asks first': 'Firefox takes no changed answer after a reload',
+};
+
+// LOST fits the problems of pages whose server ends.
+export const LOST = /ERR_(EMPTY_RESPONSE|CONNECTION_RESET|CONNECTION_REFUSED|SOCKET_NOT_CONNECTED)|NS_ERROR_(CONNECTION_REFUSED|NET_RESET)/;
+
 let browser; // started by the first scene of a file
 
 async function launched() {
-  browser ??= chromium.launch({ executablePath: process.env.PARLEY_CHROMIUM, timeout: TIMEOUT_MS,
+  browser ??= FIREFOX ? launchFirefox() : chromium.launch({ executablePath: process.env.PARLEY_CHROMIUM, timeout: TIMEOUT_MS,
     args: ['--no-sandbox', '--disable-dev-shm-usage', ...CAMERA, `--disable-features=${FEATURES}`] });
   return browser;
+}
+
+// launchFirefox uses the release of Playwright whose commands the Firefox of Debian knows.
+async function launchFirefox() {
+  const { firefox } = await import('playwright-for-firefox');
+  const mouse = 2 + 4; // it is fine and can hover: without a screen Firefox has no mouse
+  return firefox.launch({ channel: 'moz-firefox', executablePath: FIREFOX, timeout: TIMEOUT_MS,
+    firefoxUserPrefs: { 'ui.primaryPointerCapabilities': mouse, 'ui.allPointerCapabilities': mouse } });
+}
+
+// goByHash lets a page go to a place of the same document. Firefox reports no load of it, for which goto waits.
+function goByHash(page) {
+  const goTo = page.goto.bind(page);
+  page.goto = (address, options) => {
+    const [before, hash] = address.split('#');
+    if (page.url() === 'about:blank') return goTo(address, options);
+    const isHere = before === '' || new URL(before, page.url()).href === page.url().split('#')[0];
+    return hash && isHere ? page.evaluate((x) => { location.hash = x; }, hash) : goTo(address, options);
+  };
 }
 
 after(async () => (await browser)?.close());
 
 // scene adds a test. Its body gets a Scene, which ends the servers and profiles that it has started.
 export function scene(name, body, timeout = SCENE_MS) {
-  test(name, { timeout }, async () => {
+  test(name, { timeout, skip: FIREFOX && ONLY_CHROMIUM[name] }, async () => {
     const s = new Scene();
     try {
       await body(s);
@@ -101,6 +133,7 @@ class Scene {
     context.setDefaultTimeout(TIMEOUT_MS);
     if (SLOW) await slowDown(context);
     const p = new Profile(server, context, await context.newPage());
+    if (FIREFOX) goByHash(p.page);
     await p.listen();
     this.#profiles.push(p);
     return p;
@@ -144,7 +177,7 @@ export class Profile {
     this.context.on('weberror', (e) => this.#note(`script: ${e.error().message}`));
     this.context.on('requestfailed', (r) => {
       // Chromium reports navigations that a redirect or a later navigation replaced.
-      if (r.failure()?.errorText !== 'net::ERR_ABORTED') this.#note(`request: ${r.url()} ${r.failure()?.errorText}`);
+      if (!['net::ERR_ABORTED', 'NS_BINDING_ABORTED'].includes(r.failure()?.errorText)) this.#note(`request: ${r.url()} ${r.failure()?.errorText}`);
     });
   }
 

@@ -1,10 +1,9 @@
 // The page about the server: its figures are live, only owners and operators see it.
 import assert from 'node:assert/strict';
 import { eventually, freePort } from './parley.js';
-import { scene } from './scene.js';
+import { LOST, scene } from './scene.js';
 
 const OWNER = 'olive@example.org';
-const AWAY = /ERR_(EMPTY_RESPONSE|CONNECTION_RESET|CONNECTION_REFUSED|SOCKET_NOT_CONNECTED)/;
 const CHARTS = ['Send requests', 'Deliveries', 'Requests', 'Delivery lag', 'Event queues', 'Parked polls'];
 
 const say = (parley, content) => parley.call('ann@example.org', 'POST', 'messages', { type: 'stream', to: 'general',
@@ -55,7 +54,7 @@ scene("an owner sees the server's figures change, also after the server was kill
   await olive.visit('/admin/server');
   await live(parley, olive);
   await olive.accessible();
-  olive.expect(AWAY);
+  olive.expect(LOST);
   const stopped = olive.page.getByRole('alert').filter({ hasText: 'The numbers are not updated' });
   await parley.kill();
   await stopped.waitFor();

@@ -317,7 +317,8 @@ function keys(e: KeyboardEvent): void {
   e.preventDefault();
   const { toggle: key } = target.dataset;
   if (key !== undefined && isCollapsed(key) !== back) return toggle(key);
-  const stops = [...row.querySelectorAll<HTMLElement>("a, button")];
+  // Devices with a touch screen show fewer buttons, and may have a keyboard.
+  const stops = [...row.querySelectorAll<HTMLElement>("a, button")].filter((x) => x.getClientRects().length > 0);
   const at = stops.indexOf(target);
   if (back && at === 0) row.closest("section")?.querySelector<HTMLElement>("[data-toggle]")?.focus();
   else stops[at + (back ? -1 : 1)]?.focus();
