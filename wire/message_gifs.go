@@ -72,6 +72,9 @@ func findGIFs(c *Call, f gifForm) (*gifsAnswer, error) {
 		return nil, realm.BadRequest("GIFs are not enabled on this server.")
 	}
 	rating, err := Read(c, func(v realm.View) (int64, error) {
+		if err := v.CheckPlace(realm.PlaceExternalPictures); err != nil { // clients would load the pictures there
+			return 0, err
+		}
 		if n, _ := v.OrgSetting(gifRating).(int64); n > 0 {
 			return n, nil
 		}

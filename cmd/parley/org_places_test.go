@@ -238,6 +238,27 @@ func TestClosedPlacesGetNothing(t *testing.T) {
 	p.stop()
 }
 
+// An organization that shows no pictures of other sites finds no GIFs: clients would load them from the provider.
+func TestNoGIFsWithoutExternalPictures(t *testing.T) {
+	o := newOutside(t)
+	dir := t.TempDir()
+	flags, err := o.flags(dir, filepath.Join(dir, "data"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := startProgram(t, parleyCommand(flags...))
+	at := p.serving()
+	olive, ann := demoAccount(t, at, "olive@example.org"), demoAccount(t, at, "ann@example.org")
+	olive.must(t, "PATCH", "realm", pairs("allow_external_pictures", "false"))
+	if _, err := ann.call("GET", "gifs", nil); err == nil || !strings.Contains(err.Error(), "does not send data") {
+		t.Errorf("without pictures of other sites: %v", err)
+	}
+	if n := o.of("gif"); n != 0 {
+		t.Errorf("the provider got %d requests", n)
+	}
+	p.stop()
+}
+
 // placeOf returns a place of the list.
 func placeOf(t *testing.T, by *account, name realm.Place) map[string]any {
 	t.Helper()
