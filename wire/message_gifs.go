@@ -97,9 +97,11 @@ func findGIFs(c *Call, f gifForm) (*gifsAnswer, error) {
 	return a, nil
 }
 
-// gifKeys returns the keys of the provider, if there is one. Visitors without an account cannot write.
+// gifKeys returns the keys of the provider, if there is one. Visitors without an account cannot write. Clients with a
+// key ask the provider themselves, so there is none if the organization has closed these places.
 func (s *initialState) gifKeys() GIFKeys {
-	if s.call.Tools.GIFs == nil || s.call.Account == nil {
+	if s.call.Tools.GIFs == nil || s.call.Account == nil || !s.PlaceOpen(realm.PlaceGIFs) ||
+		!s.PlaceOpen(realm.PlaceExternalPictures) {
 		return GIFKeys{}
 	}
 	return s.call.Tools.GIFs.Keys()

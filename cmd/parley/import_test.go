@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"parley/actors/realm"
 )
 
 // linkOpens reports whether an invitation link leads to the registration form.
@@ -63,6 +65,32 @@ func TestInvitationLinksAfterImport(t *testing.T) {
 	}
 	if linkOpens(t, olive.url, sent) || linkOpens(t, olive.url, shown) {
 		t.Error("a revoked link opens")
+	}
+}
+
+// Owners who agreed to the models of one operator have not agreed to those of another one.
+func TestConsentAfterImport(t *testing.T) {
+	dir := t.TempDir()
+	data, file, other := filepath.Join(dir, "data"), filepath.Join(dir, "org.jsonl"), filepath.Join(dir, "other")
+	p := demo(t, data)
+	olive := demoAccount(t, p.serving(), "olive@example.org")
+	consents := func() string {
+		return fmt.Sprint(placeOf(t, olive, realm.PlaceModels)["open"], placeOf(t, olive, realm.PlaceVectors)["open"])
+	}
+	olive.must(t, "PATCH", "realm", pairs("assistant_enabled", "true", "meaning_search_enabled", "true"))
+	if got := consents(); got != "true true" {
+		t.Fatal(got)
+	}
+	p.stop()
+	if out, code := runParley("export", file, "--data", data); code != 0 {
+		t.Fatal(out)
+	}
+	if out, code := runParley("import", file, "--data", other); code != 0 {
+		t.Fatal(out)
+	}
+	olive.url = startProgram(t, parleyCommand("serve", "--data", other, "--listen", "127.0.0.1:0", "--demo")).serving()
+	if got := consents(); got != "false false" {
+		t.Errorf("after the move the places of models are open: %s", got)
 	}
 }
 

@@ -249,7 +249,17 @@ func TestNoGIFsWithoutExternalPictures(t *testing.T) {
 	p := startProgram(t, parleyCommand(flags...))
 	at := p.serving()
 	olive, ann := demoAccount(t, at, "olive@example.org"), demoAccount(t, at, "ann@example.org")
+	hasKey := func() bool {
+		a := ann.must(t, "POST", "register", nil)
+		return fmt.Sprint(a["giphy_api_key"], a["klipy_api_key"], a["tenor_api_key"]) != ""
+	}
+	if !hasKey() {
+		t.Error("official clients get no key")
+	}
 	olive.must(t, "PATCH", "realm", pairs("allow_external_pictures", "false"))
+	if hasKey() {
+		t.Error("official clients get a key although the place is closed")
+	}
 	if _, err := ann.call("GET", "gifs", nil); err == nil || !strings.Contains(err.Error(), "does not send data") {
 		t.Errorf("without pictures of other sites: %v", err)
 	}

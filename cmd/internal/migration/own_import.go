@@ -213,6 +213,10 @@ func (i *ownImport) applyOptions(x *snapshot.Imported) {
 			if i.o.Subdomain != "" {
 				r.StringID = strings.TrimPrefix(i.o.Subdomain, ".")
 			}
+			// Owners agreed to the services of the other server's operator.
+			for _, consent := range []string{realm.AssistantSetting, realm.MeaningSetting} {
+				delete(r.Settings, consent)
+			}
 		case *realm.User:
 			if i.o.NewKeys {
 				r.Keys, r.KeyInfo = nil, nil
