@@ -74,12 +74,17 @@ func registeredFields(fields []shape.TableField, isExtension func(i int) bool) [
 // JSONField returns the value of a setting.
 func (r registeredSettings) JSONField(i int) any {
 	name := realm.OrgSettings[i].Name
-	if name == realm.AssistantSetting {
-		if summaries, translations := r.s.call.offers(); !summaries && !translations {
-			return shape.Absent{}
-		}
+	shown := true
+	switch {
+	case name == realm.AssistantSetting:
+		summaries, translations := r.s.call.offers()
+		shown = summaries || translations
+	case name == realm.MeaningSetting:
+		shown = r.s.call.offersMeaning()
+	case realm.OrgSettings[i].Extension:
+		shown = r.s.knowsExtensions()
 	}
-	if name == realm.MeaningSetting && !r.s.call.offersMeaning() {
+	if !shown {
 		return shape.Absent{}
 	}
 	if r.s.Me() == nil {
@@ -122,14 +127,19 @@ type orgCacheKey struct {
 	visitor    bool
 	offers     assistantOffers
 	calls      bool
+	extensions bool
 }
 
 func (s *initialState) orgCacheKey(part string) orgCacheKey {
 	t := s.call.Tools
 	summaries, translations := s.call.offers() // of an edge, they are those of the core that it follows
 	return orgCacheKey{part, s.call.Site, t.Generation, t.Push != nil, t.FetchPreview != nil, s.Me() == nil,
-		assistantOffers{summaries, translations, s.call.offersMeaning()}, t.Calls != nil}
+		assistantOffers{summaries, translations, s.call.offersMeaning()}, t.Calls != nil, s.knowsExtensions()}
 }
+
+// knowsExtensions reports whether the client named a capability that only this server has. Others do not show the
+// switches of places.
+func (s *initialState) knowsExtensions() bool { return s.queue.Caps&realm.CapShortUserList != 0 }
 
 // orgSection adds the organization and server fields. They are the same for all users of a kind, so the encoded bytes
 // are cached.

@@ -68,7 +68,7 @@ const SETTINGS = ['profile', 'account', 'privacy', 'preferences', 'integrations'
 const ORGANIZATION = ['organization-profile', 'organization-settings', 'joining', 'organization-permissions',
   'organization-level-user-defaults', 'users', 'invites', 'channels', 'channel-folders', 'emoji-settings',
   'linkifier-settings', 'playground-settings', 'profile-field-settings', 'data-retention', 'data-exports-admin', 'usage',
-  'audit-log', 'compliance'];
+  'audit-log', 'compliance', 'data-places'];
 
 const MIDDLE = [
   ['inbox', '#inbox'],

@@ -6,7 +6,8 @@ import { scene } from './scene.js';
 
 scene('an owner closes a place, and another one sees it at once', async (s) => {
   const parley = await s.serve('--smtp-host', 'mail.example.org');
-  const setting = async (name) => (await parley.call(OLIVE, 'POST', 'register', { event_types: '["realm"]' }))[`realm_${name}`];
+  const setting = async (name) => (await parley.call(OLIVE, 'POST', 'register',
+    { event_types: '["realm"]', client_capabilities: '{"short_user_list":true}' }))[`realm_${name}`];
   const olive = await opened(s, parley, OLIVE, '#organization/data-places');
   const used = (x) => x.page.getByRole('region', { name: 'Set up on this server', exact: true });
   const box = (x, name) => x.page.getByRole('checkbox', { name });
