@@ -25,7 +25,7 @@ import (
 const (
 	// pageSize is how many pictures an answer has: three screens of the window in which users choose.
 	pageSize = 24
-	// maxPosition is how far a search goes: GIPHY allows 4,999, and nobody looks at so many.
+	// maxPosition is how far a search goes: GIPHY allows 4,999, and users do not look at so many.
 	maxPosition = 1000
 	// maxAnswer bounds an answer of the provider, in bytes. One with 24 pictures in all sizes has about 200 kB.
 	maxAnswer = 2 << 20
@@ -231,21 +231,16 @@ var giphyRatings = []string{"g", "pg", "pg-13", "r"}
 // tenorRatings are the same at Tenor: how much is left out.
 var tenorRatings = []string{"high", "medium", "low", "off"}
 
-func (p *Provider) giphyForm(q question) (path string, v url.Values, _ parser, _ error) {
+func (p *Provider) giphyForm(q question) (path string, _ url.Values, _ parser, _ error) {
 	offset, err := 0, error(nil)
 	if q.page != "" {
 		if offset, err = strconv.Atoi(q.page); err != nil || offset < 0 || offset > maxPosition {
 			return "", nil, nil, errPage
 		}
 	}
-	v = url.Values{"api_key": {p.key}, "limit": {strconv.Itoa(pageSize)}, "offset": {strconv.Itoa(offset)},
+	v := url.Values{"api_key": {p.key}, "limit": {strconv.Itoa(pageSize)}, "offset": {strconv.Itoa(offset)},
 		"rating": {ratingName(giphyRatings, q.rating)}}
-	path = "/trending"
-	if q.query != "" {
-		path = "/search"
-		v.Set("q", q.query)
-	}
-	return path, v, func(data []byte) (found wire.GIFPage, err error) {
+	return searchPath(v, q.query, "/trending"), v, func(data []byte) (found wire.GIFPage, err error) {
 		type picture struct {
 			URL    string `json:"url"`
 			Width  side   `json:"width"` // a text
@@ -283,21 +278,16 @@ func (p *Provider) giphyForm(q question) (path string, v url.Values, _ parser, _
 	}, nil
 }
 
-func (p *Provider) tenorForm(q question) (path string, v url.Values, _ parser, _ error) {
+func (p *Provider) tenorForm(q question) (path string, _ url.Values, _ parser, _ error) {
 	if len(q.page) > maxToken {
 		return "", nil, nil, errPage
 	}
-	v = url.Values{"key": {p.key}, "limit": {strconv.Itoa(pageSize)}, "media_filter": {"gif,tinygif"},
+	v := url.Values{"key": {p.key}, "limit": {strconv.Itoa(pageSize)}, "media_filter": {"gif,tinygif"},
 		"contentfilter": {ratingName(tenorRatings, q.rating)}}
 	if q.page != "" {
 		v.Set("pos", q.page)
 	}
-	path = "/featured"
-	if q.query != "" {
-		path = "/search"
-		v.Set("q", q.query)
-	}
-	return path, v, func(data []byte) (found wire.GIFPage, err error) {
+	return searchPath(v, q.query, "/featured"), v, func(data []byte) (found wire.GIFPage, err error) {
 		type picture struct {
 			URL  string `json:"url"`
 			Size []side `json:"dims"`
@@ -331,6 +321,15 @@ func (p *Provider) tenorForm(q question) (path string, v url.Values, _ parser, _
 		}
 		return found, nil
 	}, nil
+}
+
+// searchPath adds the words of a search to a form and returns the path; without words, popular.
+func searchPath(v url.Values, words, popular string) string {
+	if words == "" {
+		return popular
+	}
+	v.Set("q", words)
+	return "/search"
 }
 
 // side is a number of pixels, which can be a text; 0: unknown. One that is no number does not spoil the answer.
@@ -388,6 +387,14 @@ func isPicture(address string) bool {
 
 // Bounds returns the bounds of the provider.
 func (p *Provider) Bounds() []registry.Bound {
+	read := func(of func() int64) func() int64 {
+		return func() int64 {
+			if p == nil { // none is set
+				return 0
+			}
+			return of()
+		}
+	}
 	return []registry.Bound{
 		{
 			Name:     "gif_requests",
@@ -395,19 +402,9 @@ func (p *Provider) Bounds() []registry.Bound {
 			Overflow: "503",
 			Reason:   "each takes up to 5 seconds",
 			Limit:    registry.Constant(maxInProgress),
-			Used: func() int64 {
-				if p == nil {
-					return 0
-				}
-				return p.places.Used()
-			},
-			Hits: func() int64 {
-				if p == nil {
-					return 0
-				}
-				return p.places.Refused()
-			},
-			Halved: "wire/gifs TestSearchesAreShared",
+			Used:     read(func() int64 { return p.places.Used() }),
+			Hits:     read(func() int64 { return p.places.Refused() }),
+			Halved:   "wire/gifs TestSearchesAreShared",
 		},
 		{
 			Name:     "gif_answers",
@@ -415,14 +412,11 @@ func (p *Provider) Bounds() []registry.Bound {
 			Overflow: "all are dropped",
 			Reason:   "many users look at the same first page; each has at most about 100 kB",
 			Limit:    registry.Constant(maxCached),
-			Used: func() int64 {
-				if p == nil {
-					return 0
-				}
+			Used: read(func() int64 {
 				p.mu.Lock()
 				defer p.mu.Unlock()
 				return int64(len(p.cached))
-			},
+			}),
 			Whole: registry.Cached,
 		},
 	}
