@@ -80,10 +80,10 @@ func (n *Node) ReplaceLeader(ctx context.Context, leader string, isRefused func(
 	return false
 }
 
-// lacksLeader reports whether nobody has replaced the leader of a term: this node considers it the leader, or it knows
-// none in a later term. The latter is so after another follower has asked for votes and has got none, because its log
-// misses entries that this node has; then it is this node's turn. If this node gave its vote, its last contact is new,
-// so the election has the time of minSilence.
+// lacksLeader reports whether no node has replaced the leader of a term: this node still follows it, or follows no node
+// in a later term. The latter happens after another follower asked for votes and got none, because its log misses
+// entries that this node has. If this node gave its vote, its last contact is new, so it waits for minSilence before it
+// asks for votes.
 func (n *Node) lacksLeader(leader string, term uint64) bool {
 	_, id := n.raft.LeaderWithID()
 	return string(id) == leader || id == "" && n.raft.CurrentTerm() > term

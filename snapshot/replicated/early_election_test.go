@@ -12,6 +12,21 @@ const longElection = 2 * testTimeout
 // refuse is an isRefused of ReplaceLeader.
 func refuse(context.Context) bool { return true }
 
+// slowFollowers returns the nodes but the leader, which wait longElection before they ask for votes.
+func (c *cluster) slowFollowers(leader *Node) (list []*Node) {
+	c.t.Helper()
+	for _, n := range c.nodes {
+		if n == leader {
+			continue
+		}
+		config := n.raft.ReloadableConfig()
+		config.HeartbeatTimeout, config.ElectionTimeout = longElection, longElection
+		c.must(n.raft.ReloadConfig(config))
+		list = append(list, n)
+	}
+	return list
+}
+
 // Followers that know that the process of the leader is gone elect another one before the election timeout. They ask
 // for votes one after the other.
 func TestReplaceLeaderThatIsGone(t *testing.T) {
@@ -21,16 +36,10 @@ func TestReplaceLeaderThatIsGone(t *testing.T) {
 	c.expectEqual(3)
 	old := c.leader()
 	turns := 0
-	for id, n := range c.nodes {
-		if id == old.o.ID {
-			continue
-		}
-		config := n.raft.ReloadableConfig()
-		config.HeartbeatTimeout, config.ElectionTimeout = longElection, longElection
-		c.must(n.raft.ReloadConfig(config))
+	for _, n := range c.slowFollowers(old) {
 		turn, votes := n.turnAfter(old.o.ID)
 		if !votes || turn > 1 {
-			t.Errorf("%s has turn %d, votes: %t", id, turn, votes)
+			t.Errorf("%s has turn %d, votes: %t", n.o.ID, turn, votes)
 		}
 		turns += turn
 	}
@@ -59,13 +68,7 @@ func TestReplaceLeaderAfterVain(t *testing.T) {
 	c.expectEqual(3)
 	old := c.leader()
 	var behind, ahead *Node
-	for id, n := range c.nodes {
-		if id == old.o.ID {
-			continue
-		}
-		config := n.raft.ReloadableConfig()
-		config.HeartbeatTimeout, config.ElectionTimeout = longElection, longElection
-		c.must(n.raft.ReloadConfig(config))
+	for _, n := range c.slowFollowers(old) {
 		if turn, _ := n.turnAfter(old.o.ID); turn == 0 {
 			behind = n
 		} else {
