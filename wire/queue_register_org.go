@@ -294,8 +294,7 @@ type serverFields struct {
 }
 
 // assistantOffers says whether the server makes summaries and translations, and searches by meaning, for users of
-// organizations whose owners
-// agree. It is left out where there are neither.
+// organizations whose owners agree. It is left out if the server does none of these.
 type assistantOffers struct {
 	Summaries    bool `json:"summaries"`
 	Translations bool `json:"translations"`

@@ -14,14 +14,14 @@ import (
 const maxStall = peer.DialTimeout
 
 // ownerConn is a connection for HTTP to an owner. A node that is frozen or cut off keeps its connections open, so once
-// the link to it has ended, a request that waits for it ends with the connection. Streams that go on are not
-// interrupted.
+// the link to it has ended, a request that waits for it ends with the connection. Streams that still send bytes
+// continue.
 type ownerConn struct {
 	net.Conn
 	done    atomic.Uint64 // reads and writes that have ended
 	waiting atomic.Int32  // reads and writes that have begun and not ended
 	seen    uint64        // done at the last look
-	waited  bool          // somebody waited then
+	waited  bool          // a read or write had begun then
 	stop    func() bool
 	closed  chan struct{}
 	isOver  atomic.Bool
@@ -47,7 +47,7 @@ func (o *ownerConn) watch() {
 	o.Close()
 }
 
-// isStalled reports whether nothing has moved since the last call although somebody has waited all that time.
+// isStalled reports whether a read or write has waited since the last call, and none has ended since then.
 func (o *ownerConn) isStalled() bool {
 	done, waits := o.done.Load(), o.waiting.Load() > 0
 	stalled := waits && o.waited && done == o.seen
