@@ -269,6 +269,26 @@ func TestNoGIFsWithoutExternalPictures(t *testing.T) {
 	p.stop()
 }
 
+// A client that names no capability of ours registers without any setting of ours: the protocol lacks these fields.
+func TestRegistrationsWithoutExtensions(t *testing.T) {
+	k := newDemoClient(t)
+	other := k.must("ann", "POST register")
+	ours := k.must("ann", "POST register", "client_capabilities", map[string]bool{"short_user_list": true})
+	shown := 0
+	for _, x := range realm.OrgSettings {
+		field := "realm_" + x.Name
+		if _, ok := other[field]; ok == x.Extension {
+			t.Errorf("%s for a client without our capability: %t", field, ok)
+		}
+		if _, ok := ours[field]; ok && x.Extension {
+			shown++
+		}
+	}
+	if shown == 0 {
+		t.Error("clients with our capability get no setting of ours")
+	}
+}
+
 // placeOf returns a place of the list.
 func placeOf(t *testing.T, by *account, name realm.Place) map[string]any {
 	t.Helper()
