@@ -128,15 +128,18 @@ func (p *pieces) replace(at int64, old, data []byte) error {
 	return err
 }
 
-// exifOnlyOrientation returns metadata of the same size that has nothing but the orientation; zeros if that is normal
-// or does not fit. tiff is EXIF without a head.
+// exifHead begins the EXIF of a JPEG.
+const exifHead = "Exif\x00\x00"
+
+// exifOnlyOrientation returns metadata of the same size that has nothing but the orientation; nil if that is normal or
+// does not fit. tiff is EXIF without a head.
 func exifOnlyOrientation(tiff []byte) []byte {
-	out := make([]byte, len(tiff))
-	o := exifOrientation(append([]byte("Exif\x00\x00"), tiff...))
+	o := exifOrientation(append([]byte(exifHead), tiff...))
 	const needed = 26
 	if o < 2 || len(tiff) < needed {
-		return out
+		return nil
 	}
+	out := make([]byte, len(tiff))
 	copy(out, "II*\x00\x08\x00\x00\x00\x01\x00\x12\x01\x03\x00\x01\x00\x00\x00")
 	out[18] = byte(o)
 	return out
@@ -206,10 +209,10 @@ func (p *pieces) jpegSegments(look bool) error {
 		}
 		clean := body
 		switch {
-		case marker == jpegExif && bytes.HasPrefix(body, []byte("Exif\x00\x00")):
-			clean = append([]byte("Exif\x00\x00"), exifOnlyOrientation(body[6:])...)
-			if bytes.IndexByte(clean[6:], 'I') < 0 {
-				clean = make([]byte, len(body))
+		case marker == jpegExif && bytes.HasPrefix(body, []byte(exifHead)):
+			clean = make([]byte, len(body))
+			if exif := exifOnlyOrientation(body[len(exifHead):]); exif != nil {
+				clean = append([]byte(exifHead), exif...)
 			}
 		case marker == jpegICC && bytes.HasPrefix(body, []byte("ICC_PROFILE\x00")), marker == jpegFirstApp,
 			marker == jpegAdobe:
@@ -287,7 +290,7 @@ func (p *pieces) png() error {
 			}
 			clean := append([]byte(pngPadding), make([]byte, length)...)
 			if name == "eXIf" {
-				if exif := exifOnlyOrientation(old[4 : 4+length]); bytes.IndexByte(exif, 'I') == 0 {
+				if exif := exifOnlyOrientation(old[4 : 4+length]); exif != nil {
 					clean = append([]byte(name), exif...)
 				}
 			}
@@ -346,13 +349,13 @@ func (p *pieces) webp() error {
 				return err
 			}
 			clean := append([]byte("JUNK"), old[4:8]...)
-			tiff := bytes.TrimPrefix(old[8:], []byte("Exif\x00\x00"))
+			tiff := bytes.TrimPrefix(old[8:], []byte(exifHead))
 			exif := exifOnlyOrientation(tiff)
 			switch {
 			case name == "XMP ":
 				keep &^= webpHasXMP
 				clean = append(clean, make([]byte, length)...)
-			case bytes.IndexByte(exif, 'I') == 0:
+			case exif != nil:
 				clean = append(append([]byte("EXIF"), old[4:8]...), exif...)
 				clean = append(clean, make([]byte, 8+int(length)-len(clean))...)
 			default:
