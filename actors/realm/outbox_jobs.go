@@ -76,8 +76,8 @@ type Letterhead struct {
 	Language string // code of a language, as in the setting default_language
 }
 
-// LetterheadFor returns the letterhead of emails to a user; nil: to somebody without an account, in the language of the
-// organization.
+// LetterheadFor returns the letterhead of emails to a user; nil: to a person without an account, in the language of
+// the organization.
 func (v View) LetterheadFor(u *User) Letterhead {
 	h := Letterhead{Org: v.Org().Name, Language: v.OrgText("default_language")}
 	if u != nil {
