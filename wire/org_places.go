@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"errors"
 	"sync"
 	"time"
 
@@ -14,8 +13,8 @@ var dataPlaceEndpoints = []Endpoint{
 		extension("the services to which data of the organization can go, for owners and administrators"),
 }
 
-// ErrPlaceClosed means that an organization sends no data to a place.
-var ErrPlaceClosed = errors.New("the organization does not send data to this service")
+// ErrPlaceClosed means that an organization sends no data to a place. It can be the answer to a request.
+var ErrPlaceClosed error = realm.ErrPlaceClosed()
 
 // MaxPlaceRecords limits the organizations for which the server remembers when data last went to each place: about
 // 200 bytes each.

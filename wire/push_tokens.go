@@ -251,7 +251,7 @@ func testNotification(c *Call, f testNotificationForm) (a noFields, _ error) {
 			failed = realm.Refuse(realm.Invalid, "INVALID_REMOTE_PUSH_DEVICE_TOKEN",
 				"Device not recognized by the push bouncer")
 		case errors.Is(err, ErrPlaceClosed):
-			failed = realm.ErrPlaceClosed()
+			failed = ErrPlaceClosed
 		case err == nil || failed != nil:
 		case errors.As(err, &refused):
 			failed = realm.BadRequest("%s", bouncerText(refused))

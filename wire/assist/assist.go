@@ -284,7 +284,7 @@ var errTooMany error = realm.Refuse(realm.Busy, "SERVER_OVERLOADED",
 // refusalOf returns the refusal that the user gets after a failure. It does not quote the service.
 func refusalOf(err error) error {
 	if errors.Is(err, wire.ErrPlaceClosed) {
-		return realm.ErrPlaceClosed()
+		return wire.ErrPlaceClosed
 	}
 	if isBusy(err) {
 		return realm.Refuse(realm.BadGateway, "BAD_REQUEST",

@@ -121,9 +121,7 @@ func (x *Service) Join(id realm.ID, call realm.Call, u realm.UserID, name string
 		return "", time.Time{}, errTooManyJoins
 	}
 	defer leave()
-	if err := x.ask(id, realm.PlaceCallRooms); errors.Is(err, wire.ErrPlaceClosed) {
-		return "", time.Time{}, realm.ErrPlaceClosed()
-	} else if err != nil {
+	if err := x.ask(id, realm.PlaceCallRooms); err != nil {
 		return "", time.Time{}, err
 	}
 	room := roomOf(id, call)

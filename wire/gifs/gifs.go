@@ -3,7 +3,6 @@ package gifs
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -148,9 +147,7 @@ func (p *Provider) Find(by wire.Asker, query, page string, rating int64) (wire.G
 	}
 	defer leave()
 	if p.o.Ask != nil {
-		if err := p.o.Ask(by.Realm, realm.PlaceGIFs); errors.Is(err, wire.ErrPlaceClosed) {
-			return wire.GIFPage{}, realm.ErrPlaceClosed()
-		} else if err != nil {
+		if err := p.o.Ask(by.Realm, realm.PlaceGIFs); err != nil {
 			return wire.GIFPage{}, err
 		}
 	}
