@@ -65,6 +65,14 @@ class Program:
             self.read(QUIET_SECONDS)
             assert time.monotonic() < until, f"the screen does not show {texts}:\n{self.text()}"
 
+    def all_messages(self):
+        """Opens the view of all messages. The program adds a new message to it only if it comes while the view is shown."""
+        until = time.monotonic() + SCREEN_SECONDS
+        while "All messages  Search" not in self.text():
+            assert time.monotonic() < until, f"the screen does not show all messages:\n{self.text()}"
+            self.press(ESCAPE, "a")
+            self.read(QUIET_SECONDS)
+
     def shows_at_end(self, text):
         """Waits for a new message in the view of all messages. A key that comes while the program fetches is lost."""
         until = time.monotonic() + SCREEN_SECONDS
@@ -142,14 +150,15 @@ try:
     with checks.that("it finds messages by their words"):
         program.press("/")
         program.press("kettle", ENTER)
-        program.shows("the kettle is on")
-        program.press(ESCAPE, "a")
+        program.shows("Search Results", "the kettle is on")
+        program.all_messages()
     with checks.that("a direct message arrives, and its conversation is opened"):
         ok(server.call("POST", "messages", owner, type="direct", to=[member["me"]["user_id"]], content="only for you"))
         program.shows_at_end("only for you")
         program.press("P")
         program.shows("All private messages", "only for you")
     with checks.that("it continues after the server was killed"):
+        program.all_messages()
         server.kill()
         server.start()
         ok(server.call("POST", "messages", owner, type="stream", to="terminal", topic="tea", content="back again"))
