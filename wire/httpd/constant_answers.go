@@ -30,8 +30,8 @@ func incompressibleAnswer(body []byte) constantAnswer {
 	return constantAnswer{plain: body, version: fmt.Sprintf("%x", hash.Sum64())}
 }
 
-// whenAsked returns a function that builds an answer when it is first called. The files of the client take megabytes and,
-// compressed as well as possible, half a second of processor time, which a server without browsers does not need.
+// whenAsked returns a function that builds an answer when it is first called. The files of the client take megabytes,
+// and processor time to compress them, which a server without browsers does not need.
 func whenAsked(read func() []byte, build func([]byte) constantAnswer) func() constantAnswer {
 	return sync.OnceValue(func() constantAnswer { return build(read()) })
 }

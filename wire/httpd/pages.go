@@ -74,8 +74,9 @@ func (s *Server) addPageRoutes() {
 	}
 	s.addPageFile(web.StylePath, "text/css; charset=utf-8", whenAsked(web.Style, newConstantAnswer))
 	s.addPageFile(web.IconPath, "image/svg+xml", whenAsked(web.Icon, newConstantAnswer))
-	s.addPageFile(web.ServerScriptPath, "text/javascript; charset=utf-8", whenAsked(web.ServerScript, newConstantAnswer))
-	s.addPageFile(web.PasskeyScriptPath, "text/javascript; charset=utf-8", whenAsked(web.PasskeyScript, newConstantAnswer))
+	const script = "text/javascript; charset=utf-8"
+	s.addPageFile(web.ServerScriptPath, script, whenAsked(web.ServerScript, newConstantAnswer))
+	s.addPageFile(web.PasskeyScriptPath, script, whenAsked(web.PasskeyScript, newConstantAnswer))
 	for _, f := range web.ClientFiles() {
 		build := newConstantAnswer
 		if f.Compressed {
