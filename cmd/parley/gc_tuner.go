@@ -55,6 +55,7 @@ type gcTuner struct {
 	cycles    uint64 // collections until the last adaptation
 	allocated uint64 // bytes allocated until the last check
 	released  uint64 // bytes allocated until the last release
+	unmapped  uint64 // bytes allocated until the last release of the program's pages
 	idle      bool   // whether the server was idle at the last check
 
 	mu           sync.Mutex
@@ -144,6 +145,10 @@ func (s *gcTuner) check() {
 	if s.idle && quiet && held > live+max(minReclaim, live/8) && allocated > s.released+minReclaim {
 		debug.FreeOSMemory()
 		s.released = allocated
+	}
+	if s.idle && quiet && allocated > s.unmapped+idleAllocation && mappedPages() > maxIdlePages {
+		releaseProgramPages() // the start has logged an error
+		s.unmapped = allocated
 	}
 	s.allocated, s.idle = allocated, quiet
 }
