@@ -46,6 +46,10 @@ func releaseProgramPages() error {
 		if strings.Contains(mode, "w") || !strings.HasSuffix(strings.TrimSuffix(line, "\n"), " "+program) {
 			continue
 		}
+		if !strings.Contains(mode, "x") {
+			// The kernel mapped 2 MB of tables at a time. Without support for huge pages it fails, and does not matter.
+			unix.Syscall(unix.SYS_MADVISE, from, to-from, unix.MADV_NOHUGEPAGE)
+		}
 		if _, _, fault := unix.Syscall(unix.SYS_MADVISE, from, to-from, unix.MADV_DONTNEED); fault != 0 {
 			return fmt.Errorf("release pages of the program: %w", fault)
 		}
