@@ -18,7 +18,11 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/google/uuid"
+	cmap "github.com/orcaman/concurrent-map"
 )
+
+// The library stores the actors in 1,024 maps. By default each is divided into 32 again, which takes three megabytes.
+func init() { cmap.SHARD_COUNT = 1 }
 
 // Actor handles messages, one at a time. It must ignore messages that it does not know: the library sends some of its
 // own.
@@ -67,7 +71,7 @@ func NewRuntime(token func(length int) string) Runtime {
 	stop := make(chan struct{})
 	return actorRuntime{
 		system:   actor.NewActorSystem(actor.WithLoggerFactory(noLog)),
-		general:  newWorkerPool(generalWorkers, 0, stop),
+		general:  newWorkerPool(generalWorkers, stop),
 		sessions: newSessionPool(),
 		token:    token,
 		stopped:  stop,

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-var demoKey = regexp.MustCompile(`curl -su (\S+):(\S+) `)
+var demoKey = regexp.MustCompile(`curl -sSu (\S+):(\S+) `)
 
 // TestDemoPrintsAccountsAtEachStart starts a demo organization twice. Both starts print an example request whose key is
 // valid, also after the kill.

@@ -90,6 +90,7 @@ var allowedImports = map[string][]string{
 // libraryHomes lists the packages that may import a library. Tests may import any library.
 var libraryHomes = map[string][]string{
 	"github.com/asynkron/protoactor-go":   {"actors/mailbox"},
+	"github.com/orcaman/concurrent-map":   {"actors/mailbox"}, // of protoactor
 	"github.com/valyala/fastjson":         {"wire/mcp"},
 	"github.com/valyala/fasthttp":         {"wire/httpd", "wire/httpd/park", "wire/httpd/park/pollbench"},
 	"github.com/fasthttp/router":          {"wire/httpd"},

@@ -45,6 +45,8 @@ const (
 	// bytes that must be free, and that must have been allocated since the last release, to be worth a collection;
 	// also an eighth of the live heap must be free
 	minReclaim = 4 << 20
+	// checks between two releases of the program's pages; the first one is at the end of the start
+	unmapChecks = 4
 )
 
 // gcTuner controls how far the heap grows, and releases memory when the server is idle. It concerns the whole process,
@@ -55,6 +57,7 @@ type gcTuner struct {
 	cycles    uint64 // collections until the last adaptation
 	allocated uint64 // bytes allocated until the last check
 	released  uint64 // bytes allocated until the last release
+	unmapped  int    // checks since the last release of the program's pages
 	idle      bool   // whether the server was idle at the last check
 
 	mu           sync.Mutex
@@ -144,6 +147,10 @@ func (s *gcTuner) check() {
 	if s.idle && quiet && held > live+max(minReclaim, live/8) && allocated > s.released+minReclaim {
 		debug.FreeOSMemory()
 		s.released = allocated
+	}
+	if s.unmapped++; s.idle && quiet && s.unmapped >= unmapChecks && mappedPages() > maxIdlePages {
+		releaseProgramPages() // the start has logged an error
+		s.unmapped = 0
 	}
 	s.allocated, s.idle = allocated, quiet
 }

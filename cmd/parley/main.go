@@ -3,7 +3,9 @@ package main
 import (
 	"errors"
 	"fmt"
+	"net"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"strings"
 
@@ -11,6 +13,8 @@ import (
 
 	"parley/actors/registry"
 	"parley/bench"
+	"parley/cmd/internal/control"
+	"parley/cmd/internal/datadir"
 	"parley/cmd/internal/server"
 	"parley/wire"
 )
@@ -21,7 +25,8 @@ func main() {
 	}
 	root := newRootCommand()
 	root.SetArgs(normalizeFlags(root, os.Args[1:]))
-	if err := root.Execute(); err != nil {
+	command, err := root.ExecuteC()
+	if err = errors.Join(err, giveToOwner(command)); err != nil {
 		fmt.Fprintln(os.Stderr, "parley: "+err.Error())
 		os.Exit(exitError)
 	}
@@ -189,19 +194,38 @@ func exactArgs(n int, hint string) cobra.PositionalArgs {
 	}
 }
 
-// dataFlag adds the flag --data to a command and returns a function that returns its value: the flag, else the
-// environment variable PARLEY_DATA, else ./data.
+// dataFlagName is the name of the flag with the data directory.
+const dataFlagName = "data"
+
+// dataFlag adds the flag --data to a command and returns a function that returns its value.
 func dataFlag(c *cobra.Command, meaning string) func() string {
-	const name = "data"
-	defaultDir := server.DefaultSettings().Data
-	dir := c.Flags().String(name, defaultDir, meaning)
-	c.MarkFlagDirname(name)
-	return func() string {
-		if fromEnv := os.Getenv(registry.EnvironmentPrefix + "DATA"); fromEnv != "" && !c.Flags().Changed(name) {
-			return fromEnv
-		}
-		return *dir
+	c.Flags().String(dataFlagName, server.DefaultSettings().Data, meaning)
+	c.MarkFlagDirname(dataFlagName)
+	return func() string { return dataDirectory(c) }
+}
+
+// dataDirectory returns the data directory of a command: the flag --data, else the environment variable PARLEY_DATA,
+// else ./data.
+func dataDirectory(c *cobra.Command) string {
+	f := c.Flags().Lookup(dataFlagName)
+	if fromEnv := os.Getenv(registry.EnvironmentPrefix + "DATA"); fromEnv != "" && !f.Changed {
+		return fromEnv
 	}
+	return f.Value.String()
+}
+
+// giveToOwner gives the files that a command of root has made in its data directory to the owner of that directory.
+func giveToOwner(c *cobra.Command) error {
+	if c.Name() == "serve" || c.Flags().Lookup(dataFlagName) == nil {
+		return nil
+	}
+	dir := dataDirectory(c)
+	// A running server makes the files in the folders itself; a command can only have made one beside them.
+	conn, err := net.Dial("unix", filepath.Join(dir, control.SocketName))
+	if err == nil {
+		conn.Close()
+	}
+	return datadir.GiveToOwner(dir, err != nil)
 }
 
 // anyServer is the meaning of --data for commands that work on a running and on a stopped server.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -226,11 +225,11 @@ func (x *operatorCommand) command() *cobra.Command {
 			args[f.Name] = c.Flags().Lookup(f.Name).Value.String()
 		}
 		if args["password"] == "-" {
-			line, err := bufio.NewReader(c.InOrStdin()).ReadString('\n')
-			if err != nil && line == "" {
-				return fmt.Errorf("read the password from standard input: %w", err)
+			password, err := readPassword(c.InOrStdin(), c.ErrOrStderr())
+			if err != nil {
+				return err
 			}
-			args["password"] = strings.TrimRight(line, "\r\n")
+			args["password"] = password
 		}
 		answer, err := server.Command(data(), strings.ReplaceAll(x.Group, " ", "-")+"-"+x.Name, args)
 		if err != nil {

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -97,6 +100,38 @@ func TestOperatorCommands(t *testing.T) {
 		"user": "usage: parley user "} {
 		if out, code := runParley(strings.Fields(line)...); code != exitError || !strings.Contains(out, want) {
 			t.Errorf("%s: code %d: %s", line, code, out)
+		}
+	}
+}
+
+// Commands of root on a stopped server leave a directory that the server's user can open.
+func TestCommandsOfRootKeepTheOwner(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to make a directory of another user")
+	}
+	const nobody = 65534
+	data := filepath.Join(t.TempDir(), "data")
+	if err := errors.Join(os.Mkdir(data, 0o700), os.Chown(data, nobody, nobody)); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"realm create --name Example", "cluster init --node a --peer-listen 127.0.0.1:9"} {
+		if out, code := runParley(append(strings.Fields(line), "--data", data)...); code != 0 {
+			t.Fatal(out)
+		}
+		files := 0
+		err := filepath.WalkDir(data, func(path string, d fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			var s syscall.Stat_t
+			if err := syscall.Lstat(path, &s); err != nil || s.Uid != nobody {
+				t.Errorf("after %s: %s belongs to user %d, %v", line, path, s.Uid, err)
+			}
+			files++
+			return nil
+		})
+		if err != nil || files < 5 {
+			t.Errorf("%d files, %v", files, err)
 		}
 	}
 }

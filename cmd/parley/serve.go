@@ -150,10 +150,16 @@ func serve(settings server.Settings, given map[string]bool, out io.Writer) (err 
 	go tuner.run(end)
 	go tuneProcessors(s.Organizations, end)
 	// Memory that only the start needed is garbage now. If many clients wait, they come first.
-	if s.Crowded() {
-		defer time.AfterFunc(server.StartupDelay, debug.FreeOSMemory).Stop()
-	} else {
+	release := func() {
 		debug.FreeOSMemory()
+		if err := releaseProgramPages(); err != nil {
+			log.Warn("releasing pages of the program failed", "err", err)
+		}
+	}
+	if s.Crowded() {
+		defer time.AfterFunc(server.StartupDelay, release).Stop()
+	} else {
+		release()
 	}
 	notifySystemd("READY=1\nMAINPID=" + strconv.Itoa(os.Getpid()))
 	err = errors.Join(waitForStop(s, signals, log), s.Stop())

@@ -3,6 +3,7 @@ package httpd
 import (
 	"fmt"
 	"hash/fnv"
+	"sync"
 
 	"github.com/valyala/fasthttp"
 
@@ -27,6 +28,12 @@ func incompressibleAnswer(body []byte) constantAnswer {
 	hash := fnv.New64a()
 	hash.Write(body)
 	return constantAnswer{plain: body, version: fmt.Sprintf("%x", hash.Sum64())}
+}
+
+// whenAsked returns a function that builds an answer when it is first called. The files of the client take megabytes,
+// and processor time to compress them, which a server without browsers does not need.
+func whenAsked(read func() []byte, build func([]byte) constantAnswer) func() constantAnswer {
+	return sync.OnceValue(func() constantAnswer { return build(read()) })
 }
 
 // writeConstant answers with a constant document, or with 304 to a client that has it. The request counts against the

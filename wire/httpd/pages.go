@@ -72,16 +72,17 @@ func (s *Server) addPageRoutes() {
 	for _, r := range pageRoutes() {
 		s.router.ANY(r.path, func(ctx *fasthttp.RequestCtx) { s.servePage(ctx, &r) })
 	}
-	s.addPageFile(web.StylePath, "text/css; charset=utf-8", newConstantAnswer(web.Style()))
-	s.addPageFile(web.IconPath, "image/svg+xml", newConstantAnswer(web.Icon()))
-	s.addPageFile(web.ServerScriptPath, "text/javascript; charset=utf-8", newConstantAnswer(web.ServerScript()))
-	s.addPageFile(web.PasskeyScriptPath, "text/javascript; charset=utf-8", newConstantAnswer(web.PasskeyScript()))
+	s.addPageFile(web.StylePath, "text/css; charset=utf-8", whenAsked(web.Style, newConstantAnswer))
+	s.addPageFile(web.IconPath, "image/svg+xml", whenAsked(web.Icon, newConstantAnswer))
+	const script = "text/javascript; charset=utf-8"
+	s.addPageFile(web.ServerScriptPath, script, whenAsked(web.ServerScript, newConstantAnswer))
+	s.addPageFile(web.PasskeyScriptPath, script, whenAsked(web.PasskeyScript, newConstantAnswer))
 	for _, f := range web.ClientFiles() {
-		answer := incompressibleAnswer(f.Content)
-		if !f.Compressed {
-			answer = newConstantAnswer(f.Content)
+		build := newConstantAnswer
+		if f.Compressed {
+			build = incompressibleAnswer
 		}
-		s.addPageFile(f.Path, f.Type, answer)
+		s.addPageFile(f.Path, f.Type, whenAsked(f.Content, build))
 	}
 	s.addInstallRoutes()
 	s.router.ANY("/favicon.ico", s.readOnly(func(ctx *fasthttp.RequestCtx) {
@@ -95,9 +96,9 @@ func (s *Server) addPageRoutes() {
 }
 
 // addPageFile adds the route of a file whose path changes with its content, so that browsers can cache it for ever.
-func (s *Server) addPageFile(path, contentType string, answer constantAnswer) {
+func (s *Server) addPageFile(path, contentType string, answer func() constantAnswer) {
 	s.router.ANY(path, s.readOnly(func(ctx *fasthttp.RequestCtx) {
-		if !s.writeConstant(ctx, answer) {
+		if !s.writeConstant(ctx, answer()) {
 			return
 		}
 		ctx.SetContentType(contentType)

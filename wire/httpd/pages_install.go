@@ -18,14 +18,14 @@ const workerPolicy = "default-src 'none'; connect-src 'self'"
 
 // addInstallRoutes adds the addresses with which browsers install the client: its manifest and its service worker.
 func (s *Server) addInstallRoutes() {
-	worker := newConstantAnswer(web.ServiceWorker())
+	worker := whenAsked(web.ServiceWorker, newConstantAnswer)
 	if s.options.WebApp != nil {
-		worker = newConstantAnswer(web.RetiredWorker())
+		worker = whenAsked(web.RetiredWorker, newConstantAnswer)
 	} else {
 		s.router.ANY(manifestRoute.path, func(ctx *fasthttp.RequestCtx) { s.servePage(ctx, &manifestRoute) })
 	}
 	s.router.ANY(web.WorkerPath, s.readOnly(func(ctx *fasthttp.RequestCtx) {
-		if !s.writeConstant(ctx, worker) {
+		if !s.writeConstant(ctx, worker()) {
 			return
 		}
 		ctx.SetContentType("text/javascript; charset=utf-8")

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/trustelem/zxcvbn"
 	"golang.org/x/crypto/argon2"
 
 	"parley/actors/admission"
@@ -86,7 +85,7 @@ func (p *Passwords) Hash(id realm.ID, password string) (string, error) {
 		return "", err
 	}
 	defer p.release(id)
-	if zxcvbn.PasswordStrength(password, nil).Guesses < wire.MinPasswordGuesses {
+	if guessesOf(password) < wire.MinPasswordGuesses {
 		return "", wire.ErrWeakPassword
 	}
 	salt := make([]byte, 16)

@@ -68,6 +68,20 @@ func trello(kind, data string) string {
 		"model": {"name": "Spring"}}`
 }
 
+// The templates of all services of the program compile, although a server compiles only those that it needs.
+func TestIncludedTemplatesCompile(t *testing.T) {
+	set, err := Included()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(set.Names()) == 0 {
+		t.Error("the program has no services")
+	}
+	for _, name := range set.Names() {
+		set.Find(name).program() // panics with the place of a fault
+	}
+}
+
 // TestDescribedServices holds the messages of services of which there are no recorded requests.
 func TestDescribedServices(t *testing.T) {
 	set, err := Included()

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/BurntSushi/toml"
 )
@@ -29,29 +30,30 @@ type Set struct {
 	names  []string // sorted
 }
 
-// Included returns the services that are part of the program.
+// Included returns the services that are part of the program. A test compiles the templates of all.
 func Included() (*Set, error) {
 	files, err := fs.Sub(included, "services")
 	if err != nil {
 		return nil, err
 	}
-	return new(Set).with(files)
+	return new(Set).with(files, false)
 }
 
 // With returns a set that also has the services of an operator's directory, which replace those of the same name. An
 // error names the file, and the line where that is known.
-func (s *Set) With(files fs.FS) (*Set, error) { return s.with(files) }
+func (s *Set) With(files fs.FS) (*Set, error) { return s.with(files, true) }
 
-func (s *Set) with(files fs.FS) (*Set, error) {
+func (s *Set) with(files fs.FS, check bool) (*Set, error) {
 	entries, err := fs.Glob(files, "*.toml")
 	if err != nil {
 		return nil, err
 	}
-	return s.add(files, entries)
+	return s.add(files, entries, check)
 }
 
-// add returns a set that also has the services of some files.
-func (s *Set) add(files fs.FS, entries []string) (*Set, error) {
+// add returns a set that also has the services of some files. With check, an error in a template is found now; without
+// it, templates are compiled when their service is first used, because most servers use few services.
+func (s *Set) add(files fs.FS, entries []string, check bool) (*Set, error) {
 	out := &Set{byName: map[string]*Service{}}
 	for name, service := range s.byName {
 		out.byName[name] = service
@@ -66,6 +68,9 @@ func (s *Set) add(files fs.FS, entries []string) (*Set, error) {
 			return nil, err
 		}
 		service, err := parseService(strings.TrimSuffix(file, ".toml"), text, shared)
+		if err == nil && check {
+			_, err = service.compile(shared)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}
@@ -157,7 +162,17 @@ func parseService(name, text string, shared *program) (*Service, error) {
 			return nil, err
 		}
 	}
-	return s, s.compile(shared)
+	if err := s.index(); err != nil {
+		return nil, err
+	}
+	s.program = sync.OnceValue(func() *program {
+		p, err := s.compile(shared)
+		if err != nil {
+			panic("BUG: a checked service does not compile: " + s.Name + ": " + err.Error())
+		}
+		return p
+	})
+	return s, nil
 }
 
 // tomlError returns an error of the TOML library with its line.
@@ -172,7 +187,7 @@ func tomlError(err error) error {
 // One returns a set that also has the service of one file of a folder. The templates beside the file are available to
 // it.
 func (s *Set) One(files fs.FS, file string) (*Set, error) {
-	return s.add(files, []string{file})
+	return s.add(files, []string{file}, true)
 }
 
 // Names returns the names of all services, sorted.

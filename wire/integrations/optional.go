@@ -61,7 +61,7 @@ func (s *Service) recognizes(root any) bool {
 		return false
 	}
 	for name := range m {
-		if s.program.read[name] && !(s.Body == bodyForm && slices.Contains(ownParameters, name)) {
+		if s.program().read[name] && !(s.Body == bodyForm && slices.Contains(ownParameters, name)) {
 			return true
 		}
 	}

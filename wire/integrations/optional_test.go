@@ -103,7 +103,7 @@ func checkMutations(t *testing.T, s *Service, c givenCase) {
 	faults, total := 0, 0
 	var names map[string]bool
 	if len(r.Body) > maxAllFields {
-		names = s.program.read
+		names = s.program().read
 	}
 	mutations(root, "", names, func(m mutation) {
 		m.do()

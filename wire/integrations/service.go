@@ -54,8 +54,8 @@ type Service struct {
 	// Fields are names in payloads that no template reads. A payload with only these is the service's too.
 	Fields []string `toml:"fields"`
 
-	program *program
-	byName  map[string]int // index into Events
+	program func() *program // compiles the templates when it is first called
+	byName  map[string]int  // index into Events
 }
 
 // Option is a parameter of a service's address.
@@ -130,29 +130,11 @@ type MissingHeader struct{ Service, Header string }
 
 func (m *MissingHeader) Error() string { return "the header " + m.Header + " is missing" }
 
-// compile parses the templates of a service. Those of shared are available in it. Errors name the template.
-func (s *Service) compile(shared *program) error {
-	s.program = shared.clone()
+// index sets byName.
+func (s *Service) index() error {
 	s.byName = map[string]int{}
-	for _, name := range s.Fields {
-		s.program.read[name] = true
-	}
-	add := func(name, text string) error {
-		if strings.TrimSpace(text) == "" {
-			return nil
-		}
-		return s.program.add(name, text)
-	}
-	for name, text := range map[string]string{"service defines": s.Defines, "service event": s.Event,
-		"service topic": s.Topic, "service identify": s.Identify, "answer ok": s.Answer.OK,
-		"answer challenge": s.Answer.Challenge} {
-		if err := add(name, text); err != nil {
-			return err
-		}
-	}
 	for i := range s.Events {
-		e := &s.Events[i]
-		names, err := e.names()
+		names, err := s.Events[i].names()
 		if err != nil {
 			return fmt.Errorf("event %d: %w", i+1, err)
 		}
@@ -162,21 +144,46 @@ func (s *Service) compile(shared *program) error {
 			}
 			s.byName[n] = i
 		}
+		if s.Events[i].Topic == "" && s.Topic == "" {
+			return fmt.Errorf("event %d has no topic, and the file neither", i+1)
+		}
+	}
+	return nil
+}
+
+// compile parses the templates of a service. Those of shared are available in it. Errors name the template.
+func (s *Service) compile(shared *program) (*program, error) {
+	p := shared.clone()
+	for _, name := range s.Fields {
+		p.read[name] = true
+	}
+	add := func(name, text string) error {
+		if strings.TrimSpace(text) == "" {
+			return nil
+		}
+		return p.add(name, text)
+	}
+	for name, text := range map[string]string{"service defines": s.Defines, "service event": s.Event,
+		"service topic": s.Topic, "service identify": s.Identify, "answer ok": s.Answer.OK,
+		"answer challenge": s.Answer.Challenge} {
+		if err := add(name, text); err != nil {
+			return nil, err
+		}
+	}
+	for i := range s.Events {
+		e := &s.Events[i]
 		if e.Each != "" {
 			if err := add(templateName(i, "each"), "{{capture ("+e.Each+")}}"); err != nil {
-				return err
+				return nil, err
 			}
 		}
 		for part, text := range map[string]string{"skip": e.Skip, "topic": e.Topic, "text": e.Text} {
 			if err := add(templateName(i, part), text); err != nil {
-				return err
+				return nil, err
 			}
 		}
-		if e.Topic == "" && s.Topic == "" {
-			return fmt.Errorf("event %d has no topic, and the file neither", i+1)
-		}
 	}
-	return s.program.finish()
+	return p, p.finish()
 }
 
 func templateName(i int, part string) string { return fmt.Sprintf("events %d %s", i+1, part) }
@@ -234,8 +241,9 @@ func (s *Service) Handle(r Request, filter Filter) (Result, error) {
 
 // respond turns a decoded payload into messages.
 func (s *Service) respond(root any, r Request, filter Filter) (Result, error) {
-	i := s.program.take(root, r)
-	defer s.program.give(i)
+	p := s.program()
+	i := p.take(root, r)
+	defer p.give(i)
 	out, err := s.handle(i, root, filter)
 	lost := err == nil && out.empty && len(out.Messages) == 0
 	if (lost || doesNotFit(err)) && s.recognizes(root) {

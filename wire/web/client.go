@@ -40,8 +40,8 @@ func ClientVersion() string {
 // ClientFile is one file of the client.
 type ClientFile struct {
 	Path, Type string
-	Content    []byte
-	Compressed bool // by its own format
+	Content    func() []byte // a copy, made at each call
+	Compressed bool          // by its own format
 }
 
 // clientTypes are the content types of the client's files.
@@ -64,7 +64,7 @@ func ClientFiles() (out []ClientFile) {
 			panic("BUG: no content type for the client's file " + name)
 		}
 		packed := !strings.HasPrefix(typ, "text/") && path.Ext(name) != ".svg"
-		out = append(out, ClientFile{ClientPath + name, typ, mustRead("dist/" + name), packed})
+		out = append(out, ClientFile{ClientPath + name, typ, func() []byte { return mustRead("dist/" + name) }, packed})
 	}
 	return out
 }

@@ -11,6 +11,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
@@ -67,7 +68,24 @@ func mustRead(name string) []byte {
 }
 
 // languages are the languages with translations; the first one is the fallback.
-var languages, texts, patterns = loadTexts()
+var languages = listLanguages()
+
+// dictionaries have the texts and templates of each language. They are read when the first page in that language is
+// rendered: most servers show pages in few languages, and those of all take megabytes.
+var dictionaries = func() map[language.Tag]func() *dictionary {
+	all := map[language.Tag]func() *dictionary{}
+	for _, tag := range languages {
+		all[tag] = sync.OnceValue(func() *dictionary { return readDictionary(tag) })
+	}
+	return all
+}()
+
+// dictionary has the texts of a language, and its templates by name.
+type dictionary struct {
+	printer   *message.Printer
+	patterns  []pattern
+	templates map[string]func() *template.Template
+}
 
 // pattern is a text with one unknown part, such as the error about an address.
 type pattern struct {
@@ -80,36 +98,50 @@ var matcher = language.NewMatcher(languages)
 // minPatternBytes is the length of the known parts of a pattern: a text that a user has chosen must not fit by chance.
 const minPatternBytes = 15
 
-// loadTexts reads the translations.
-func loadTexts() ([]language.Tag, *catalog.Builder, map[language.Tag][]pattern) {
-	tags, c := []language.Tag{language.English}, catalog.NewBuilder(catalog.Fallback(language.English))
-	patterns := map[language.Tag][]pattern{}
+// listLanguages returns English and the languages of the translations.
+func listLanguages() []language.Tag {
+	tags := []language.Tag{language.English}
 	files, err := content.ReadDir("locale")
 	if err != nil {
 		panic("BUG: list translations: " + err.Error())
 	}
 	for _, f := range files {
-		tag := language.MustParse(strings.TrimSuffix(f.Name(), ".json"))
-		var list map[string]string
-		if err := json.Unmarshal(mustRead(path.Join("locale", f.Name())), &list); err != nil {
-			panic("BUG: translations " + f.Name() + ": " + err.Error())
-		}
-		for english, translated := range list {
-			if err := c.SetString(tag, english, translated); err != nil {
-				panic("BUG: translation of " + english + ": " + err.Error())
-			}
-			before, after, ok := strings.Cut(english, "%s")
-			if ok && !strings.Contains(after, "%s") && len(before)+len(after) >= minPatternBytes {
-				patterns[tag] = append(patterns[tag], pattern{before, after, translated})
-			}
-		}
-		// The longest one that fits is used, whatever the order of the file.
-		slices.SortFunc(patterns[tag], func(a, b pattern) int {
-			return cmp.Or(len(b.before)+len(b.after)-len(a.before)-len(a.after), strings.Compare(a.before, b.before))
-		})
-		tags = append(tags, tag)
+		tags = append(tags, language.MustParse(strings.TrimSuffix(f.Name(), ".json")))
 	}
-	return tags, c, patterns
+	return tags
+}
+
+// readDictionary reads the translations of a language. English has none.
+func readDictionary(tag language.Tag) *dictionary {
+	d, c := &dictionary{}, catalog.NewBuilder(catalog.Fallback(language.English))
+	for english, translated := range readTranslations(tag) {
+		if err := c.SetString(tag, english, translated); err != nil {
+			panic("BUG: translation of " + english + ": " + err.Error())
+		}
+		before, after, ok := strings.Cut(english, "%s")
+		if ok && !strings.Contains(after, "%s") && len(before)+len(after) >= minPatternBytes {
+			d.patterns = append(d.patterns, pattern{before, after, translated})
+		}
+	}
+	// The longest one that fits is used, whatever the order of the file.
+	slices.SortFunc(d.patterns, func(a, b pattern) int {
+		return cmp.Or(len(b.before)+len(b.after)-len(a.before)-len(a.after), strings.Compare(a.before, b.before))
+	})
+	d.printer = message.NewPrinter(tag, message.Catalog(c))
+	d.templates = d.readTemplates(tag)
+	return d
+}
+
+// readTranslations returns the texts of a language by the English ones.
+func readTranslations(tag language.Tag) (list map[string]string) {
+	if tag == language.English {
+		return nil
+	}
+	name := path.Join("locale", tag.String()+".json")
+	if err := json.Unmarshal(mustRead(name), &list); err != nil {
+		panic("BUG: translations " + name + ": " + err.Error())
+	}
+	return list
 }
 
 // Languages returns the languages in which pages can be shown.
@@ -149,41 +181,35 @@ func NewMatcher(codes []string) func(accept string) string {
 	}
 }
 
-// templates has every template by language and name.
-var templates = parseTemplates()
-
-func parseTemplates() map[language.Tag]map[string]*template.Template {
+// readTemplates returns the templates of pages by name. Each is parsed when its page is first rendered.
+func (d *dictionary) readTemplates(tag language.Tag) map[string]func() *template.Template {
+	layout := template.Must(template.New("layout.html").Funcs(template.FuncMap{
+		"t": func(english string, args ...any) string {
+			return translate(d.printer, d.patterns, english, args)
+		},
+		"rightToLeft": func() bool { return isRightToLeft(tag) },
+		"style":       func() string { return StylePath },
+		"icon":        func() string { return IconPath },
+		"client":      func() clientFiles { return client },
+		"manifest":    func() string { return ManifestPath },
+		"labelled": func(label string, fields []APIField) labelledFields {
+			return labelledFields{label,
+				fields}
+		},
+	}).Parse(string(mustRead("templates/layout.html"))))
+	template.Must(layout.Parse(string(mustRead("client.html"))))
 	files, err := content.ReadDir("templates")
 	if err != nil {
 		panic("BUG: list templates: " + err.Error())
 	}
-	all := map[language.Tag]map[string]*template.Template{}
-	for _, tag := range languages {
-		printer, patterns := message.NewPrinter(tag, message.Catalog(texts)), patterns[tag]
-		layout := template.Must(template.New("layout.html").Funcs(template.FuncMap{
-			"t": func(english string, args ...any) string {
-				return translate(printer, patterns, english,
-					args)
-			},
-			"rightToLeft": func() bool { return isRightToLeft(tag) },
-			"style":       func() string { return StylePath },
-			"icon":        func() string { return IconPath },
-			"client":      func() clientFiles { return client },
-			"manifest":    func() string { return ManifestPath },
-			"labelled": func(label string, fields []APIField) labelledFields {
-				return labelledFields{label,
-					fields}
-			},
-		}).Parse(string(mustRead("templates/layout.html"))))
-		template.Must(layout.Parse(string(mustRead("client.html"))))
-		all[tag] = map[string]*template.Template{}
-		for _, f := range files {
-			if f.Name() == "layout.html" {
-				continue
-			}
-			t := template.Must(template.Must(layout.Clone()).Parse(string(mustRead("templates/" + f.Name()))))
-			all[tag][strings.TrimSuffix(f.Name(), ".html")] = t
+	all := map[string]func() *template.Template{}
+	for _, f := range files {
+		if f.Name() == "layout.html" {
+			continue
 		}
+		all[strings.TrimSuffix(f.Name(), ".html")] = sync.OnceValue(func() *template.Template {
+			return template.Must(template.Must(layout.Clone()).Parse(string(mustRead("templates/" + f.Name()))))
+		})
 	}
 	return all
 }
@@ -215,9 +241,19 @@ func translate(p *message.Printer, patterns []pattern, english string, args []an
 	return english
 }
 
+// templateOf returns a template in a language, or nil.
+func templateOf(tag language.Tag, name string) *template.Template {
+	if read := dictionaries[tag]; read != nil {
+		if parse := read().templates[name]; parse != nil {
+			return parse()
+		}
+	}
+	return nil
+}
+
 // Render returns the HTML of a page.
 func Render(p Page) []byte {
-	t := templates[p.Language][p.Template]
+	t := templateOf(p.Language, p.Template)
 	if t == nil {
 		panic("BUG: no template " + p.Template + " in " + p.Language.String())
 	}

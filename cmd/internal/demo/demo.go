@@ -78,7 +78,7 @@ func Print(orgs *actors.Server, id realm.ID, url string, out io.Writer) error {
 	}
 	_, err := fmt.Fprintf(out, "Demo organization: open %s in a browser and choose an account.\n\n"+
 		"Accounts and their API keys:\n%s\nTry:\n"+
-		"  curl -su %s:%s %s/api/v1/messages -d type=stream -d to=general -d topic=hello "+
+		"  curl -sSu %s:%s %s/api/v1/messages -d type=stream -d to=general -d topic=hello "+
 		"--data-urlencode 'content=Hello, *Parley*!'\n\n", url, &lines, address("ann"), key, url)
 	return err
 }

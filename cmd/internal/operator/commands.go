@@ -139,8 +139,8 @@ func (o *Operator) createFirstOwner(id realm.ID, url, email string) (any, error)
 		return nil, err
 	}
 	return map[string]any{"id": id, "url": url, "email": email, "password": password, "api_key": key,
-		"first_message": fmt.Sprintf("curl -su '%s:%s' %s/api/v1/messages -d type=stream -d to=general -d topic=hello "+
-			"-d content=Hello", email, key, url)}, nil
+		"first_message": fmt.Sprintf("curl -sSu '%s:%s' %s/api/v1/messages -d type=stream -d to=general "+
+			"-d topic=hello -d content=Hello", email, key, url)}, nil
 }
 
 func realmClose(o *Operator, args map[string]string) (any, error) {

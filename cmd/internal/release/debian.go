@@ -91,7 +91,11 @@ func (r *Release) debianFiles(program string, man []File) ([]File, error) {
 		{Name: "etc/parley/parley.toml", Source: r.deploy("parley.toml"), Mode: 0o640},
 		{Name: "usr/share/doc/parley/copyright", Source: filepath.Join(r.Source, "LICENSE"), Mode: 0o644},
 		{Name: "usr/share/doc/parley/NOTICES", Data: r.Notices, Mode: 0o644},
-		{Name: "usr/share/doc/parley/parley-core.conf", Source: r.deploy("parley-core.conf"), Mode: 0o644},
+		{Name: "usr/share/doc/parley/operating.md", Source: filepath.Join(r.Source, manual), Mode: 0o644},
+	}
+	// The manual names them in .deploy.
+	for _, name := range []string{"parley-core.conf", "alerts.yml", "dashboard.json", "restore-drill.sh"} {
+		files = append(files, File{Name: "usr/share/doc/parley/" + name, Source: r.deploy(name), Mode: modeOf(name)})
 	}
 	for _, unit := range []string{"parley.service", "parley.socket", "parley-backup.service"} {
 		text, err := os.ReadFile(r.deploy(unit))
@@ -118,6 +122,14 @@ func (r *Release) debianFiles(program string, man []File) ([]File, error) {
 	}
 	slices.SortFunc(files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
 	return files, nil
+}
+
+// modeOf returns the mode of a file of .deploy in archives and packages: scripts are executable.
+func modeOf(name string) int64 {
+	if strings.HasSuffix(name, ".sh") {
+		return 0o755
+	}
+	return 0o644
 }
 
 // zip returns the text compressed without a time or name.

@@ -118,17 +118,20 @@ func (r *Release) Program(arch string) (string, error) {
 	return out, nil
 }
 
-// Archive writes the archive of an architecture: the program with its notices, units and the container file.
+// manual is the operator's manual in the source.
+const manual = ".github/docs/operating.md"
+
+// Archive writes the archive of an architecture: the program with its notices, manual, units and the container file.
 func (r *Release) Archive(arch, program string) error {
 	name := fmt.Sprintf("parley_%s_linux_%s", r.number(), arch)
 	files := []File{{Name: "parley", Source: program, Mode: 0o755}, {Name: "NOTICES", Data: r.Notices}}
-	for _, f := range []string{"LICENSE", "README.md", ".deploy/parley.service", ".deploy/parley-core.conf",
-		".deploy/parley.socket", ".deploy/parley.toml", ".deploy/Containerfile", ".deploy/alerts.yml",
-		".deploy/dashboard.json"} {
+	for _, f := range []string{"LICENSE", "README.md", manual, ".deploy/parley.service", ".deploy/parley-core.conf",
+		".deploy/parley.socket", ".deploy/parley-backup.service", ".deploy/parley.toml", ".deploy/Containerfile",
+		".deploy/alerts.yml", ".deploy/dashboard.json", ".deploy/restore-drill.sh"} {
 		if _, err := os.Stat(filepath.Join(r.Source, f)); errors.Is(err, os.ErrNotExist) {
 			continue
 		}
-		files = append(files, File{Name: filepath.Base(f), Source: filepath.Join(r.Source, f), Mode: 0o644})
+		files = append(files, File{Name: filepath.Base(f), Source: filepath.Join(r.Source, f), Mode: modeOf(f)})
 	}
 	return r.writeArchive(name+".tar.gz", name, files)
 }

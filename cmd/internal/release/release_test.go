@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -115,6 +116,45 @@ func TestDebianFields(t *testing.T) {
 		if !strings.Contains(list, want) {
 			t.Errorf("the package lacks %s:\n%s", want, list)
 		}
+	}
+}
+
+// Files of .deploy that the manual tells operators to use are in the archive and in the package.
+func TestReleaseHasTheFilesOfTheManual(t *testing.T) {
+	needDpkg(t)
+	r := newTestRelease(t, "v0.9.0")
+	r.pack(t, smallProgram(t))
+	archive, err := run(".", nil, "tar", "-tzf", r.path("parley_0.9.0_linux_amd64.tar.gz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	contents, err := run(".", nil, "dpkg-deb", "--contents", r.path("parley_0.9.0_amd64.deb"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(r.Source, manual))
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile(`\.deploy/([a-z-]+\.[a-z]+)|(parley-backup\.service)`)
+	names := named.FindAllStringSubmatch(string(text), -1)
+	if len(names) < 5 {
+		t.Fatalf("the manual names only %v", names)
+	}
+	for _, m := range append(names, []string{"", "operating.md", ""}) {
+		name := m[1] + m[2]
+		if name == "compose.yml" {
+			continue // it builds the program from the source
+		}
+		if !strings.Contains(archive, "/"+name+"\n") {
+			t.Errorf("the archive lacks %s:\n%s", name, archive)
+		}
+		if !strings.Contains(contents, "/"+name+"\n") {
+			t.Errorf("the package lacks %s:\n%s", name, contents)
+		}
+	}
+	if !regexp.MustCompile(`-rwxr-xr-x .*/restore-drill\.sh\n`).MatchString(contents) {
+		t.Errorf("the drill cannot be executed:\n%s", contents)
 	}
 }
 

@@ -60,7 +60,11 @@ func Command(dir, name string, args map[string]string) (map[string]any, error) {
 	if err = errors.Join(err, withShutdownTimeout(orgs.Close), store.Close()); err != nil {
 		return nil, err
 	}
-	return toMap(answer)
+	m, err := toMap(answer)
+	if err == nil && m["first_message"] != nil {
+		m["note"] = "no server is running in " + dir + ": start it before the first message"
+	}
+	return m, err
 }
 
 // toMap converts an answer to the form in which the control socket transmits it.

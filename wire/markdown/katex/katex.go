@@ -30,9 +30,26 @@ var program = sync.OnceValue(func() *goja.Program { return goja.MustCompile("kat
 // engines is the pool of engines, and bounds their number: each takes about ten megabytes.
 var engines = make(chan *engine, max(1, runtime.GOMAXPROCS(0)))
 
+// idleTime is how long engines are kept after the last formula. To load one again takes some tens of milliseconds.
+const idleTime = 2 * time.Minute
+
+// idle removes the engines. Each formula sets it again.
+var idle = time.AfterFunc(idleTime, removeEngines)
+
 func init() {
 	for range cap(engines) {
 		engines <- nil // created on first use
+	}
+}
+
+// removeEngines removes the engines that render no formula now.
+func removeEngines() {
+	for range cap(engines) {
+		select {
+		case <-engines:
+			engines <- nil
+		default:
+		}
 	}
 }
 
@@ -76,7 +93,10 @@ func Render(tex string, display bool, deadline time.Time) (html string, ok, late
 	case <-wait.C:
 		return "", false, true
 	}
-	defer func() { engines <- e }()
+	defer func() {
+		engines <- e
+		idle.Reset(idleTime)
+	}()
 	if e == nil {
 		var err error
 		if e, err = newEngine(); err != nil {

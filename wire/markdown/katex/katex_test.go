@@ -69,3 +69,19 @@ func TestSafe(t *testing.T) {
 		}
 	}
 }
+
+// Engines are removed when no formula needs them, and loaded again for the next one.
+func TestEnginesWithoutFormulas(t *testing.T) {
+	for range 2 {
+		if html, ok, _ := Render("x^2", false, testDeadline()); !ok || html == "" {
+			t.Fatalf("%q, %t", html, ok)
+		}
+		removeEngines()
+		for range cap(engines) {
+			if e := <-engines; e != nil {
+				t.Error("an engine remains")
+			}
+			engines <- nil
+		}
+	}
+}
