@@ -17,8 +17,8 @@ import (
 )
 
 // The mcp scenario. Each half opens a client for each user, usually mcpClients, sends mcpRounds messages that all of
-// them see, and lets each read a page mcpReads times. Its four halves run polls, agents, agents, polls, each on a server
-// that has just started.
+// them see, and lets each read a page mcpReads times. Its four halves run polls, agents, agents, polls, each on a
+// server that has just started.
 const (
 	mcpClients = 200
 	mcpRounds  = 150
@@ -44,8 +44,8 @@ type mcpRun struct {
 // mcpHalf is what 200 clients of one kind cost.
 type mcpHalf struct {
 	agents bool
-	// kB a client: what is still needed after a collection, and the pages that have some of it. Opening an agent leaves
-	// more garbage between the objects that stay; later requests use that space.
+	// kB a client: the objects that stay after a collection, and the pages of the heap in which they are. Opening an
+	// agent leaves more garbage between them; other requests can use that space.
 	memory, pages float64
 	update, read  float64 // processor microseconds an update and a read
 }
@@ -111,11 +111,12 @@ func (r *mcpRun) compare() {
 	for _, x := range []struct {
 		name, unit string
 		of         func(mcpHalf) float64
+		lowest     bool // of two halves: other work of the server between the readings adds memory
 	}{
-		{"memory", "kB", func(h mcpHalf) float64 { return h.memory }},
-		{"pages", "kB", func(h mcpHalf) float64 { return h.pages }},
-		{"update", "us", func(h mcpHalf) float64 { return h.update }},
-		{"read", "us", func(h mcpHalf) float64 { return h.read }},
+		{"memory", "kB", func(h mcpHalf) float64 { return h.memory }, true},
+		{"pages", "kB", func(h mcpHalf) float64 { return h.pages }, true},
+		{"update", "us", func(h mcpHalf) float64 { return h.update }, false},
+		{"read", "us", func(h mcpHalf) float64 { return h.read }, false},
 	} {
 		var sum, low, high [2]float64
 		for _, h := range r.halves {
@@ -130,13 +131,17 @@ func (r *mcpRun) compare() {
 			}
 			high[i] = max(high[i], v)
 		}
+		value := [2]float64{sum[0] / 2, sum[1] / 2}
+		if x.lowest {
+			value = low
+		}
 		for i, kind := range []string{"poll", "agent"} {
-			r.result.add(Figure{Name: "mcp." + kind + "_" + x.name, Unit: x.unit, Value: sum[i] / 2, Low: low[i],
+			r.result.add(Figure{Name: "mcp." + kind + "_" + x.name, Unit: x.unit, Value: value[i], Low: low[i],
 				High: high[i]})
 		}
-		if sum[0] > 0 {
-			r.result.add(Figure{Name: "mcp." + x.name + "_to_poll", Unit: "x", Value: sum[1] / sum[0],
-				Note: fmt.Sprintf("%.1f %s an agent, %.1f %s a poll", sum[1]/2, x.unit, sum[0]/2, x.unit)})
+		if value[0] > 0 {
+			r.result.add(Figure{Name: "mcp." + x.name + "_to_poll", Unit: "x", Value: value[1] / value[0],
+				Note: fmt.Sprintf("%.1f %s an agent, %.1f %s a poll", value[1], x.unit, value[0], x.unit)})
 		}
 	}
 }
@@ -278,44 +283,35 @@ func readAll(clients []*mcpClient) error {
 	return errors.Join(all...)
 }
 
-// liveHeap returns the memory that the server still needs after a collection, and the size of the pages that have some
-// of it, in bytes.
+// liveHeap returns the memory of the objects that stay after a collection, and of the pages in which they are, in
+// bytes. A scrape of the metrics would add its own garbage.
 func (r *mcpRun) liveHeap() (objects, pages float64, err error) {
 	site := strings.TrimSuffix(r.server.metrics, "/metrics")
 	if site == "" {
 		return 0, 0, errors.New("the server has no --debug-listen")
 	}
+	var text []byte
 	for range 2 { // the second collection frees what finalizers kept
-		resp, err := metricsClient.Get(site + "/debug/pprof/heap?gc=1")
+		resp, err := metricsClient.Get(site + "/debug/pprof/heap?gc=1&debug=1")
 		if err != nil {
 			return 0, 0, err
 		}
-		io.Copy(io.Discard, resp.Body)
+		text, err = io.ReadAll(io.LimitReader(resp.Body, maxMetrics))
 		resp.Body.Close()
+		if err != nil {
+			return 0, 0, err
+		}
 	}
-	objects, pages = readMetric(r.server.metrics, "go_memstats_heap_alloc_bytes"),
-		readMetric(r.server.metrics, "go_memstats_heap_inuse_bytes")
-	if objects == 0 || pages == 0 {
-		return 0, 0, errors.New("the server's metrics have no heap")
+	number := func(name string) (v float64) {
+		_, rest, _ := strings.Cut(string(text), "\n# "+name+" = ")
+		value, _, _ := strings.Cut(rest, "\n")
+		v, _ = strconv.ParseFloat(value, 64)
+		return v
+	}
+	if objects, pages = number("HeapAlloc"), number("HeapInuse"); objects == 0 || pages == 0 {
+		return 0, 0, errors.New("the profile has no size of the heap")
 	}
 	return objects, pages, nil
-}
-
-// readMetric returns a metric without labels from Prometheus text; 0: there is none.
-func readMetric(url, name string) (v float64) {
-	resp, err := metricsClient.Get(url)
-	if err != nil {
-		return 0
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(resp.Body, maxMetrics))
-	if err != nil {
-		return 0
-	}
-	_, rest, _ := strings.Cut(string(text), "\n"+name+" ")
-	value, _, _ := strings.Cut(rest, "\n")
-	v, _ = strconv.ParseFloat(value, 64)
-	return v
 }
 
 // call makes a request and returns the body of its answer. head gets the headers.

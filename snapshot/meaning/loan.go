@@ -31,7 +31,7 @@ const (
 	partSuffix = ".part"
 )
 
-// loan is what an owner has asked other nodes for. It begins again when the node loses the organization.
+// loan is the request of an owner to other nodes. It begins again when the node loses the organization.
 type loan struct {
 	done  bool
 	since time.Time // of the first attempt; zero: none
@@ -75,7 +75,7 @@ func (s *Service) borrow(o *organization, now time.Time) error {
 	if !first {
 		return nil // it was logged
 	}
-	return fmt.Errorf("the vectors of another node cannot be fetched now, and are made again after %s: %w", loanWait, err)
+	return fmt.Errorf("the vectors of another node cannot be fetched; they are made again after %s: %w", loanWait, err)
 }
 
 // savePart stores a file that is fetched.

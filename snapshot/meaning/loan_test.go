@@ -50,7 +50,7 @@ func newLenders(t *testing.T) *lenders {
 	return x
 }
 
-// all returns the messages of the new node in the order in which they are found.
+// found returns how many messages the new node finds.
 func (x *lenders) found(t *testing.T) int {
 	t.Helper()
 	list, complete, err := x.new.s.Nearest(org, []float32{1, 0, 0})
@@ -120,7 +120,7 @@ func TestNothingElseIsBorrowed(t *testing.T) {
 	}
 }
 
-// While the other node cannot be reached, the service is not asked for what that one has: at most for loanWait.
+// While the other node cannot be reached, the service is not asked for its vectors: at most for loanWait.
 func TestNewOwnerWaitsForLender(t *testing.T) {
 	x := newLenders(t)
 	x.down = true

@@ -76,8 +76,8 @@ type Options struct {
 	DayTokens int64                   // of an organization in a day (UTC); 0: no limit
 	Plain     func(realm.Body) string // returns the part of a text that counts
 	NoWrites  func() bool             // the disk has too little space
-	// Fetch gets the file of an organization from another node, and calls save with its size and its content. It returns
-	// an error that is fs.ErrNotExist if no other node has it; nil: there are no other nodes.
+	// Fetch gets the file of an organization from another node, and calls save with its size and its content. Its error
+	// is fs.ErrNotExist if no other node has it; nil: there are no other nodes.
 	Fetch   func(ctx context.Context, id realm.ID, save func(size int64, r io.Reader) error) error
 	Several func() bool // see admission.Shares
 	Now     func() time.Time

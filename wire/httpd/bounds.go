@@ -169,8 +169,8 @@ func (s *Server) BoundTable() []registry.Bound {
 		},
 		{
 			Name: "mcp_subscriptions",
-			Of: "resources on a node to which sessions of agents are subscribed, up to 1.5 kB each; a session has at most " +
-				"100, an account with its bots 2,000",
+			Of: "resources on a node to which sessions of agents are subscribed, up to 1.5 kB each; a session has at " +
+				"most 100, an account with its bots 2,000",
 			Overflow: "an error of the protocol",
 			Reason:   "each session with a subscription has an event queue, and compares each event with all of them",
 			Limit:    registry.Constant(mcp.MaxSubscriptionsOfNode),

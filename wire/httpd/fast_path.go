@@ -174,8 +174,8 @@ func (f *fastPath) identifyBrowser(q *park.FastRequest, c *wire.Call) bool {
 }
 
 // HandleRepeated handles a poll that equals the previous one of its connection except for last_event_id. The
-// checks of the credentials stay valid as long as no account and no organization has changed, and until parkedPoll.until.
-// The session checks the queue again.
+// checks of the credentials stay valid as long as no account and no organization has changed, and until
+// parkedPoll.until. The session checks the queue again.
 func (f *fastPath) HandleRepeated(q *park.FastRequest, m *park.Memo, number []byte) bool {
 	w := m.Owner.(*parkedPoll)
 	last, ok := parseEventID(number)

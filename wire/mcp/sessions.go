@@ -88,7 +88,8 @@ type sessionTable struct {
 
 func newSessionTable(several func() bool) sessionTable {
 	return sessionTable{list: map[string]*session{}, accounts: map[account]usage{},
-		shares: admission.NewShares(MaxSessions, several), subShares: admission.NewShares(MaxSubscriptionsOfNode, several)}
+		shares:    admission.NewShares(MaxSessions, several),
+		subShares: admission.NewShares(MaxSubscriptionsOfNode, several)}
 }
 
 func errTooManySessions() error {
@@ -168,8 +169,8 @@ func organizationName(id realm.ID) string { return strconv.Itoa(int(id)) }
 // begin adds a session and returns its id.
 func (s *Server) begin(c *wire.Call) (string, error) {
 	now, t := s.now(), &s.sessions
-	x := &session{id: s.options.Token(sessionIDLength), user: c.Caller.User, key: c.Caller.Key, used: now.Unix(), last: -1,
-		owner: account{c.Realm, c.Account.Charged}}
+	x := &session{id: s.options.Token(sessionIDLength), user: c.Caller.User, key: c.Caller.Key, used: now.Unix(),
+		owner: account{c.Realm, c.Account.Charged}, last: -1}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.sweep(now)

@@ -73,9 +73,9 @@ func (s *Server) Stream(c *wire.Call, id, acked string, park func(gone func()) w
 	return nil
 }
 
-// PrepareStream is Stream for callers that must not block, and that have checked the scope of the key as Stream does. It
-// returns the poll that the caller sends after it has parked the request, and that w answers; the caller sets w.Reply.
-// It reports false if Stream must be used.
+// PrepareStream is Stream for callers that must not block, and that have checked the scope of the key as Stream does.
+// It returns the poll that the caller sends after it has parked the request, and that w answers; the caller sets
+// w.Reply. It reports false if Stream must be used.
 func (s *Server) PrepareStream(
 	c *wire.Call, id []byte, acked string, w *StreamReply,
 ) (p wire.PollRequest, ok bool) {

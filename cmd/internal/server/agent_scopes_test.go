@@ -31,7 +31,9 @@ type agentScene struct {
 
 func newAgentScene(t *testing.T) *agentScene {
 	x := &agentScene{}
-	x.demoServer = startDemoAt(t, func() time.Time { return time.Now().Add(time.Duration(x.late.Load()) * time.Second) })
+	x.demoServer = startDemoAt(t, func() time.Time {
+		return time.Now().Add(time.Duration(x.late.Load()) * time.Second)
+	})
 	x.ann = realm.UserID(x.call("ann@example.org", "GET", "users/me", nil)["user_id"].(float64))
 	create := func(name string, private bool) int64 {
 		me := fmt.Sprint(x.call("bo@example.org", "GET", "users/me", nil)["user_id"])
@@ -173,8 +175,8 @@ func TestScopedAgentsLoseChannels(t *testing.T) {
 	x.checkShortWay()
 }
 
-// TestScopedAgentsAreRefused checks that the short way refuses what the ordinary one refuses: other networks, keys that
-// are not allowed to poll, and keys that ended while a stream waited.
+// TestScopedAgentsAreRefused checks that the short way has the refusals of the ordinary one: of other networks, and of
+// keys that are not allowed to poll.
 func TestScopedAgentsAreRefused(t *testing.T) {
 	x := newAgentScene(t)
 	uri := topicURI(x.channel, "deploy")
