@@ -3,6 +3,7 @@ package actors
 import (
 	"container/heap"
 	"errors"
+	"sync"
 
 	"parley/actors/realm"
 )
@@ -18,7 +19,9 @@ const maxPendingMessages = 1000
 // realmFollowers are the nodes that get the presence and the ephemeral events of a realm. They stay while it is asleep.
 type realmFollowers struct {
 	ephemeral ephemeralFollowers
-	presence  map[*presenceFollower]struct{} // under Server.mu
+
+	mu       sync.Mutex // taken after Server.mu
+	presence map[*presenceFollower]struct{}
 }
 
 // hasNodes reports whether a node hosts event queues of the realm. Other cores have copies of the presence only.
@@ -26,10 +29,15 @@ func (f *realmFollowers) hasNodes() bool { return f.ephemeral.count.Load() > 0 }
 
 // followersOf returns the followers of a realm.
 func (srv *Server) followersOf(id realm.ID) *realmFollowers {
+	srv.mu.RLock()
+	f := srv.followers[id]
+	srv.mu.RUnlock()
+	if f != nil {
+		return f
+	}
 	srv.mu.Lock()
 	defer srv.mu.Unlock()
-	f := srv.followers[id]
-	if f == nil {
+	if f = srv.followers[id]; f == nil {
 		f = &realmFollowers{presence: map[*presenceFollower]struct{}{}}
 		srv.followers[id] = f
 	}

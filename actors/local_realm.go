@@ -74,9 +74,11 @@ func (a *localRealm) publishAs(founded bool, s *sleeper) {
 	if founded {
 		a.srv.byName[a.handle.name] = a.handle
 	}
+	a.handle.followers.mu.Lock()
 	for f := range a.handle.followers.presence {
 		a.srv.runtime.Send(a.handle.presence, followPresence{follower: f})
 	}
+	a.handle.followers.mu.Unlock()
 	if s != nil {
 		a.srv.sendPending(s, a.handle)
 	}

@@ -29,8 +29,8 @@ func (srv *Server) AddOwnerTask(d OwnerTask) {
 
 // setOwned records whether this node owns a realm, and begins or ends the owner tasks.
 func (srv *Server) setOwned(r *realmHandle, owned bool) {
-	srv.ownerTasksMu.Lock()
-	defer srv.ownerTasksMu.Unlock()
+	srv.ownerTasksMu.RLock() // only the actor of the realm changes its owned
+	defer srv.ownerTasksMu.RUnlock()
 	if r.owned.Swap(owned) == owned {
 		return
 	}

@@ -143,8 +143,11 @@ func (srv *Server) FollowPresence(id realm.ID, pass func([]presence.Row)) (stop 
 	f := &presenceFollower{pass}
 	change := func(stop bool) {
 		all := srv.followersOf(id)
-		srv.mu.Lock()
-		defer srv.mu.Unlock()
+		// A link that ends stops thousands of them: requests go on meanwhile. publishAs is excluded.
+		srv.mu.RLock()
+		defer srv.mu.RUnlock()
+		all.mu.Lock()
+		defer all.mu.Unlock()
 		if stop {
 			delete(all.presence, f)
 		} else {

@@ -63,7 +63,7 @@ type Server struct {
 	pushEnabled    atomic.Bool
 	bouncerEnabled atomic.Bool
 	mailEnabled    atomic.Bool
-	ownerTasksMu   sync.Mutex // guards ownerTasks and the changes of realmHandle.owned; taken before mu
+	ownerTasksMu   sync.RWMutex // guards ownerTasks, and them from changes of realmHandle.owned; taken before mu
 	ownerTasks     []OwnerTask
 	refusals       sync.Map // protocol code -> *atomic.Int64
 	readOnly       atomic.Bool

@@ -20,9 +20,17 @@ func TestFaultsOfProxyAreFound(t *testing.T) {
 			args := []string{"--target", srv.URL, "--kinds", kind, "--one-in", "400", "--users", "12", "--channels",
 				"6",
 				"--rate", "100", "--duration", "4", "--late", "1s", "--delay", "2s"}
-			var out, errs bytes.Buffer
-			if code := faultsMain(args, &out, &errs); code != 0 {
-				t.Errorf("exit code %d:\n%s%s", code, out.String(), errs.String())
+			for attempt := 1; ; attempt++ {
+				var out, errs bytes.Buffer
+				code := faultsMain(args, &out, &errs)
+				if code == 0 {
+					return
+				}
+				// On a loaded machine the proxy can lack an opportunity: such a run says nothing about finding.
+				if attempt < 4 && strings.Contains(out.String(), kind+": 0 injected") {
+					continue
+				}
+				t.Fatalf("exit code %d:\n%s%s", code, out.String(), errs.String())
 			}
 		})
 	}

@@ -68,6 +68,8 @@ type coresClient struct {
 	acked   map[int]bool
 	unknown map[int]bool // sent without an answer
 	lost    int          // queues
+	message float64      // id of the last message of the queue
+	early   int          // messages with a smaller id than one before them in the queue
 }
 
 func (r *coresRun) measure() (err error) {
@@ -95,7 +97,7 @@ func (r *coresRun) measure() (err error) {
 	}
 	ended := make(chan struct{})
 	go r.watchMemory(ended)
-	kills, moves, err := r.disturb()
+	gaps, err := r.disturb()
 	close(r.stop)
 	sends.Wait()
 	r.awaitTexts()
@@ -108,7 +110,7 @@ func (r *coresRun) measure() (err error) {
 	for _, s := range r.processes.nodes {
 		r.awake = max(r.awake, int(r.processes.count(s, "parley_organizations_awake")))
 	}
-	r.report(kills, moves)
+	r.report(gaps)
 	return r.firstOfCores()
 }
 
@@ -363,6 +365,11 @@ func (c *coresClient) take(answer map[string]any) {
 			continue
 		}
 		c.got = append(c.got, n)
+		if id, _ := m["id"].(float64); id < c.message {
+			c.early++
+		} else {
+			c.message = id
+		}
 	}
 }
 
@@ -458,37 +465,61 @@ func (r *coresRun) leader() int {
 	})
 }
 
-// disturb kills and moves the leader, and returns the time without an acknowledged send for each.
-func (r *coresRun) disturb() (kills, moves []time.Duration, err error) {
+// coresGaps are the longest times without an acknowledged send: after each kill and move of the leader, and in the time
+// before each move, in which nothing happens. The latter shows what the machine itself adds.
+type coresGaps struct{ kills, moves, calm []time.Duration }
+
+// disturb kills and moves the leader.
+func (r *coresRun) disturb() (gaps coresGaps, err error) {
 	for range r.kills {
 		time.Sleep(coresSettle + time.Duration(rand.IntN(500))*time.Millisecond)
-		var i int
-		if err := r.await(coresDeliver, "a core leads", func() bool { i = r.leader(); return i >= 0 }); err != nil {
-			return nil, nil, err
+		i, err := r.awaitLeader()
+		if err != nil {
+			return gaps, err
 		}
 		victim := r.processes.nodes[i]
 		r.takeGap()
 		r.up[i].Store(false)
 		if err := victim.kill(); err != nil {
-			return nil, nil, err
+			return gaps, err
 		}
 		time.Sleep(coresAfter)
-		kills = append(kills, r.takeGap())
+		gaps.kills = append(gaps.kills, r.takeGap())
+		r.explain("leader "+r.names[i]+" killed", gaps.kills)
 		if err := victim.start(); err != nil {
-			return nil, nil, err
+			return gaps, err
 		}
 		r.up[i].Store(true)
 	}
 	for range r.moves {
 		time.Sleep(coresSettle)
+		i, err := r.awaitLeader()
+		if err != nil {
+			return gaps, err
+		}
 		r.takeGap()
+		time.Sleep(coresAfter)
+		gaps.calm = append(gaps.calm, r.takeGap())
 		if _, err := r.processes.command("cluster", "move-leader", "--data", dataOf(r.processes.nodes[0])); err != nil {
 			r.fault("a planned move: %v", err)
 		}
 		time.Sleep(coresAfter)
-		moves = append(moves, r.takeGap())
+		gaps.moves = append(gaps.moves, r.takeGap())
+		r.explain("leadership moved from "+r.names[i], gaps.moves)
 	}
-	return kills, moves, nil
+	return gaps, nil
+}
+
+// awaitLeader waits until a core leads, and returns it.
+func (r *coresRun) awaitLeader() (i int, err error) {
+	err = r.await(coresDeliver, "a core leads", func() bool { i = r.leader(); return i >= 0 })
+	return i, err
+}
+
+// explain prints the newest gap with its time of day, for whoever reads the logs of the cores beside it.
+func (r *coresRun) explain(what string, gaps []time.Duration) {
+	fmt.Fprintf(r.out, "%s %s: gap %.0f ms\n", time.Now().Format(time.TimeOnly), what,
+		1000*gaps[len(gaps)-1].Seconds())
 }
 
 // awaitTexts waits until each acknowledged message has arrived.
@@ -517,18 +548,25 @@ func (c *coresClient) missing() (n int) {
 }
 
 // report prints the table and notes the figures that miss their limit.
-func (r *coresRun) report(kills, moves []time.Duration) {
+func (r *coresRun) report(gaps coresGaps) {
 	for _, x := range []struct {
 		what  string
 		list  []time.Duration
 		limit time.Duration
-	}{{"gap after a kill of the leader", kills, coresKillGap}, {"gap of a planned move", moves, coresMoveGap}} {
+	}{
+		{"gap after a kill of the leader", gaps.kills, coresKillGap},
+		{"gap of a planned move", gaps.moves, coresMoveGap},
+	} {
 		if len(x.list) == 0 {
 			continue
 		}
 		slices.Sort(x.list)
 		fmt.Fprintf(r.out, "%-46s %8.1f ms\n", x.what+", median", 1000*x.list[len(x.list)/2].Seconds())
 		r.print(x.what+", longest", x.list[len(x.list)-1], x.limit)
+	}
+	if len(gaps.calm) > 0 {
+		fmt.Fprintf(r.out, "%-46s %8.1f ms\n", "gap of the same time without either, longest",
+			1000*slices.Max(gaps.calm).Seconds())
 	}
 	fmt.Fprintf(r.out, "%-46s %8d MB  limit %d MB\n", "RSS of a core, highest", r.rss, organizationsRSS)
 	if r.rss > organizationsRSS {
@@ -542,16 +580,18 @@ func (r *coresRun) report(kills, moves []time.Duration) {
 	}
 	messages, lost, doubled, reordered, foreign, queues := 0, 0, 0, 0, 0, 0
 	for _, c := range r.clients {
-		messages, lost, queues = messages+len(c.acked), lost+c.missing(), queues+c.lost
-		for i, n := range c.got {
+		messages, lost, queues, reordered = messages+len(c.acked), lost+c.missing(), queues+c.lost, reordered+c.early
+		seen, last := map[int]bool{}, 0
+		for _, n := range c.got {
 			switch {
 			case !c.acked[n] && !c.unknown[n]:
 				foreign++
-			case i > 0 && c.got[i-1] == n:
+			case seen[n]:
 				doubled++
-			case i > 0 && c.got[i-1] > n:
+			case n < last && c.acked[n]: // acknowledged before the later one was sent
 				reordered++
 			}
+			seen[n], last = true, max(last, n)
 		}
 	}
 	fmt.Fprintf(r.out, "%d messages acknowledged: %d lost, %d doubled, %d reordered, %d of others; %d queues lost\n",

@@ -325,19 +325,20 @@ func TestRateLimitedUsersWait(t *testing.T) {
 	defer srv.CloseClientConnections()
 	s := smallScenario("chat")
 	s.Users, s.Pollers, s.Sample = 2, 2, 0
-	s.Phases = []Phase{{Name: "pings", Seconds: 1, Rate: 200, Mix: map[string]float64{"presence": 1}}}
+	s.Phases = []Phase{{Name: "pings", Seconds: 3, Rate: 60, Mix: map[string]float64{"presence": 1}}}
 	var out bytes.Buffer
 	res, err := runScenario(s, options{target: srv.URL, out: &out})
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
 	f1, ok := res.Figure("pings.rate_limited")
-	if !ok || int64(f1.Value) != limited.Load() || limited.Load() < 1 || limited.Load() > 20 {
-		t.Errorf("%d answers had status 429, the figure is %v; without waiting they would be about 100", limited.Load(),
+	if !ok || int64(f1.Value) != limited.Load() || limited.Load() < 1 || limited.Load() > 30 {
+		t.Errorf("%d answers had status 429, the figure is %v; without waiting they would be about 90", limited.Load(),
 			f1.Value)
 	}
-	// Requests that were under way when the first answer arrived are early without a fault of the generator.
-	if early.Load() > 4 {
+	// Requests that were under way when the first answer arrived are early without a fault of the generator. The rate
+	// is low, so that they are few even if a loaded machine answers late.
+	if early.Load() > 12 {
 		t.Errorf("%d requests were early", early.Load())
 	}
 }

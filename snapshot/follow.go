@@ -15,6 +15,10 @@ const (
 	// maxFollowedBatch limits the facts in a batch that is read from the journal, in bytes, so that it fits the message
 	// of a link.
 	maxFollowedBatch = 128 << 10
+	// maxJournalReaders is how many followers read the journal at the same time. When the leadership of a cluster
+	// changes, those of thousands of organizations want to: more at once are no faster, and each holds an iterator and
+	// competes for the lock of the store.
+	maxJournalReaders = 16
 )
 
 // ErrFollowStopped is the end of a Follow that its caller has stopped.
@@ -22,8 +26,9 @@ var ErrFollowStopped = errors.New("following was stopped")
 
 // feeds has a feed for every realm that is followed. It is one lock for all of them, held for moments.
 type feeds struct {
-	mu    sync.Mutex
-	realm map[realm.ID]*feed
+	mu      sync.Mutex
+	realm   map[realm.ID]*feed
+	readers chan struct{} // has room for maxJournalReaders
 }
 
 // feed is the newest committed batches of one realm. They are read only.
@@ -164,8 +169,17 @@ func (d Disk) follow(id realm.ID, after realm.Seq, w *follower, fn func(realm.Ba
 	for {
 		batches, current := d.feeds.after(id, after)
 		if !current {
+			select {
+			case d.feeds.readers <- struct{}{}:
+			case <-w.stop:
+				return ErrFollowStopped
+			case <-d.closing:
+				return ErrClosed
+			}
 			var err error
-			if batches, err = d.journalBatches(id, after); err != nil {
+			batches, err = d.journalBatches(id, after)
+			<-d.feeds.readers
+			if err != nil {
 				return err
 			}
 		}

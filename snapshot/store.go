@@ -242,7 +242,8 @@ func open(dir string, o Options, m mode) (*Store, error) {
 		return nil, fmt.Errorf("open data directory: %w", err)
 	}
 	s := &Store{
-		dir: dir, o: o, fs: o.FS,
+		feeds: feeds{readers: make(chan struct{}, maxJournalReaders)},
+		dir:   dir, o: o, fs: o.FS,
 		commitQueue:   make(chan queuedBatch),
 		commitResults: make(chan error),
 		failed:        make(chan struct{}),

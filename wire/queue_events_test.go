@@ -72,12 +72,21 @@ func TestLongPollAnswersAreSplit(t *testing.T) {
 // TestQueueOptionsAreShared checks that queues share options if, and only if, all their options are equal.
 func TestQueueOptionsAreShared(t *testing.T) {
 	var cache QueueOptionsCache
+	scope := func(change realm.KeyScope) *realm.KeyScope {
+		change.Rights = []string{realm.RightRead}
+		return &change
+	}
+	topic := func(name string) *realm.KeyScope {
+		return scope(realm.KeyScope{Places: []realm.KeyPlace{{Channel: 7, Topic: &name}}})
+	}
 	queues := func() []realm.Queue {
 		return []realm.Queue{{}, {EventTypes: []string{}}, {EventTypes: []string{"message"}},
 			{EventTypes: []string{"message", "typing"}}, {AllPublic: true}, {Markdown: true}, {Slim: true},
 			{Gravatar: true},
 			{Subscribers: "true"}, {Caps: realm.CapEmptyTopicName}, {Narrow: [][2]string{{"is", "dm"}}},
-			{Narrow: [][2]string{{"is", "starred"}}}}
+			{Narrow: [][2]string{{"is", "starred"}}}, {Scope: topic("deploy")}, {Scope: topic("salaries")},
+			{Scope: scope(realm.KeyScope{Places: []realm.KeyPlace{{Channel: 7}}})}, {Scope: scope(realm.KeyScope{})},
+			{Scope: scope(realm.KeyScope{Places: []realm.KeyPlace{}})}}
 	}
 	options := map[*QueueOptions]bool{}
 	for i := range queues() {

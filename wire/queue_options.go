@@ -108,7 +108,7 @@ func (c *QueueOptionsCache) Of(q *realm.Queue) *QueueOptions {
 func (c *QueueOptionsCache) find(q *realm.Queue) *QueueOptions {
 	name := fmt.Sprintf("%v %t %t %q %q", ClientOf(q), q.AllPublic, q.EventTypes == nil, q.EventTypes, q.Narrow)
 	if q.Scope != nil {
-		name += " " + q.Scope.String()
+		name += " " + scopeName(q.Scope)
 	}
 	options := c.byName[name]
 	if options == nil {
@@ -119,4 +119,16 @@ func (c *QueueOptionsCache) find(q *realm.Queue) *QueueOptions {
 		c.byName[name] = options
 	}
 	return options
+}
+
+// scopeName returns a text that different scopes do not share. KeyScope.String leaves out the topics.
+func scopeName(s *realm.KeyScope) string {
+	name := fmt.Sprintf("%q %t %t %q %q", s.Rights, s.Places == nil, s.Direct, s.Endpoints, s.Networks)
+	for _, p := range s.Places {
+		name += fmt.Sprintf(" %d", p.Channel)
+		if p.Topic != nil {
+			name += fmt.Sprintf(" %q", *p.Topic)
+		}
+	}
+	return name
 }

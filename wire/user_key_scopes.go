@@ -114,6 +114,10 @@ func (c *Call) KeyScope() *realm.KeyScope {
 	return nil
 }
 
+// CheckPollScope refuses a call whose key is not allowed to poll event queues. Run checks the keys of other calls;
+// polls on a loop and streams of agents do not use it.
+func CheckPollScope(c *Call) error { return namedEndpoints["GET /events"].checkScope(c) }
+
 // checkScope refuses a call outside the scope of its key.
 func (e *Endpoint) checkScope(c *Call) error {
 	s := c.KeyScope()
@@ -169,19 +173,19 @@ func (f *scopeForm) scope() (*realm.KeyScope, error) {
 	return s, CheckEndpointNames(s.Endpoints)
 }
 
-// endpointNames has the name of each endpoint. init fills it, because the endpoints refer to it.
-var endpointNames = map[string]bool{}
+// namedEndpoints has each endpoint by its name. init fills it, because the endpoints refer to it.
+var namedEndpoints = map[string]*Endpoint{}
 
 func init() {
 	for i := range endpoints {
-		endpointNames[endpoints[i].name] = true
+		namedEndpoints[endpoints[i].name] = &endpoints[i]
 	}
 }
 
 // CheckEndpointNames refuses names that no endpoint has.
 func CheckEndpointNames(names []string) error {
 	for _, n := range names {
-		if !endpointNames[n] {
+		if namedEndpoints[n] == nil {
 			return realm.BadRequest("There is no endpoint '%s'. An endpoint is named like this: "+
 				"GET /messages/{message_id}", n)
 		}

@@ -71,7 +71,7 @@ func NewRuntime(token func(length int) string) Runtime {
 	stop := make(chan struct{})
 	return actorRuntime{
 		system:   actor.NewActorSystem(actor.WithLoggerFactory(noLog)),
-		general:  newWorkerPool(generalWorkers, 0, stop),
+		general:  newWorkerPool(generalWorkers, stop),
 		sessions: newSessionPool(),
 		token:    token,
 		stopped:  stop,

@@ -19,4 +19,5 @@
 //   - Vectors stay on disk. Memory has only the place of each, and only of organizations that are in memory.
 //   - Nothing is lost with a file: it is made again, at the cost of asking the service again. A file of another model
 //     is deleted.
+//   - A new owner first copies what another node has made, with the same texts, model and consent; see loan.go.
 package meaning

@@ -302,6 +302,15 @@ func dot(a []float32, b []byte) float32 {
 	return s0 + s1 + s2 + s3
 }
 
+// decodeVector returns the numbers of an encoded vector.
+func decodeVector(b []byte) []float32 {
+	v := make([]float32, len(b)/4)
+	for i := range v {
+		v[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
+	}
+	return v
+}
+
 // normalize divides a vector by its length. It returns false for vectors without a direction: zeros, and numbers that
 // are not finite.
 func normalize(v []float32) bool {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -75,9 +76,12 @@ type Options struct {
 	DayTokens int64                   // of an organization in a day (UTC); 0: no limit
 	Plain     func(realm.Body) string // returns the part of a text that counts
 	NoWrites  func() bool             // the disk has too little space
-	Several   func() bool             // see admission.Shares
-	Now       func() time.Time
-	Log       *slog.Logger
+	// Fetch gets the file of an organization from another node, and calls save with its size and its content. It returns
+	// an error that is fs.ErrNotExist if no other node has it; nil: there are no other nodes.
+	Fetch   func(ctx context.Context, id realm.ID, save func(size int64, r io.Reader) error) error
+	Several func() bool // see admission.Shares
+	Now     func() time.Time
+	Log     *slog.Logger
 }
 
 // Service has the vectors of all organizations. Its methods are safe for concurrent use.
@@ -87,7 +91,7 @@ type Service struct {
 	model    Model
 	searches *admission.Places
 
-	mu      sync.Mutex // guards the next two, and organization.changed
+	mu      sync.Mutex // guards the next two, and changed and written of organizations
 	all     map[realm.ID]*organization
 	due     map[*organization]bool // to be looked at by the worker
 	ctx     context.Context
@@ -104,17 +108,19 @@ type Service struct {
 	dayHits                            atomic.Int64
 }
 
-// organization is one organization in memory. Its fields but changed, index and complete belong to the worker.
+// organization is one organization in memory. Its fields but changed, written, index and complete belong to the worker.
 type organization struct {
 	id       realm.ID
 	text     realm.TextReader
 	changed  bool
+	written  bool // it has got texts since the last comparison
 	compared time.Time
 	todo     []realm.BodyRef            // without vector, newest first
 	skipped  map[realm.MessageID]uint16 // versions that get no vector
 	fullDay  int64                      // the day whose tokens are used up
 	rest     rest                       // the service has refused all texts of a batch
-	complete atomic.Bool                // nothing waited when it was compared
+	complete atomic.Bool                // nothing has waited since it was compared
+	loan     loan
 
 	mu       sync.Mutex // guards the next two
 	index    *index     // nil: not open, or none
@@ -140,6 +146,9 @@ func Open(o Options) (*Service, error) {
 		return nil, err
 	}
 	o.Messages = min(cmp.Or(o.Messages, DefaultMessages), MaxMessages)
+	if err := removeParts(o.Dir); err != nil {
+		return nil, err
+	}
 	s := &Service{o: o, all: map[realm.ID]*organization{}, due: map[*organization]bool{},
 		searches: admission.NewPlaces(maxSearches, o.Several), stopped: make(chan struct{})}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
@@ -173,7 +182,7 @@ func FileOf(dir string, id realm.ID) string {
 
 // Attach adds an organization that enters memory; text reads its texts.
 func (s *Service) Attach(id realm.ID, text realm.TextReader) {
-	o := &organization{id: id, text: text, changed: true, skipped: map[realm.MessageID]uint16{}}
+	o := &organization{id: id, text: text, changed: true, written: true, skipped: map[realm.MessageID]uint16{}}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if old := s.all[id]; old != nil {
@@ -194,12 +203,13 @@ func (s *Service) Detach(id realm.ID) {
 	}
 }
 
-// Feed says that an organization has changed. It never blocks for long.
-func (s *Service) Feed(id realm.ID) {
+// Feed says that an organization has changed, and whether texts were written or erased. It never blocks for long.
+func (s *Service) Feed(id realm.ID, texts bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if o := s.all[id]; o != nil {
 		o.changed, s.due[o] = true, true
+		o.written = o.written || texts
 	}
 }
 
@@ -315,9 +325,10 @@ func (o *organization) opened() *index {
 func (s *Service) step(o *organization) error {
 	now := s.o.Now()
 	s.mu.Lock()
-	compare := o.changed && now.Sub(o.compared) >= compareInterval
+	compare, written := o.changed && now.Sub(o.compared) >= compareInterval, o.written
 	if compare {
-		o.changed, o.compared = false, now
+		o.changed, o.written, o.compared = false, false, now
+		o.complete.Store(o.complete.Load() && !written)
 	}
 	s.mu.Unlock()
 	if compare {
@@ -325,6 +336,11 @@ func (s *Service) step(o *organization) error {
 			s.mu.Lock()
 			o.changed, s.due[o] = true, s.all[o.id] == o
 			s.mu.Unlock()
+			return err
+		}
+	}
+	if !o.loan.done && len(o.todo) > 0 {
+		if err := s.borrow(o, now); err != nil || !o.loan.done {
 			return err
 		}
 	}
@@ -369,6 +385,9 @@ func (s *Service) compare(o *organization) error {
 		}
 	}
 	o.complete.Store(len(o.todo) == 0)
+	if !owned || len(o.todo) < loanFrom || s.o.Fetch == nil {
+		o.loan = loan{done: owned}
+	}
 	is := func(ref realm.BodyRef) bool {
 		v, ok := wanted[ref.Message]
 		return ok && v == ref.Version
@@ -390,7 +409,7 @@ func (s *Service) batch(o *organization, now time.Time) error {
 	// The owners may have changed their mind, and the node may have lost the organization, since the comparison.
 	if agreed, owned, err := s.source.Agreed(o.id); err != nil || !agreed || !owned {
 		o.todo = nil
-		s.Feed(o.id)
+		s.Feed(o.id, true)
 		return err
 	}
 	refs, texts := []realm.BodyRef{}, []string{}
@@ -598,7 +617,8 @@ func (s *Service) find(id realm.ID) (*index, *organization, error) {
 }
 
 // Nearest returns all messages of an organization that have a vector, nearest first. The caller decides which of them
-// a reader may see, and whether their versions are the current ones. complete is false while texts wait for vectors.
+// a reader may see, and whether their versions are the current ones. complete is false while texts wait for vectors:
+// from the Feed of a text on.
 func (s *Service) Nearest(id realm.ID, query []float32) (list []Near, complete bool, err error) {
 	x, o, err := s.find(id)
 	if x == nil {
@@ -612,6 +632,9 @@ func (s *Service) Nearest(id realm.ID, query []float32) (list []Near, complete b
 		return nil, false, ErrBusy
 	}
 	defer leave()
+	s.mu.Lock()
+	complete = o.complete.Load() && !o.written
+	s.mu.Unlock()
 	list, damaged, err := x.nearest(query, func() bool { return s.ctx.Err() != nil })
 	if err != nil {
 		return nil, false, err
@@ -622,10 +645,10 @@ func (s *Service) Nearest(id realm.ID, query []float32) (list []Near, complete b
 		if _, err := x.remove(isWhole); err != nil {
 			return nil, false, err
 		}
-		s.Feed(id)
+		s.Feed(id, true)
 	}
 	slices.SortFunc(list, func(a, b Near) int {
 		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(b.Text.Message, a.Text.Message))
 	})
-	return list, o.complete.Load() && len(damaged) == 0, nil
+	return list, complete && len(damaged) == 0, nil
 }

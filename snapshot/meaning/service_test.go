@@ -123,7 +123,7 @@ func (x *stage) IsRefusal(err error) bool { return errors.Is(err, errRefused) }
 func (x *stage) settle() int {
 	x.t.Helper()
 	x.sent = nil
-	x.s.Feed(org)
+	x.s.Feed(org, true)
 	for range 200 {
 		x.now = x.now.Add(compareInterval)
 		x.s.round()
@@ -406,7 +406,7 @@ func TestRefusedOrganizationWaitsAlone(t *testing.T) {
 	const other = org + 1
 	x := newStage(t)
 	x.texts = map[realm.MessageID]string{1: "soup bad", 2: "crash bad"}
-	x.s.Feed(org)
+	x.s.Feed(org, true)
 	x.refused = "bad"
 	x.s.round()
 	x.s.Attach(other, func(ref realm.BodyRef) (realm.Body, bool, error) {
@@ -422,7 +422,7 @@ func TestRefusedOrganizationWaitsAlone(t *testing.T) {
 	x.edits[1], x.edits[2] = 1, 1 // other texts, which are refused too
 	x.s.Detach(other)
 	x.s.Attach(other, x.text)
-	x.s.Feed(org)
+	x.s.Feed(org, true)
 	failures := x.s.failures.Load()
 	x.now = x.now.Add(maxWait)
 	x.s.round()

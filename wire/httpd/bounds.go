@@ -159,13 +159,24 @@ func (s *Server) BoundTable() []registry.Bound {
 		},
 		{
 			Name:     "mcp_sessions",
-			Of:       "sessions of agents on a node, about 500 bytes each",
-			Overflow: "503: SERVER_OVERLOADED",
-			Reason:   "each has up to 100 subscriptions and ends after a day without a request",
+			Of:       "sessions of agents on a node, about 400 bytes each; an account with its bots has at most 200",
+			Overflow: "a session of the account with the most ends; 503: SERVER_OVERLOADED if none has more",
+			Reason:   "a session ends after a day without a request; its client begins another one",
 			Limit:    registry.Constant(mcp.MaxSessions),
 			Used:     func() int64 { n, _ := s.MCPSessions(); return n },
 			Hits:     func() int64 { _, n := s.MCPSessions(); return n },
 			Shares:   func() registry.Shares { return s.mcp.Shares() },
+		},
+		{
+			Name: "mcp_subscriptions",
+			Of: "resources on a node to which sessions of agents are subscribed, up to 1.5 kB each; a session has at most " +
+				"100, an account with its bots 2,000",
+			Overflow: "an error of the protocol",
+			Reason:   "each session with a subscription has an event queue, and compares each event with all of them",
+			Limit:    registry.Constant(mcp.MaxSubscriptionsOfNode),
+			Used:     func() int64 { n, _ := s.mcp.Subscriptions(); return n },
+			Hits:     func() int64 { _, n := s.mcp.Subscriptions(); return n },
+			Shares:   func() registry.Shares { return s.mcp.SubscriptionShares() },
 		},
 		{
 			Name:     "scim_requests_per_minute",

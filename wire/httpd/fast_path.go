@@ -46,7 +46,9 @@ type parkedPoll struct {
 	server     wire.Server
 	caller     park.Caller // the account that is charged
 	limitLines []byte      // rate limit headers of the answer
-	renewal    int64       // when the use of the browser session is to be recorded; 0 without a session
+	// until is when the ordinary path must handle the poll, in Unix seconds: the use of the browser session is to be
+	// recorded, or the API key has expired. 0: never.
+	until int64
 }
 
 // Caller returns the caller for which unsent answers count.
@@ -94,7 +96,7 @@ func (f *fastPath) handlePoll(q *park.FastRequest) bool {
 	version := f.server.options.Server.AuthVersion()
 	_, query, _ := bytes.Cut(q.Target, []byte("?"))
 	c, ok := f.call(q, form.Query, query)
-	if !ok {
+	if !ok || !f.mayPoll(q, &c) {
 		return false
 	}
 	p, ok := wire.PreparePoll(&c)
@@ -107,7 +109,9 @@ func (f *fastPath) handlePoll(q *park.FastRequest) bool {
 		return false
 	}
 	if c.Session != nil {
-		w.renewal = c.Site.Policy.RenewalTime(c.Session)
+		w.until = c.Site.Policy.RenewalTime(c.Session)
+	} else if k := c.Account.AdditionalKey(c.Caller.Key); k != nil {
+		w.until = k.Expires
 	}
 	w.Owner = w
 	if at, ok := lastEventSpan(q.Target, p.Last); ok {
@@ -118,8 +122,8 @@ func (f *fastPath) handlePoll(q *park.FastRequest) bool {
 }
 
 // call returns the call of a request with its url-encoded parameters. It uses the parser and the checks of the
-// ordinary path. It reports false if the ordinary path would refuse the request. The parameters are valid until the
-// next call.
+// ordinary path. It reports false if the ordinary path would refuse the request. It does not check the scope of the
+// key. The parameters are valid until the next call.
 func (f *fastPath) call(q *park.FastRequest, source form.Source, encoded []byte) (c wire.Call, ok bool) {
 	if len(encoded) == 0 || tooManyParams(encoded) {
 		return c, false
@@ -134,7 +138,23 @@ func (f *fastPath) call(q *park.FastRequest, source form.Source, encoded []byte)
 	} else {
 		ok = f.server.checkCredentials(&c, q.Authorization, false, c.Server.AccountByKeyHash) == nil
 	}
-	return c, ok && c.KeyScope() == nil // the ordinary path checks scopes
+	return c, ok
+}
+
+// mayPoll reports whether the key of a call is allowed to poll. It sets the address of the call if the key is limited
+// to networks. Behind a proxy, only the ordinary path knows the address.
+func (f *fastPath) mayPoll(q *park.FastRequest, c *wire.Call) bool {
+	scope := c.KeyScope()
+	if scope == nil {
+		return true
+	}
+	if scope.Networks != nil {
+		if f.server.trusted(q.Address) {
+			return false
+		}
+		c.Address = clientNetworkKey(q.Address)
+	}
+	return wire.CheckPollScope(c) == nil
 }
 
 // identifyBrowser identifies the caller by a browser session, with the checks of authenticateBrowser. It reports false
@@ -154,8 +174,8 @@ func (f *fastPath) identifyBrowser(q *park.FastRequest, c *wire.Call) bool {
 }
 
 // HandleRepeated handles a poll that equals the previous one of its connection except for last_event_id. The
-// checks of the credentials stay valid as long as no account and no organization has changed, and until the use of a
-// browser session is to be recorded. The session checks the queue again.
+// checks of the credentials stay valid as long as no account and no organization has changed, and until parkedPoll.until.
+// The session checks the queue again.
 func (f *fastPath) HandleRepeated(q *park.FastRequest, m *park.Memo, number []byte) bool {
 	w := m.Owner.(*parkedPoll)
 	last, ok := parseEventID(number)
@@ -163,7 +183,7 @@ func (f *fastPath) HandleRepeated(q *park.FastRequest, m *park.Memo, number []by
 		f.server.forwardsPolls(w.poll.Realm) {
 		return false
 	}
-	if w.renewal != 0 && f.server.now().Unix() >= w.renewal {
+	if w.until != 0 && f.server.now().Unix() >= w.until {
 		return false
 	}
 	if w.limitLines, ok = f.countRequest(w.caller.Account, w.limitLines); !ok {

@@ -74,7 +74,7 @@ func (f *fastPath) commandCall(q *park.FastRequest) (c wire.Call, ok bool) {
 		return c, false
 	}
 	c, ok = f.call(q, form.Body, q.Body)
-	if !ok || f.server.hasOtherOwner(&c) {
+	if !ok || c.KeyScope() != nil || f.server.hasOtherOwner(&c) { // the endpoint checks scopes
 		return c, false
 	}
 	_, overridden := c.Params.Get("method") // it names another endpoint

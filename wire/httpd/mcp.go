@@ -150,17 +150,21 @@ type parkedStream struct {
 	reply  mcp.StreamReply // of the poll
 	poll   wire.PollRequest
 	server wire.Server
-	caller park.Caller // the account that is charged
+	// charged is the account that is charged, whose name is made when it is needed: for an answer that the client does
+	// not read at once.
+	charged realm.UserID
 }
 
 // Caller returns the caller for which unsent answers count.
-func (p *parkedStream) Caller() park.Caller { return p.caller }
+func (p *parkedStream) Caller() park.Caller {
+	return callerOfAccount(&wire.Account{Realm: p.poll.Realm, Charged: p.charged})
+}
 
 // Gone cancels the poll, because the client has left.
 func (p *parkedStream) Gone() { p.server.CancelPoll(p.poll) }
 
-// handleStream parks a GET of an agent whose session has an event queue. Its checks are those of serveMCP; keys with a
-// scope, and requests that must be refused, take the ordinary path.
+// handleStream parks a GET of an agent whose session has an event queue. Its checks are those of serveMCP and of
+// mcp.Server.Stream; requests that must be refused take the ordinary path.
 func (f *fastPath) handleStream(q *park.FastRequest) bool {
 	s := f.server
 	version := s.options.Server.AuthVersion() // before any lookup, as in handlePoll
@@ -173,17 +177,17 @@ func (f *fastPath) handleStream(q *park.FastRequest) bool {
 		len(q.Authorization) == 0, !bytes.Contains(q.Accept, []byte(eventStreamType)),
 		len(q.AgentVersion) > 0 && !slices.Contains(mcp.Versions, string(q.AgentVersion)):
 		return false
-	case s.checkAgent(&c, q.Authorization, c.Server.AccountByKeyHash) != nil, c.KeyScope() != nil,
+	case s.checkAgent(&c, q.Authorization, c.Server.AccountByKeyHash) != nil, !f.mayPoll(q, &c),
 		s.hasOtherOwner(&c):
 		return false
 	}
-	w := &parkedStream{server: c.Server, caller: callerOfAccount(c.Account)}
+	w := &parkedStream{server: c.Server, charged: c.Account.Charged}
 	var ok bool
-	if w.poll, ok = s.mcp.PrepareStream(&c, string(q.AgentSession), string(q.LastEventID), &w.reply); !ok {
+	if w.poll, ok = s.mcp.PrepareStream(&c, q.AgentSession, string(q.LastEventID), &w.reply); !ok {
 		return false
 	}
 	w.poll.AuthVersion, w.reply.Reply = version, &w.parked
-	lines, ok := f.countRequest(w.caller.Account, nil)
+	lines, ok := f.countRequest(limitKey(c.Account), nil)
 	if !ok {
 		return false
 	}

@@ -210,9 +210,9 @@ func parts(event string) [][]byte {
 // TestStreamNamesChangedResources checks which events are updates of a resource, also when messages move.
 func TestStreamNamesChangedResources(t *testing.T) {
 	topic := "Deploy"
-	subs := []subscription{{"channel", place{Channel: 7}, updatedNotice("channel")},
-		{"direct", place{Users: []int64{3, 5}}, updatedNotice("direct")},
-		{"topic", place{Channel: 7, Topic: &topic}, updatedNotice("topic")}}
+	subs := []subscription{{`"channel"`, place{Channel: 7}},
+		{`"direct"`, place{Users: []int64{3, 5}}},
+		{`"topic"`, place{Channel: 7, Topic: &topic}}}
 	message := func(fields string) string { return `"type":"message","message":{` + fields + `}` }
 	update, inX := `"type":"update_message",`, `"display_recipient":"x"`
 	for event, want := range map[string]string{
@@ -278,7 +278,7 @@ func FuzzPost(f *testing.F) {
 			}
 		}
 		w := &StreamReply{server: &Server{}, session: &session{last: -1,
-			subs: []subscription{{"x", place{Channel: 7}, updatedNotice("x")}}}}
+			subs: []subscription{{`"x"`, place{Channel: 7}}}}}
 		if out := w.stream(parts(string(body))); !bytes.HasSuffix(out, []byte("\n\n")) && !bytes.HasSuffix(out, []byte("\n")) {
 			t.Fatalf("stream: %q", out)
 		}

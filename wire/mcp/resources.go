@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"parley/actors/realm"
 	"parley/wire"
@@ -38,7 +40,7 @@ func (p place) has(channel int64, topic *string) bool {
 
 const (
 	uriPrefix     = "parley://"
-	maxURI        = 2000 // bytes; a topic of 60 characters in percent encoding has 720
+	maxURI        = 1000 // bytes; a topic of 60 characters in percent encoding has 720
 	resourcePage  = 100  // channels of one answer
 	resourceLimit = 50   // messages of a resource
 	// maxUsersOfURI is the number of users of a direct conversation in a URI.
@@ -48,7 +50,7 @@ const (
 // parseURI returns the place of a resource.
 func parseURI(uri string) (place, bool) {
 	rest, ok := strings.CutPrefix(uri, uriPrefix)
-	if !ok || len(uri) > maxURI {
+	if !ok || len(uri) > maxURI || strings.ContainsFunc(uri, unicode.IsControl) {
 		return place{}, false
 	}
 	parts := strings.Split(rest, "/")
@@ -61,7 +63,7 @@ func parseURI(uri string) (place, bool) {
 		p := place{Channel: id}
 		if len(parts) == 4 {
 			topic, err := url.PathUnescape(parts[3])
-			if err != nil {
+			if err != nil || utf8.RuneCountInString(topic) > realm.MaxTopic {
 				return place{}, false
 			}
 			p.Topic = &topic
@@ -188,16 +190,13 @@ func (s *Server) subscribe(c *wire.Call, raw json.RawMessage, id string, add boo
 	if err != nil {
 		return nil, err
 	}
-	x := s.sessions.find(c, id, s.now())
+	x := s.sessions.find(c, []byte(id), s.now())
 	if x == nil {
-		return nil, &rpcError{codeInvalidRequest, "A subscription needs a session"}
+		return nil, errNoSession()
 	}
+	uri = string(encode(uri))
 	if !add {
-		s.sessions.mu.Lock()
-		defer s.sessions.mu.Unlock()
-		if i, known := slices.BinarySearchFunc(x.subs, uri, compareURI); known {
-			x.subs = slices.Delete(x.subs, i, i+1)
-		}
+		s.sessions.unsubscribe(x, uri)
 		return struct{}{}, nil
 	}
 	if _, err := s.messagesOf(c, p, 1); err != nil {
@@ -211,16 +210,9 @@ func (s *Server) subscribe(c *wire.Call, raw json.RawMessage, id string, add boo
 			p.Users = append(p.Users, me)
 		}
 		slices.Sort(p.Users)
+		p.Users = slices.Clip(slices.Compact(p.Users))
 	}
-	s.sessions.mu.Lock()
-	defer s.sessions.mu.Unlock()
-	i, known := slices.BinarySearchFunc(x.subs, uri, compareURI)
-	if !known && len(x.subs) >= MaxSubscriptions {
-		return nil, &rpcError{codeInvalidRequest,
-			fmt.Sprintf("A session has at most %d subscriptions", MaxSubscriptions)}
-	}
-	if !known {
-		x.subs = slices.Insert(x.subs, i, subscription{uri, p, updatedNotice(uri)})
-	}
-	return struct{}{}, nil
+	return struct{}{}, s.sessions.subscribe(x, subscription{uri, p})
 }
+
+func errNoSession() error { return &rpcError{codeInvalidRequest, "A subscription needs a session"} }

@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"parley/actors/admission"
 	"parley/actors/realm"
 	"parley/wire"
 )
@@ -49,8 +48,8 @@ type Server struct {
 
 // New returns a server without sessions.
 func New(o Options) *Server {
-	s := &Server{options: o, endpoints: map[string]*wire.Endpoint{}, inPath: map[string][]string{}}
-	s.sessions = sessionTable{list: map[string]*session{}, shares: admission.NewShares(MaxSessions, o.Several)}
+	s := &Server{options: o, endpoints: map[string]*wire.Endpoint{}, inPath: map[string][]string{},
+		sessions: newSessionTable(o.Several)}
 	for _, e := range wire.Endpoints() {
 		s.endpoints[e.Name()], s.inPath[e.Name()] = &e, e.PathNames()
 	}
@@ -101,7 +100,7 @@ func (s *Server) Post(c *wire.Call, body []byte, sessionID string) Answer {
 	if r.Version != "2.0" || len(r.ID) > 0 && r.ID[0] != '"' && (r.ID[0] < '0' || r.ID[0] > '9') && r.ID[0] != '-' {
 		return failure(400, nil, &rpcError{codeInvalidRequest, "Invalid request"})
 	}
-	if sessionID != "" && s.sessions.find(c, sessionID, s.now()) == nil {
+	if sessionID != "" && s.sessions.find(c, []byte(sessionID), s.now()) == nil {
 		return failure(404, r.ID, &rpcError{codeInvalidRequest, "Session not found"})
 	}
 	if r.ID == nil { // a notification, or an answer to a request, of which the server sends none

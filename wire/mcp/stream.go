@@ -56,40 +56,46 @@ func (s *Server) openQueue(c *wire.Call, x *session) error {
 // Stream parks a GET until the session's event queue has an event or a heartbeat, and answers with a stream that ends
 // then. park parks the request. acked is the Last-Event-ID of the client, "" if it has none.
 func (s *Server) Stream(c *wire.Call, id, acked string, park func(gone func()) wire.Reply) error {
-	x := s.sessions.find(c, id, s.now())
+	x := s.sessions.find(c, []byte(id), s.now())
 	if x == nil {
 		return ErrNoStream
+	}
+	if err := wire.CheckPollScope(c); err != nil {
+		return err
 	}
 	if err := s.openQueue(c, x); err != nil {
 		return err
 	}
 	w, server := &StreamReply{}, c.Server
-	p := s.poll(c, x, id, acked, w)
+	p := s.poll(c, x, acked, w)
 	w.Reply = park(func() { server.CancelPoll(p) })
 	server.Poll(p)
 	return nil
 }
 
-// PrepareStream is Stream for callers that must not block. It returns the poll that the caller sends after it has
-// parked the request, and that w answers; the caller sets w.Reply. It reports false if Stream must be used.
-func (s *Server) PrepareStream(c *wire.Call, id, acked string, w *StreamReply) (p wire.PollRequest, ok bool) {
+// PrepareStream is Stream for callers that must not block, and that have checked the scope of the key as Stream does. It
+// returns the poll that the caller sends after it has parked the request, and that w answers; the caller sets w.Reply.
+// It reports false if Stream must be used.
+func (s *Server) PrepareStream(
+	c *wire.Call, id []byte, acked string, w *StreamReply,
+) (p wire.PollRequest, ok bool) {
 	x := s.sessions.find(c, id, s.now())
 	if x == nil {
 		return p, false
 	}
-	p = s.poll(c, x, id, acked, w)
+	p = s.poll(c, x, acked, w)
 	return p, p.Queue != ""
 }
 
 // poll returns the poll of a session's event queue, which w answers.
-func (s *Server) poll(c *wire.Call, x *session, id, acked string, w *StreamReply) wire.PollRequest {
+func (s *Server) poll(c *wire.Call, x *session, acked string, w *StreamReply) wire.PollRequest {
 	s.sessions.mu.Lock()
 	queue, last := x.queue, x.last
 	s.sessions.mu.Unlock()
 	if n, err := strconv.ParseInt(acked, 10, 64); err == nil && n >= -1 && n <= last {
 		last = n
 	}
-	w.server, w.session, w.id = s, x, id
+	w.server, w.session = s, x
 	p := wire.NewPoll(c, queue, last)
 	p.Reply = w
 	return p
@@ -100,7 +106,6 @@ type StreamReply struct {
 	wire.Reply
 	server  *Server
 	session *session
-	id      string
 }
 
 // maxInline is the size of an answer in bytes that the session actor itself turns into a stream: ten messages, which
@@ -131,9 +136,7 @@ func (w *StreamReply) answer(status int, parts [][]byte) bool {
 	if status != 200 {
 		t := &w.server.sessions
 		t.mu.Lock()
-		if t.list[w.id] == w.session { // the queue has ended, and the session with it
-			t.remove(w.id, w.session)
-		}
+		t.remove(w.session) // the queue has ended, and the session with it
 		t.mu.Unlock()
 		return w.Reply.Answer(404, parts...)
 	}
@@ -216,11 +219,12 @@ func (s *Server) parsedOf(json []byte) *parsedEvent {
 	return x
 }
 
-// updatedNotice returns the data of an event of the stream: a resource has changed.
-func updatedNotice(uri string) []byte {
-	b := []byte(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":`)
-	return bytes.Clone(append(append(b, encode(uriParams{uri})...), '}')) // without the room to grow
-}
+// updatedHead and updatedTail are the data of an event of the stream before and after the URI of the resource that has
+// changed.
+const (
+	updatedHead = `{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":`
+	updatedTail = "}}"
+)
 
 // stream returns the event stream for an answer of the queue, and records the newest event of it.
 func (w *StreamReply) stream(parts [][]byte) []byte {
@@ -247,8 +251,9 @@ func (w *StreamReply) stream(parts [][]byte) []byte {
 		out = append(out, "event: message\nid: "...)
 		out = strconv.AppendInt(out, x.last, 10)
 		out = append(out, "\ndata: "...)
-		out = append(out, p.notice...)
-		out = append(out, "\n\n"...)
+		out = append(out, updatedHead...)
+		out = append(out, p.uri...)
+		out = append(out, updatedTail+"\n\n"...)
 	}
 	if !changed {
 		return append(out, ": nothing has changed\n\n"...)

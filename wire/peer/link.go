@@ -66,11 +66,12 @@ func (o *outgoing) take() [][]byte {
 	return list
 }
 
-// waitForRoom returns when at most limit bytes wait. It reports false if ctx has ended before.
+// waitForRoom returns when at most limit bytes wait, in at most half of the messages that may. It reports false if ctx
+// has ended before.
 func (o *outgoing) waitForRoom(ctx context.Context, limit int) bool {
 	for ctx.Err() == nil {
 		o.mu.Lock()
-		if o.bytes <= limit {
+		if o.bytes <= limit && len(o.list) <= MaxQueued/2 {
 			o.mu.Unlock()
 			return true
 		}
@@ -239,6 +240,10 @@ func (l *Link) Send(message []byte) {
 		l.Close(errSlow)
 	}
 }
+
+// WaitForRoom returns when at most limit bytes wait to be sent, in at most half of the messages that may. It reports
+// false if the link has ended before.
+func (l *Link) WaitForRoom(limit int) bool { return l.outgoing.waitForRoom(l.ctx, limit) }
 
 // CallError is an error that the other node has answered to a call.
 type CallError struct {

@@ -326,3 +326,28 @@ func TestLinkIsReplaced(t *testing.T) {
 	}
 	second.Close(nil)
 }
+
+// TestWaitForRoomCountsMessages requires that a sender of many small messages waits before the link has too many of
+// them, and goes on when they are taken.
+func TestWaitForRoomCountsMessages(t *testing.T) {
+	var o outgoing
+	o.init()
+	for range MaxQueued/2 + 1 {
+		if !o.add([]byte{1}) {
+			t.Fatal("a message is refused")
+		}
+	}
+	ended, end := context.WithCancel(context.Background())
+	end()
+	if o.waitForRoom(ended, 1<<20) {
+		t.Errorf("there is room beside %d messages", MaxQueued/2+1)
+	}
+	waited := make(chan bool)
+	go func() { waited <- o.waitForRoom(context.Background(), 1<<20) }()
+	if list := o.take(); len(list) != MaxQueued/2+1 {
+		t.Errorf("%d messages are taken", len(list))
+	}
+	if !<-waited {
+		t.Error("there is no room after all messages are taken")
+	}
+}

@@ -95,7 +95,8 @@ func (p *Peer) Traffic() (sent, received int64) {
 	return p.traffic.sent.Load(), p.traffic.received.Load()
 }
 
-// WaitForRoom returns when at most limit bytes wait to be sent. It reports false if the link has ended before.
+// WaitForRoom returns when at most limit bytes wait to be sent, in at most half of the messages that may. It reports
+// false if the link has ended before.
 func (p *Peer) WaitForRoom(limit int) bool { return p.outgoing.waitForRoom(p.ctx, limit) }
 
 // Queued returns the messages and bytes that wait to be sent.

@@ -21,7 +21,8 @@ import (
 
 // A cluster without a bucket has each file at the core that was the leader when it was uploaded. The other cores fetch
 // it over peer.FilesProtocol: GET /KIND?name=NAME, answered 200 with the file, 404 if this core does not have it, or
-// 503 if it sends too many already. Only cores with a vote may ask; see protocolSenders.
+// 503 if it sends too many already. Only cores with a vote may ask; see protocolSenders. A new leader fetches the vectors
+// of search by meaning in the same way, also in a cluster with a bucket.
 
 const (
 	// MaxServedFiles limits the files that a core sends to other cores at the same time. Each has a connection and

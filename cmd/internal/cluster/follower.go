@@ -91,8 +91,8 @@ type Follower struct {
 
 	newLeader chan struct{} // has room for one: leader has changed
 
-	// hosted are the organizations whose event queues this core hosts now; see HostsQueues.
-	hosted atomic.Pointer[map[realm.ID]bool]
+	// hosted are the organizations whose event queues this core hosts now (realm.ID -> struct{}); see HostsQueues.
+	hosted sync.Map
 
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -358,8 +358,10 @@ func (e *Follower) run(g *Greeted) {
 		if e.isCore() {
 			e.stopped.Go(func() { e.beginHosting(link, g) })
 		} else {
-			e.announce(link)
-			e.stopped.Go(func() { e.catchUp(link, g.seqs) })
+			e.stopped.Go(func() {
+				e.announce(link)
+				e.catchUp(link, g.seqs)
+			})
 		}
 		e.stopped.Go(func() { e.report(link) })
 		err = link.Run(func(m []byte) { e.receive(link, m) })
@@ -386,9 +388,16 @@ func (e *Follower) run(g *Greeted) {
 	}
 }
 
-// announce reports all organizations that are open on this node to the owner.
+// maxAnnounced is how many bytes of announcements wait to be sent. Thousands of organizations are announced after a
+// change of the leader: without waiting, their messages would fill the link, which is then cut.
+const maxAnnounced = 1 << 20
+
+// announce reports all organizations that are open on this node to the owner, as fast as the link sends.
 func (e *Follower) announce(link *peer.Link) {
 	for _, id := range e.openRealms() {
+		if !link.WaitForRoom(maxAnnounced) {
+			return
+		}
 		link.Send(encode(msgOpen, id))
 		e.orgs.OwnerConnected(id)
 	}

@@ -63,30 +63,38 @@ func (e *Follower) mayHostQueues(link *peer.Link, g *Greeted) (mayHost bool, err
 
 // updateHosted computes the organizations for which HostsQueues returns true. e.mu is locked.
 func (e *Follower) updateHosted() {
-	if !e.isCore() {
-		return
+	for id := range e.open {
+		e.updateHostedOf(id)
 	}
-	all := map[realm.ID]bool{}
-	if e.mayHost && e.current {
-		for id, x := range e.open {
-			if !x.stale {
-				all[id] = true
-			}
-		}
+	e.hosted.Range(func(id, _ any) bool {
+		e.updateHostedOf(id.(realm.ID))
+		return true
+	})
+}
+
+// updateHostedOf is updateHosted for one organization, as thousands of them can change one after the other. e.mu is
+// locked.
+func (e *Follower) updateHostedOf(id realm.ID) {
+	if x := e.open[id]; x != nil && !x.stale && e.isCore() && e.mayHost && e.current {
+		e.hosted.Store(id, struct{}{})
+	} else {
+		e.hosted.Delete(id)
 	}
-	e.hosted.Store(&all)
 }
 
 // HostsQueues reports whether this core hosts event queues of an organization that it does not own.
 func (e *Follower) HostsQueues(id realm.ID) bool {
-	all := e.hosted.Load()
-	return all != nil && (*all)[id]
+	_, is := e.hosted.Load(id)
+	return is
 }
 
 // HostsAnyQueues reports whether this core hosts event queues of any organization that it does not own.
-func (e *Follower) HostsAnyQueues() bool {
-	all := e.hosted.Load()
-	return all != nil && len(*all) > 0
+func (e *Follower) HostsAnyQueues() (is bool) {
+	e.hosted.Range(func(_, _ any) bool {
+		is = true
+		return false
+	})
+	return is
 }
 
 // closeSleeping ends the hosting of organizations that have left the memory of this core, so that they can leave that
@@ -99,11 +107,11 @@ func (e *Follower) closeSleeping() {
 			continue
 		}
 		delete(e.open, id)
+		e.updateHostedOf(id)
 		if e.link != nil && e.mayHost {
 			e.link.Send(encode(msgClose, id))
 		}
 	}
-	e.updateHosted()
 }
 
 // StartHosting begins to host event queues of the organization at an HTTP host, unless this core does so already. It

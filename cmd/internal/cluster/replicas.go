@@ -83,7 +83,7 @@ func (e *Follower) updateLag(seqs seqsMessage, now time.Time) {
 		facts, seconds := x.lag.behind(last, now)
 		if late := seconds > MaxReplicaLag.Seconds(); late != x.stale {
 			x.stale = late
-			e.updateHosted()
+			e.updateHostedOf(id)
 			e.Log.Warn("replica changed between up to date and too far behind", "realm", id, "behind", late,
 				"facts_behind", facts, "seconds_behind", seconds)
 		}
@@ -200,7 +200,7 @@ func (e *Follower) load(id realm.ID, x *opening) {
 	delete(e.opening, id)
 	if x.err == nil {
 		e.open[id] = r
-		e.updateHosted()
+		e.updateHostedOf(id)
 	}
 	link := e.link
 	if e.isCore() && !e.mayHost {

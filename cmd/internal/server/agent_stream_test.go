@@ -1,8 +1,10 @@
 package server
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -13,6 +15,8 @@ import (
 type agent struct {
 	d       *demoServer
 	email   string
+	key     string // "": that of the user
+	from    net.IP // nil: any address of this machine
 	session string
 }
 
@@ -24,7 +28,7 @@ func (a *agent) do(method, body string, headers ...string) (int, string) {
 	if err != nil {
 		a.d.t.Fatal(err)
 	}
-	r.SetBasicAuth(a.email, a.d.keys[a.email])
+	r.SetBasicAuth(a.email, cmp.Or(a.key, a.d.keys[a.email]))
 	r.Header.Set("Accept", "application/json, text/event-stream")
 	r.Header.Set("Content-Type", "application/json")
 	if a.session != "" {
@@ -36,7 +40,13 @@ func (a *agent) do(method, body string, headers ...string) (int, string) {
 			r.Header.Del(name)
 		}
 	}
-	resp, err := (&http.Client{Timeout: eventTimeout}).Do(r)
+	client := &http.Client{Timeout: eventTimeout}
+	if a.from != nil {
+		t := &http.Transport{DialContext: (&net.Dialer{LocalAddr: &net.TCPAddr{IP: a.from}}).DialContext}
+		defer t.CloseIdleConnections()
+		client.Transport = t
+	}
+	resp, err := client.Do(r)
 	if err != nil {
 		a.d.t.Fatal(err)
 	}

@@ -180,6 +180,10 @@ func TestTooLargeMessageLists(t *testing.T) {
 		{"messages/matches_narrow?narrow=[]&msg_ids=" + string(few), 200},
 	} {
 		r, b := d.get("ann@example.org", x.path, "1.1", "")
+		// The answer before this one counts until the server has noticed that all of it was read.
+		for n := 0; n < 1000 && r.StatusCode == 503; n++ {
+			r, b = d.get("ann@example.org", x.path, "1.1", "")
+		}
 		if r.StatusCode != x.status || x.status == 413 && !bytes.Contains(b, []byte("too large for one answer")) {
 			t.Errorf("%.40s: %s %.200s", x.path, r.Status, b)
 		}

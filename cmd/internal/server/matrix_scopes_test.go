@@ -294,3 +294,28 @@ func TestScopedKeyWithoutChannelsGetsNoKeys(t *testing.T) {
 		t.Errorf("events: %s", r.raw)
 	}
 }
+
+// TestScopedKeysOfTwoTopics opens queues with two keys of a user whose scopes differ only in their topic. Each queue
+// gets the events of its own topic, also if the other queue was opened before.
+func TestScopedKeysOfTwoTopics(t *testing.T) {
+	s := newMatrixStage(t, newCoverage(byKey))
+	owner := s.by["owner"]
+	channel, _, _, _ := s.scopePlaces(owner)
+	queues, keys := map[string]string{}, map[string]*matrixUser{}
+	topics := []string{"deploy", "salaries"}
+	for _, topic := range topics {
+		keys[topic] = s.scopedUser(owner, &realm.KeyScope{Rights: []string{"read"},
+			Places: []realm.KeyPlace{{Channel: realm.ChannelID(channel), Topic: &topic}}})
+		queues[topic], _ = s.must(keys[topic], "POST", "/register").body["queue_id"].(string)
+	}
+	for _, topic := range topics {
+		s.must(s.keeper, "POST", "/messages", "type", "channel", "to", channel, "topic", topic, "content",
+			"about "+topic)
+	}
+	for i, topic := range topics {
+		r := s.fetch(keys[topic], queues[topic])
+		if other := topics[1-i]; strings.Contains(r.raw, other) || !strings.Contains(r.raw, "about "+topic) {
+			t.Errorf("the events of the key for %s: %s", topic, r.raw)
+		}
+	}
+}

@@ -1,10 +1,17 @@
 package server
 
 import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
 	"os"
+	"slices"
+	"strconv"
 
 	"parley/actors"
 	"parley/actors/realm"
+	"parley/cmd/internal/cluster"
 	"parley/cmd/internal/datadir"
 	"parley/snapshot/meaning"
 	"parley/snapshot/search"
@@ -20,8 +27,12 @@ func (s *Server) openMeaning() (err error) {
 	if s.EmbedURL == "" {
 		return os.RemoveAll(dir)
 	}
+	var fetch func(context.Context, realm.ID, func(int64, io.Reader) error) error
+	if s.coreNode != nil {
+		fetch = s.fetchVectors
+	}
 	s.meaning, err = meaning.Open(meaning.Options{
-		Dir: dir, Name: s.assistSettings.EmbedName(), Messages: s.EmbedMessages,
+		Dir: dir, Fetch: fetch, Name: s.assistSettings.EmbedName(), Messages: s.EmbedMessages,
 		DayTokens: int64(s.EmbedOrganizationTokens),
 		Plain:     func(b realm.Body) string { return markdown.PlainText(b.HTML) },
 		NoWrites:  s.space.IsLow,
@@ -29,6 +40,42 @@ func (s *Server) openMeaning() (err error) {
 		Now:       s.config.now, Log: s.log,
 	})
 	return err
+}
+
+// vectorFiles is the kind of the files of vectors, for other cores.
+const vectorFiles = "vectors"
+
+// fetchVectors gets the vectors of an organization from another core; see meaning.Options.
+func (s *Server) fetchVectors(ctx context.Context, id realm.ID, save func(int64, io.Reader) error) error {
+	core := s.vectorCores.Load()
+	if core == nil {
+		return errors.New("this core is starting")
+	}
+	err := core.FetchFile(ctx, vectorFiles, strconv.FormatUint(uint64(id), 10), save)
+	if errors.Is(err, cluster.ErrNoCoreHas) {
+		return fs.ErrNotExist
+	}
+	return err
+}
+
+// openForCores returns the function that opens files for other cores: those of vectors, and stored ones. stored is nil
+// if these are in a bucket.
+func (s *Server) openForCores(
+	stored func(kind, name string) (cluster.StoredFile, error),
+) func(kind, name string) (cluster.StoredFile, error) {
+	return func(kind, name string) (cluster.StoredFile, error) {
+		switch {
+		case kind == vectorFiles && s.meaning != nil:
+			f, err := s.meaning.OpenFile(name)
+			if err != nil {
+				return nil, err
+			}
+			return f, nil
+		case kind == vectorFiles || stored == nil:
+			return nil, fs.ErrNotExist
+		}
+		return stored(kind, name)
+	}
 }
 
 // startMeaning starts to make vectors, and offers the search.
@@ -64,7 +111,7 @@ func (x indexes) Detach(id realm.ID) {
 func (x indexes) Feed(id realm.ID, upto realm.Seq, texts []realm.TextWrite) {
 	x.Service.Feed(id, upto, texts)
 	if x.meaning != nil {
-		x.meaning.Feed(id)
+		x.meaning.Feed(id, slices.ContainsFunc(texts, func(t realm.TextWrite) bool { return t.Body != nil }))
 	}
 }
 

@@ -337,12 +337,13 @@ func (s *Server) startCore(o *operator.Operator) (err error) {
 		Generation: s.tools.Generation,
 		Pushes:     s.tools.Push != nil,
 		Bouncer:    s.tools.PushBouncer, DevelopmentLogin: s.tools.Dev, Command: o.RunSent,
-		OpenFile: open,
+		OpenFile: s.openForCores(open),
 	})
 	if err != nil {
 		return err
 	}
 	o.Leader = s.core
+	s.vectorCores.Store(s.core)
 	if s.fetcher != nil {
 		s.fetcher.SetCore(s.core)
 	}

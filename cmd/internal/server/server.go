@@ -13,6 +13,7 @@ import (
 	"net/netip"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"parley/actors"
@@ -134,7 +135,8 @@ type Server struct {
 	secret      []byte
 	sites       *sites.Table
 	search      *search.Service
-	meaning     *meaning.Service // nil: there is no service for vectors
+	meaning     *meaning.Service               // nil: there is no service for vectors
+	vectorCores atomic.Pointer[cluster.Leader] // has the other cores for fetchVectors; nil before startCore
 	orgs        *actors.Server
 	encodings   *wire.EventEncodings
 	renderer    wire.Renderer // shared by realms and endpoints, so that each Markdown configuration is prepared once

@@ -145,7 +145,8 @@ def main():
         with checks.that("a model shows a summary while it writes it"):
             seen = talk.read_all(talk.begin(narrow=topic("lunch")))
             sizes = [t["characters"] for t in seen]
-            assert seen[-1]["complete"] and len(set(sizes)) > 2 and sizes == sorted(sizes), seen
+            # How many parts are seen depends on how fast the model writes.
+            assert seen[-1]["complete"] and 0 < sizes[0] < sizes[-1] and sizes == sorted(sizes), seen
             assert all(plain(t["text"]) for t in seen), seen
         with checks.that("the whole summary is the one that was shown"):
             whole = ok(server.call("GET", "messages/summary", talk.ann, narrow=topic("lunch")))

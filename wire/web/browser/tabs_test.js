@@ -79,6 +79,15 @@ scene('a tab that is closed or frozen is replaced, and nothing is lost or shown 
   for (const content of ['one', 'two', 'three']) await eachShows(pages.slice(1), `while a tab is frozen: ${content}`);
 });
 
+// countNavigations counts how often a page begins to load a path from now on.
+function countNavigations(page, path) {
+  const seen = { count: 0 };
+  page.on('request', (r) => {
+    if (r.isNavigationRequest() && new URL(r.url()).pathname === path) seen.count++;
+  });
+  return seen;
+}
+
 scene('all tabs survive a kill of the server, and end with a logout in one', async (s) => {
   const parley = await s.serve();
   const ann = await opened(s, parley, ANN, TOPIC);
@@ -92,11 +101,13 @@ scene('all tabs survive a kill of the server, and end with a logout in one', asy
   await say(parley, BO, 'after the kill');
   await eachShows(pages, 'after the kill');
   assert.equal(calls.register, 0, 'registrations');
+  const navigations = pages.map((page) => countNavigations(page, '/login/'));
   await pages[1].evaluate(() => {
     const form = new URLSearchParams({ csrfmiddlewaretoken: document.querySelector('meta[name="csrf-token"]').content });
     return fetch('/accounts/logout/', { method: 'POST', body: form });
   });
   for (const page of pages) await page.waitForURL(/\/login\//);
+  assert.deepEqual(navigations.map((n) => n.count), pages.map(() => 1), 'navigations to the login page');
 });
 
 scene('two accounts in two profiles do not mix', async (s) => {

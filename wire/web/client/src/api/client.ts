@@ -159,13 +159,21 @@ async function send(method: string, path: string, call: Call): Promise<unknown> 
   }
 }
 
+// leavingUntil is the time until which the page is expected to leave. A page whose session ends has several calls under
+// way: a second navigation would cancel the first one.
+let leavingUntil = 0;
+const leavingTime = 5_000; // ms; later the navigation has failed, or the user has chosen to stay
+
 // leaveIfLoggedOut opens the login page when the session has ended, and loads the page again when its token is old.
 function leaveIfLoggedOut(err: ApiError): void {
-  if (err.status === 401) {
+  const ended = err.status === 401;
+  if ((!ended && err.code !== "CSRF_FAILED") || performance.now() < leavingUntil) return;
+  leavingUntil = performance.now() + leavingTime;
+  if (ended) {
     // The login page keeps the fragment without names of people, and opens the view again.
     const back = location.pathname + location.search;
     location.assign("/login/" + (back === "/" ? "" : "?next=" + encodeURIComponent(back)) + withoutNames(location.hash));
-  } else if (err.code === "CSRF_FAILED") {
+  } else {
     location.reload();
   }
 }

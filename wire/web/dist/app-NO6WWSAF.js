@@ -1,0 +1,1 @@
+import{sd as r}from"./chunk-74IXTQGT.js";r();

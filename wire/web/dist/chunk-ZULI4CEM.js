@@ -1,1 +1,0 @@
-import{n as t}from"./chunk-BQJJFHAK.js";function n(e,r){return t("/analytics/chart_data",{params:{chart_name:e,start:r}})}function a(e){return t("/usage",{params:{days:e}})}function i(e){return t("/audit_log",{params:{...e}})}function m(e){return t("/audit_log",{method:"PATCH",params:{retention_days:e}})}export{n as a,a as b,i as c,m as d};

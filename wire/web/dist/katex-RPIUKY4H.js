@@ -1,1 +1,0 @@
-import"./chunk-BQJJFHAK.js";var o=null;function l(){return o??=new Promise(t=>{let n=document.querySelector('meta[name="katex-style"]')?.content;if(!n)return t();let e=document.createElement("link");e.rel="stylesheet",e.href=n,e.onload=()=>{document.documentElement.classList.add("with-formulas"),t()},document.head.append(e)}),o}export{l as loadStyles};
