@@ -104,6 +104,18 @@ func TestOperatorCommands(t *testing.T) {
 	}
 }
 
+// An address whose first part cannot be a name gets an owner, too, and the command says that no server runs.
+func TestOwnerWithShortAddress(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "data")
+	out, code := runParley("realm", "create", "--name", "Example", "--owner", "o@example.org", "--data", data)
+	if code != 0 || !strings.Contains(out, "note: no server is running in "+data) {
+		t.Errorf("%d: %s", code, out)
+	}
+	if out, _ := runParley("user", "list", "--data", data); !strings.Contains(out, "email=o@example.org  name=Owner") {
+		t.Error(out)
+	}
+}
+
 // Commands of root on a stopped server leave a directory that the server's user can open.
 func TestCommandsOfRootKeepTheOwner(t *testing.T) {
 	if os.Geteuid() != 0 {

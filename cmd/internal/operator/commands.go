@@ -129,6 +129,9 @@ func (o *Operator) createFirstOwner(id realm.ID, url, email string) (any, error)
 		return nil, err
 	}
 	name, _, _ := strings.Cut(email, "@")
+	if realm.CheckUserName(name) != nil { // such as o@example.org
+		name = "Owner"
+	}
 	u, err := realm.Execute(o.Orgs, id, realm.Operator, realm.CreateUser{Email: email, Name: name, Password: hash,
 		Role: realm.Owner, First: true})
 	if err != nil {

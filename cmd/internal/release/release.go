@@ -110,8 +110,10 @@ func (r *Release) publish(arch, program string, man []File) error {
 func (r *Release) Program(arch string) (string, error) {
 	out := r.path("parley-" + arch)
 	// The build id is a digest of the inputs; without it, linkers that differ only in their path write the same file.
+	// Go finds the commit in a clone, but not in a linked worktree or an unpacked archive: the version names it.
 	_, err := run(r.Source, []string{"CGO_ENABLED=0", "GOOS=linux", "GOARCH=" + arch, "GOFLAGS=-trimpath"},
-		"go", "build", "-ldflags", "-s -w -buildid= -X main.version="+r.Version, "-o", out, "./cmd/parley")
+		"go", "build", "-buildvcs=false", "-ldflags", "-s -w -buildid= -X main.version="+r.Version, "-o", out,
+		"./cmd/parley")
 	if err != nil {
 		return "", fmt.Errorf("build the program for %s: %w", arch, err)
 	}
