@@ -159,8 +159,8 @@ async function send(method: string, path: string, call: Call): Promise<unknown> 
   }
 }
 
-// leavingUntil is the time until which the page is expected to leave. A page whose session ends has several calls under
-// way: a second navigation would cancel the first one.
+// leavingUntil is the time until which the navigation in flight is expected to end. A page whose session ends has several
+// calls under way: a second navigation would cancel the first one.
 let leavingUntil = 0;
 const leavingTime = 5_000; // ms; later the navigation has failed, or the user has chosen to stay
 
