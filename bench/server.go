@@ -176,8 +176,14 @@ func (s *server) terminate() error {
 		s.exited <- nil
 		return nil
 	case <-time.After(30 * time.Second):
-		s.cmd.Process.Kill()
-		return errors.New("the server did not exit within 30 s of SIGTERM")
+		s.cmd.Process.Signal(syscall.SIGQUIT) // Go writes all goroutines to the log
+		select {
+		case <-s.exited:
+			s.exited <- nil
+		case <-time.After(10 * time.Second):
+			s.cmd.Process.Kill()
+		}
+		return errors.New("the server did not exit within 30 s of SIGTERM; its log has its goroutines")
 	}
 }
 

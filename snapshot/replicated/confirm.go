@@ -66,7 +66,7 @@ func (n *Node) confirmLeader() error {
 	c := n.confirmations
 	term, check := n.raft.CurrentTerm(), c.began.Add(1)
 	for n.raft.CurrentTerm() == term {
-		if err := n.raft.VerifyLeader().Error(); err != nil { // sends a request to each node
+		if err := n.wait(n.raft.VerifyLeader()); err != nil { // sends a request to each node
 			return err
 		}
 		again := time.After(confirmRetryInterval)

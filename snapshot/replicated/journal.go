@@ -146,7 +146,7 @@ func (n *Node) propose(ops []snapshot.LogOp) []snapshot.LogResult {
 
 // result waits until an entry is applied. After an error of Raft the entry is not stored, or its fate is unknown.
 func (n *Node) result(f raft.ApplyFuture) ([]snapshot.LogResult, error) {
-	if err := f.Error(); err != nil {
+	if err := n.wait(f); err != nil {
 		if failure := n.failed.get(); failure != nil {
 			return nil, failure
 		}

@@ -163,6 +163,7 @@ type Node struct {
 
 	started   chan struct{} // closed when raft is set
 	closing   chan struct{}
+	ended     chan struct{} // closed when Raft has shut down
 	closeOnce sync.Once
 	closeErr  error
 	loops     sync.WaitGroup
@@ -226,7 +227,8 @@ func Open(dir string, o Options) (*Node, error) {
 		return nil, errors.New("BUG: a node needs an id and an address")
 	}
 	n := &Node{dir: dir, o: o, fs: o.Store.FS, log: o.Log, failed: newFailure(), started: make(chan struct{}),
-		closing: make(chan struct{}), confirmations: newConfirmations(), opened: time.Now()}
+		closing: make(chan struct{}), ended: make(chan struct{}), confirmations: newConfirmations(),
+		opened: time.Now()}
 	err := n.checkNotDamaged()
 	if err == nil {
 		err = n.openStore()
@@ -429,6 +431,7 @@ func (n *Node) Close() error {
 	n.closeOnce.Do(func() {
 		close(n.closing)
 		n.closeErr = n.raft.Shutdown().Error()
+		close(n.ended)
 		if t, ok := n.transport.(raft.WithClose); ok {
 			n.closeErr = errors.Join(n.closeErr, t.Close())
 		}
@@ -436,6 +439,24 @@ func (n *Node) Close() error {
 		n.closeErr = errors.Join(n.closeErr, n.releaseFiles(), n.failed.get())
 	})
 	return n.closeErr
+}
+
+// wait returns the error of a future of Raft. Raft never answers one that it has taken at the moment of its shutdown:
+// then the error is raft.ErrRaftShutdown, and whether it took effect is unknown.
+func (n *Node) wait(f raft.Future) error {
+	answer := make(chan error, 1)
+	go func() { answer <- f.Error() }()
+	select {
+	case err := <-answer:
+		return err
+	case <-n.ended:
+	}
+	select {
+	case err := <-answer:
+		return err
+	default:
+		return raft.ErrRaftShutdown
+	}
 }
 
 // releaseFiles closes what Open has opened.
