@@ -319,3 +319,16 @@ func TestClusterEdgeFollowsNewLeader(t *testing.T) {
 		t.Errorf("got %q, want %q", q.texts, want)
 	}
 }
+
+// TestClusterStopsInTurn stops the leader, and at once the core to which the leadership went, as when all cores are
+// restarted one after the other: the second one moves the leadership to the third, not back to the first.
+func TestClusterStopsInTurn(t *testing.T) {
+	all := startCores(t, "a", "b", "c")
+	first := all.leader(all.list[0])
+	first.program.stop()
+	second := all.leader(all.other(first))
+	second.program.stop()
+	if log := second.program.output(); !strings.Contains(log, "the leadership was moved to another core") {
+		t.Errorf("core %s stopped as the leader:\n%s", second.name, log)
+	}
+}

@@ -39,7 +39,13 @@ func (c *Leader) Move() error {
 	defer cancel()
 	defer c.HTTP.Pause(ctx)()
 	c.Orgs.FinishTurns(ctx)
-	if err := c.Node.MoveLeader(""); err != nil {
+	var err error
+	for _, id := range c.successors() {
+		if err = c.Node.MoveLeader(id); err == nil {
+			break
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("move the leadership: %w", err)
 	}
 	c.Log.Info("the leadership was moved to another core", "took", time.Since(began).Round(time.Millisecond).String())
@@ -140,6 +146,26 @@ func (c *Leader) moveWhenFull(isFull func() bool) {
 			c.Log.Error("moving the leadership failed", "err", err)
 		}
 	}
+}
+
+// successors returns the cores to which the leadership can be moved, in the order in which they are tried: "" is the one
+// with the newest entries. That can be one that has just stopped, as when all are restarted one after the other, so
+// those with links follow; if one has none, only they are tried.
+func (c *Leader) successors() (list []string) {
+	missing := false
+	for _, m := range c.Node.Status().Members {
+		switch {
+		case !m.Voter || m.ID == c.Directory.Node:
+		case c.links.Find(m.ID) == nil:
+			missing = true
+		default:
+			list = append(list, m.ID)
+		}
+	}
+	if !missing || len(list) == 0 {
+		list = append([]string{""}, list...)
+	}
+	return list
 }
 
 // Yield moves the leadership before this core stops, and waits until link leads to the new leader.
