@@ -200,7 +200,7 @@ func (n *Node) takeRaftSnapshot(trailing uint64) error {
 	if err := n.raft.ReloadConfig(c); err != nil {
 		return err
 	}
-	return n.raft.Snapshot().Error()
+	return n.wait(n.raft.Snapshot())
 }
 
 // Truncate takes a Raft snapshot, and deletes the log entries before it except the newest Options.LogBytes.
@@ -241,13 +241,5 @@ func (n *Node) addCheckpoints() {
 func (n *Node) Checkpoint() error {
 	n.proposeMu.Lock()
 	defer n.proposeMu.Unlock()
-	applied := n.raft.Apply(encodeEntry(kindCheckpoint, nil), enqueueTimeout)
-	answer := make(chan error, 1)
-	go func() { answer <- applied.Error() }()
-	select {
-	case err := <-answer:
-		return err
-	case <-n.closing: // Raft does not answer an entry that it takes at the moment of its shutdown
-		return raft.ErrRaftShutdown
-	}
+	return n.wait(n.raft.Apply(encodeEntry(kindCheckpoint, nil), enqueueTimeout))
 }

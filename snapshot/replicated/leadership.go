@@ -17,7 +17,7 @@ const ownLevel uint16 = 5
 // can change a realm, unless an older release is in the cluster.
 func (n *Node) beginLeadership() error {
 	if n.Level() < ownLevel {
-		return n.raft.Barrier(barrierTimeout).Error()
+		return n.wait(n.raft.Barrier(barrierTimeout))
 	}
 	r := n.propose([]snapshot.LogOp{{Own: true}})[0]
 	if r.Err == nil {

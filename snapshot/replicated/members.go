@@ -74,7 +74,7 @@ const memberTimeout = 10 * time.Second
 // Add adds a node without a vote. The node receives a backup if it is far behind, and then every entry. Promote gives
 // it a vote. Only one change of the members is in progress at a time.
 func (n *Node) Add(id, address string) error {
-	err := n.raft.AddNonvoter(raft.ServerID(id), raft.ServerAddress(address), 0, memberTimeout).Error()
+	err := n.wait(n.raft.AddNonvoter(raft.ServerID(id), raft.ServerAddress(address), 0, memberTimeout))
 	if err != nil {
 		return fmt.Errorf("add node %s: %w", id, err)
 	}
@@ -86,7 +86,7 @@ func (n *Node) Add(id, address string) error {
 func (n *Node) Promote(id string) error {
 	for _, m := range n.Status().Members {
 		if m.ID == id {
-			err := n.raft.AddVoter(raft.ServerID(id), raft.ServerAddress(m.Address), 0, memberTimeout).Error()
+			err := n.wait(n.raft.AddVoter(raft.ServerID(id), raft.ServerAddress(m.Address), 0, memberTimeout))
 			if err != nil {
 				return fmt.Errorf("give node %s a vote: %w", id, err)
 			}
@@ -98,7 +98,7 @@ func (n *Node) Promote(id string) error {
 
 // Remove removes a node. The leader can remove itself: another voter then becomes the leader.
 func (n *Node) Remove(id string) error {
-	if err := n.raft.RemoveServer(raft.ServerID(id), 0, memberTimeout).Error(); err != nil {
+	if err := n.wait(n.raft.RemoveServer(raft.ServerID(id), 0, memberTimeout)); err != nil {
 		return fmt.Errorf("remove node %s: %w", id, err)
 	}
 	return nil
@@ -107,11 +107,11 @@ func (n *Node) Remove(id string) error {
 // MoveLeader makes another voter the leader: the one with the given id, or for "" the one with the newest entries.
 func (n *Node) MoveLeader(id string) error {
 	if id == "" {
-		return n.raft.LeadershipTransfer().Error()
+		return n.wait(n.raft.LeadershipTransfer())
 	}
 	for _, m := range n.Status().Members {
 		if m.ID == id && m.Voter {
-			return n.raft.LeadershipTransferToServer(raft.ServerID(id), raft.ServerAddress(m.Address)).Error()
+			return n.wait(n.raft.LeadershipTransferToServer(raft.ServerID(id), raft.ServerAddress(m.Address)))
 		}
 	}
 	return fmt.Errorf("the cluster has no voter %s", id)

@@ -3,6 +3,7 @@ package replicated
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/raft"
 )
@@ -30,5 +31,40 @@ func TestCloseLeavesNoWaits(t *testing.T) {
 	close(n.ended)
 	if err := <-ended; !errors.Is(err, raft.ErrRaftShutdown) {
 		t.Errorf("without an answer: %v", err)
+	}
+}
+
+// TestClosedNodeAnswers sends each request that Raft answers to a node that is closed, many times: Raft puts some into a
+// queue then that it never reads.
+func TestClosedNodeAnswers(t *testing.T) {
+	c := newCluster(t, nil, "a")
+	n := c.leader()
+	delete(c.nodes, "a")
+	c.must(n.Close())
+	for name, ask := range map[string]func() error{
+		"confirmation of the leader": n.confirmLeader,
+		"checkpoint":                 n.Checkpoint,
+		"barrier or claim":           n.beginLeadership,
+		"snapshot":                   func() error { return n.takeRaftSnapshot(keepAll) },
+		"new node":                   func() error { return n.Add("b", "127.0.0.1:1") },
+		"vote":                       func() error { return n.Promote("a") },
+		"removal":                    func() error { return n.Remove("a") },
+		"move to the newest node":    func() error { return n.MoveLeader("") },
+		"move to a node":             func() error { return n.MoveLeader("a") },
+	} {
+		for range 30 {
+			answer := make(chan error, 1)
+			go func() { answer <- ask() }()
+			select {
+			case err := <-answer:
+				if err == nil {
+					t.Errorf("%s: no error", name)
+				}
+				continue
+			case <-time.After(testTimeout):
+				t.Errorf("%s: no answer", name)
+			}
+			break
+		}
 	}
 }
