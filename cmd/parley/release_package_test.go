@@ -29,9 +29,11 @@ line() { grep "^$1=" $unit | cut -d= -f2-; }
 as() { su -s /bin/sh parley -c "exec $*"; }
 case "$*" in
 "disable --now parley.service")
-  servers() {
+  here=$(stat -c %d:%i /)
+  servers() { # the names of the links are those of other mount namespaces
     for p in /proc/[0-9]*; do
-      [ "$(readlink $p/root)" = / ] && case "$(readlink $p/exe)" in /usr/bin/parley*) echo ${p#/proc/};; esac
+      [ "$(stat -Lc %d:%i $p/root 2>/dev/null)" = $here ] && case "$(readlink $p/exe)" in
+        */usr/bin/parley*) echo ${p#/proc/};; esac
     done
   }
   kill $(servers) 2>/dev/null
@@ -86,8 +88,7 @@ func newCleanRoot(t *testing.T) *cleanRoot {
 	x.write("etc/group", "root:x:0:\n", 0o644)
 	x.write("etc/shadow", "", 0o600)
 	x.write("var/lib/dpkg/status", "", 0o644)
-	// The port of the package may be in use on the machine of the test.
-	x.write("etc/parley/parley.toml", fmt.Sprintf("listen = %q\nrate-limit = 0\n", x.at), 0o644)
+	x.writeSettings()
 	t.Cleanup(func() {
 		if t.Failed() {
 			log, _ := os.ReadFile(filepath.Join(x.dir, "run/parley.log"))
@@ -95,6 +96,15 @@ func newCleanRoot(t *testing.T) *cleanRoot {
 		}
 	})
 	return x
+}
+
+// writeSettings writes settings of the server, because the port of the package may be in use on the machine of the test.
+func (x *cleanRoot) writeSettings() {
+	x.t.Helper()
+	if err := os.MkdirAll(filepath.Join(x.dir, "etc/parley"), 0o755); err != nil {
+		x.t.Fatal(err)
+	}
+	x.write("etc/parley/parley.toml", fmt.Sprintf("listen = %q\nrate-limit = 0\n", x.at), 0o644)
 }
 
 func (x *cleanRoot) write(name, text string, mode os.FileMode) {
@@ -199,6 +209,7 @@ func TestPackageFromInstallToPurge(t *testing.T) {
 	if _, err := os.Stat(store); err != nil {
 		t.Errorf("a purge removed the data: %v", err)
 	}
+	x.writeSettings() // a purge removes them
 	x.must("", "dpkg", "-i", next)
 	if _, err := owner.send("again"); err != nil {
 		t.Errorf("the data of the purged package: %v", err)
