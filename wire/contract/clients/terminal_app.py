@@ -59,27 +59,24 @@ class Program:
     def text(self):
         return "\n".join(line.rstrip() for line in self.screen.display)
 
-    def shows(self, *texts):
+    def wait(self, what, reached, *keys):
+        """Presses some keys again and again until the screen is as it should be."""
         until = time.monotonic() + SCREEN_SECONDS
-        while not all(text in self.text() for text in texts):
+        while not reached():
+            assert time.monotonic() < until, f"the screen does not show {what}:\n{self.text()}"
+            self.press(*keys)
             self.read(QUIET_SECONDS)
-            assert time.monotonic() < until, f"the screen does not show {texts}:\n{self.text()}"
+
+    def shows(self, *texts):
+        self.wait(texts, lambda: all(text in self.text() for text in texts))
 
     def all_messages(self):
         """Opens the view of all messages. The program adds a new message to it only if it comes while the view is shown."""
-        until = time.monotonic() + SCREEN_SECONDS
-        while "All messages  Search" not in self.text():
-            assert time.monotonic() < until, f"the screen does not show all messages:\n{self.text()}"
-            self.press(ESCAPE, "a")
-            self.read(QUIET_SECONDS)
+        self.wait("all messages", lambda: "All messages  Search" in self.text(), ESCAPE, "a")
 
     def shows_at_end(self, text):
         """Waits for a new message in the view of all messages. A key that comes while the program fetches is lost."""
-        until = time.monotonic() + SCREEN_SECONDS
-        while text not in self.text():
-            assert time.monotonic() < until, f"the end of the screen does not show {text}:\n{self.text()}"
-            self.press(ESCAPE, "a", "G")
-            self.read(QUIET_SECONDS)
+        self.wait(text, lambda: text in self.text(), ESCAPE, "a", "G")
 
     def press(self, *keys):
         for key in keys:
