@@ -143,7 +143,7 @@ func (srv *Server) FollowPresence(id realm.ID, pass func([]presence.Row)) (stop 
 	f := &presenceFollower{pass}
 	change := func(stop bool) {
 		all := srv.followersOf(id)
-		// A link that ends stops thousands of them: requests go on meanwhile. publishAs is excluded.
+		// A link that ends stops thousands of them, so requests go on meanwhile; only publishAs waits.
 		srv.mu.RLock()
 		defer srv.mu.RUnlock()
 		all.mu.Lock()

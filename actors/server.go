@@ -63,7 +63,7 @@ type Server struct {
 	pushEnabled    atomic.Bool
 	bouncerEnabled atomic.Bool
 	mailEnabled    atomic.Bool
-	ownerTasksMu   sync.RWMutex // guards ownerTasks, and them from changes of realmHandle.owned; taken before mu
+	ownerTasksMu   sync.RWMutex // guards ownerTasks; read-locked while a realmHandle.owned changes; taken before mu
 	ownerTasks     []OwnerTask
 	refusals       sync.Map // protocol code -> *atomic.Int64
 	readOnly       atomic.Bool

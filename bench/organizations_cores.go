@@ -68,7 +68,7 @@ type coresClient struct {
 	acked   map[int]bool
 	unknown map[int]bool // sent without an answer
 	lost    int          // queues
-	message float64      // id of the last message of the queue
+	newest  float64      // highest id of a message of the queue
 	early   int          // messages with a smaller id than one before them in the queue
 }
 
@@ -365,10 +365,10 @@ func (c *coresClient) take(answer map[string]any) {
 			continue
 		}
 		c.got = append(c.got, n)
-		if id, _ := m["id"].(float64); id < c.message {
+		if id, _ := m["id"].(float64); id < c.newest {
 			c.early++
 		} else {
-			c.message = id
+			c.newest = id
 		}
 	}
 }
@@ -516,7 +516,7 @@ func (r *coresRun) awaitLeader() (i int, err error) {
 	return i, err
 }
 
-// explain prints the newest gap with its time of day, for whoever reads the logs of the cores beside it.
+// explain prints the newest gap with its time of day, which leads to the lines of it in the logs of the cores.
 func (r *coresRun) explain(what string, gaps []time.Duration) {
 	fmt.Fprintf(r.out, "%s %s: gap %.0f ms\n", time.Now().Format(time.TimeOnly), what,
 		1000*gaps[len(gaps)-1].Seconds())

@@ -37,7 +37,7 @@ const dictionariesIdle = time.Minute
 var dictionaryUse struct {
 	sync.Mutex
 	running int
-	idle    *time.Timer // empties them; nil: they are empty
+	idle    *time.Timer // empties them; nil: they were not used yet
 }
 
 // guessesOf estimates how many guesses a password withstands.

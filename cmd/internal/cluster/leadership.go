@@ -40,7 +40,7 @@ func (c *Leader) Move() error {
 	defer c.HTTP.Pause(ctx)()
 	c.Orgs.FinishTurns(ctx)
 	var err error
-	for _, id := range c.successors() {
+	for _, id := range c.moveTargets() {
 		if err = c.Node.MoveLeader(id); err == nil {
 			break
 		}
@@ -148,10 +148,10 @@ func (c *Leader) moveWhenFull(isFull func() bool) {
 	}
 }
 
-// successors returns the cores to which the leadership can be moved, in the order in which they are tried: "" is the one
+// moveTargets returns the cores to which the leadership can be moved, in the order in which they are tried: "" is the one
 // with the newest entries. That can be one that has just stopped, as when all are restarted one after the other, so
 // those with links follow; if one has none, only they are tried.
-func (c *Leader) successors() (list []string) {
+func (c *Leader) moveTargets() (list []string) {
 	missing := false
 	for _, m := range c.Node.Status().Members {
 		switch {
