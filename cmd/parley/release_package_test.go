@@ -98,7 +98,7 @@ func newCleanRoot(t *testing.T) *cleanRoot {
 	return x
 }
 
-// writeSettings writes settings of the server, because the port of the package may be in use on the machine of the test.
+// writeSettings writes settings of the server, because the port of the package may be in use where the test runs.
 func (x *cleanRoot) writeSettings() {
 	x.t.Helper()
 	if err := os.MkdirAll(filepath.Join(x.dir, "etc/parley"), 0o755); err != nil {

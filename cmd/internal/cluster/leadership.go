@@ -148,8 +148,8 @@ func (c *Leader) moveWhenFull(isFull func() bool) {
 	}
 }
 
-// moveTargets returns the cores to which the leadership can be moved, in the order in which they are tried: "" is the one
-// with the newest entries. That can be one that has just stopped, as when all are restarted one after the other, so
+// moveTargets returns the cores to which the leadership can be moved, in the order in which they are tried: "" is the
+// one with the newest entries. That can be one that has just stopped, as when all are restarted one after the other, so
 // those with links follow; if one has none, only they are tried.
 func (c *Leader) moveTargets() (list []string) {
 	missing := false
